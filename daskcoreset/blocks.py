@@ -1,0 +1,228 @@
+"""One block of rows as the constructions see it: finite, promoted, weighted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.kernels import first_nonfinite_row
+from daskcoreset.typing import AnyArray, FloatArray, IndexArray, Points
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Block", "BlockRows", "Problem", "Rules", "concatenate", "promoted_dtype", "rows_from"]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Rows of one block.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, d) or csr_array
+        Finite float32 or float64, C order.
+    weights : ndarray of shape (n,), float64
+        Input weights u, ones where none were given.
+    labels : ndarray of shape (n,) or None
+    rows : ndarray of shape (n,), int64, or None
+        Numbers of the rows within the block as it was read; None for all in order.
+    """
+
+    points: Points
+    weights: FloatArray
+    labels: AnyArray | None = None
+    rows: IndexArray | None = None
+
+    def __len__(self) -> int:
+        return int(self.points.shape[0])
+
+    def take(self, positions: IndexArray) -> Block:
+        """Return the rows at `positions`, numbered as in the block they came from."""
+        return Block(
+            self.points[positions],
+            self.weights[positions],
+            None if self.labels is None else self.labels[positions],
+            positions if self.rows is None else self.rows[positions],
+        )
+
+    def all_rows(self) -> Block:
+        """Return the block with its rows numbered."""
+        return self if self.rows is not None else self.take(np.arange(len(self)))
+
+
+def concatenate(blocks: Sequence[Block]) -> Block:
+    """Put blocks, whose rows are numbered, after one another."""
+    first = blocks[0]
+    if len(blocks) == 1:
+        return first
+    if isinstance(first.points, np.ndarray):
+        points: Points = np.concatenate([block.points for block in blocks])
+    else:
+        import scipy.sparse as sp  # noqa: PLC0415
+
+        points = sp.csr_array(sp.vstack([block.points for block in blocks], format="csr"))
+    return Block(
+        points,
+        np.concatenate([block.weights for block in blocks]),
+        None if first.labels is None else np.concatenate([block.labels for block in blocks]),
+        np.concatenate([block.rows for block in blocks]),
+    )
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with a block, and where: the root turns the first one into an error."""
+
+    message: str
+    row: int | None = None
+
+    def error(self, offset: int) -> InvalidInputError:
+        """Return the error, with the row counted from the start of the data."""
+        row = "" if self.row is None else f" at row {self.row + offset}"
+        return InvalidInputError(self.message.format(row=row))
+
+
+@dataclass(frozen=True, eq=False)
+class BlockRows:
+    """A block after reading: its usable rows, or the problem found."""
+
+    read: int
+    block: Block | None
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What every block must be brought to.
+
+    Attributes
+    ----------
+    n_features : int
+    dtype : numpy.dtype
+        float32 or float64.
+    on_invalid : {"raise", "drop"}
+        What becomes of rows with NaN or infinity.
+    """
+
+    n_features: int
+    dtype: np.dtype[Any]
+    on_invalid: Literal["raise", "drop"] = "raise"
+
+
+def promoted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return float32 where it holds every value of `dtype`, else float64.
+
+    Examples
+    --------
+    >>> [promoted_dtype(np.dtype(t)).name for t in ("f2", "i2", "i8", "f4", ">f8", "?")]
+    ['float32', 'float32', 'float64', 'float32', 'float64', 'float32']
+    """
+    wide = np.result_type(dtype, np.float32)
+    return np.dtype(np.float32) if wide.itemsize == 4 else np.dtype(np.float64)
+
+
+def rows_from(X: Any, y: Any, sample_weight: Any, rules: Rules) -> BlockRows:
+    """Bring what was read for one block to the form the constructions expect.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Dense, masked or sparse, any real dtype.
+    y, sample_weight : array-like of shape (n,) or None
+    rules : Rules
+
+    Returns
+    -------
+    BlockRows
+        Problems are returned, not raised: blocks finish in any order, and the first bad
+        row of the whole data set is known only at the root.
+    """
+    n_rows = int(X.shape[0])
+    if X.ndim != 2 or X.shape[1] != rules.n_features:
+        found = f"X has a block of shape {X.shape} where {rules.n_features} columns are expected"
+        return BlockRows(n_rows, None, Problem(found + "; make its chunks agree with its shape."))
+    for name, part in (("y", y), ("sample_weight", sample_weight)):
+        if part is not None and part.shape != (n_rows,):
+            return BlockRows(n_rows, None, _mismatch(name, part.shape, n_rows))
+    weights = np.ones(n_rows) if sample_weight is None else _as_weights(sample_weight)
+    problem = _bad_weight(weights)
+    points = _as_points(X, rules.dtype)
+    block = Block(points, weights, None if y is None else _as_labels(y))
+    if problem is None:
+        block, problem = _finite_rows(block, rules)
+    return BlockRows(n_rows, None if problem else block, problem)
+
+
+def _mismatch(name: str, shape: tuple[int, ...], n_rows: int) -> Problem:
+    return Problem(
+        f"{name} has a block of shape {shape} beside a block of X with {n_rows} rows; "
+        f"give {name} one entry for every row of X, in the same chunks."
+    )
+
+
+def _as_points(X: Any, dtype: np.dtype[Any]) -> Points:
+    if hasattr(X, "tocsr"):
+        import scipy.sparse as sp  # noqa: PLC0415 - costs a dense build nothing
+
+        sparse = sp.csr_array(X.tocsr(), dtype=dtype)
+        sparse.sum_duplicates()
+        return sparse
+    if isinstance(X, np.ma.MaskedArray):
+        X = X.astype(dtype).filled(np.nan)
+    # asarray turns pandas blocks, subclasses and foreign byte orders into plain memory.
+    return np.require(np.asarray(X), dtype, ["C", "A"])
+
+
+def _as_weights(weights: Any) -> FloatArray:
+    if isinstance(weights, np.ma.MaskedArray):
+        weights = weights.astype(np.float64).filled(np.nan)
+    return np.require(np.asarray(weights), np.float64, ["C", "A"])
+
+
+def _as_labels(labels: Any) -> AnyArray:
+    array = np.asarray(labels)
+    return array.astype(str) if array.dtype.hasobject else array
+
+
+def _bad_weight(weights: FloatArray) -> Problem | None:
+    # One sum clears the usual case; NaN fails every comparison.
+    if not len(weights) or (np.isfinite(weights.sum()) and weights.min() >= 0):
+        return None
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if not len(bad):
+        return Problem("sample_weight sums to infinity; scale it down.")
+    found = f"sample_weight is {weights[bad[0]]}"
+    remedy = "; weights must be finite and not negative."
+    return Problem(found + "{row}" + remedy, int(bad[0]))
+
+
+def _finite_rows(block: Block, rules: Rules) -> tuple[Block, Problem | None]:
+    dense = isinstance(block.points, np.ndarray)
+    first = first_nonfinite_row(block.points) if dense else _first_nonfinite_sparse(block.points)
+    if first < 0:
+        return block, None
+    if rules.on_invalid == "drop":
+        return block.take(np.flatnonzero(_finite_mask(block.points))), None
+    row = np.asarray(block.points[first : first + 1].toarray() if not dense else block.points[first])
+    column = int(np.flatnonzero(~np.isfinite(row.ravel()))[0])
+    found = f"X is {row.ravel()[column]} in column {column}"
+    remedy = '; clean the data, or pass on_invalid="drop" to leave such rows out.'
+    return block, Problem(found + "{row}" + remedy, first)
+
+
+def _first_nonfinite_sparse(points: Any) -> int:
+    bad = np.flatnonzero(~np.isfinite(points.data))
+    return int(np.searchsorted(points.indptr, bad[0], side="right")) - 1 if len(bad) else -1
+
+
+def _finite_mask(points: Any) -> Any:
+    if isinstance(points, np.ndarray):
+        return np.isfinite(points).all(axis=1)
+    rows = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
+    return np.bincount(rows, weights=~np.isfinite(points.data), minlength=points.shape[0]) == 0
+
+

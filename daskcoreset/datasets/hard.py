@@ -1,0 +1,217 @@
+"""Mixtures that are hard for a way of sampling: clusters near the mean, and at all scales."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from daskcoreset.datasets.components import Components
+from daskcoreset.datasets.lazy import (
+    Chunks,
+    Part,
+    block_stream,
+    check_count,
+    check_dtype,
+    check_real,
+)
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.randomness import RandomState, resolve_seed
+
+if TYPE_CHECKING:
+    import dask.array as da
+    import numpy.typing as npt
+
+    from daskcoreset.typing import FloatArray
+
+__all__ = ["make_geometric", "make_near_mean"]
+
+
+def make_near_mean(
+    n: int,
+    d: int,
+    *,
+    n_clusters: int = 50,
+    n_near: int = 10,
+    near_share: float = 0.02,
+    far: float = 100.0,
+    near: float = 10.0,
+    spread: float = 0.1,
+    chunks: Chunks = "auto",
+    dtype: npt.DTypeLike = "float32",
+    random_state: RandomState = None,
+) -> tuple[da.Array, da.Array]:
+    """Small clusters about the mean of all rows, which lightweight coresets tend to miss.
+
+    Large clusters lie far out and balance each other, so the mean of all rows is close to
+    the origin. The small clusters lie there: by distance to the mean their rows are hardly
+    ever drawn, and only the uniform half of a lightweight sample sees them. Each is tight,
+    so leaving one out multiplies the cost of the solution.
+
+    Parameters
+    ----------
+    n, d : int
+        Rows and columns.
+    n_clusters : int, default=50
+        Clusters in all.
+    n_near : int, default=10
+        Small clusters near the mean; at least two clusters must remain far from it.
+    near_share : float, default=0.02
+        Share of the rows in all small clusters together. With the default sizes a uniform
+        sample of 1000 rows expects two rows of each, a lightweight one only one.
+    far, near : float, default=100.0, 10.0
+        Distance of the large and of the small centres from the origin (for the large ones
+        before their mean is taken off).
+    spread : float, default=0.1
+        Standard deviation of every cluster in each coordinate.
+    chunks, dtype, random_state
+        As for `make_mixture`.
+
+    Returns
+    -------
+    X, y : dask.array.Array
+        As for `make_mixture`; the small clusters have the last `n_near` numbers.
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        If an argument lies outside its range or is of the wrong type.
+
+    Examples
+    --------
+    >>> X, y = make_near_mean(100_000, 10, random_state=0)
+    >>> bool(np.linalg.norm(X.mean(axis=0).compute()) < 1)
+    True
+    """
+    n = check_count("n", n, minimum=1)
+    d = check_count("d", d, minimum=1)
+    n_near = check_count("n_near", n_near, minimum=1)
+    n_far = check_count("n_clusters", n_clusters, minimum=1) - n_near
+    if n_far < 2:
+        raise InvalidInputError(
+            f"n_clusters must exceed n_near={n_near} by at least 2, got {n_clusters}; "
+            "pass more clusters or fewer near ones."
+        )
+    share = check_real("near_share", near_share, minimum=0, maximum=1)
+    far = check_real("far", far, minimum=0)
+    near = check_real("near", near, minimum=0)
+    spread = check_real("spread", spread, minimum=0)
+    seed = resolve_seed(random_state)
+    directions = _directions(seed, n_far + n_near, d)
+    distant = far * (directions[:n_far] - directions[:n_far].mean(axis=0))
+    return _clusters(
+        "near-mean",
+        seed=seed,
+        n=n,
+        centers=np.vstack([distant, near * directions[n_far:]]),
+        spreads=np.full(n_far + n_near, spread),
+        shares=np.repeat([(1 - share) / n_far, share / n_near], [n_far, n_near]),
+        chunks=chunks,
+        dtype=dtype,
+    )
+
+
+def make_geometric(
+    n: int,
+    d: int,
+    *,
+    n_clusters: int = 12,
+    ratio: float = 2.0,
+    growth: float | None = None,
+    spread: float = 0.1,
+    chunks: Chunks = "auto",
+    dtype: npt.DTypeLike = "float32",
+    random_state: RandomState = None,
+) -> tuple[da.Array, da.Array]:
+    r"""Clusters that get smaller and farther out geometrically: every scale matters.
+
+    Cluster j has a share proportional to :math:`r^{-j}`, its centre lies at distance
+    :math:`g^j` from the origin and its standard deviation is `spread` times that. With
+    :math:`g = \sqrt r` all clusters contribute equally to the cost, so a sample that is
+    right about one scale only is wrong about the sum.
+
+    Parameters
+    ----------
+    n, d : int
+        Rows and columns.
+    n_clusters : int, default=12
+        Clusters.
+    ratio : float, default=2.0
+        Ratio r of the shares of one cluster and the next, at least 1.
+    growth : float, optional
+        Ratio g of the scales of one cluster and the one before it, at least 1; by default
+        the square root of `ratio`.
+    spread : float, default=0.1
+        Standard deviation of a cluster over the distance of its centre.
+    chunks, dtype, random_state
+        As for `make_mixture`.
+
+    Returns
+    -------
+    X, y : dask.array.Array
+        As for `make_mixture`.
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        If an argument lies outside its range or is of the wrong type.
+
+    Examples
+    --------
+    >>> X, y = make_geometric(100_000, 10, n_clusters=8, random_state=0)
+    >>> np.bincount(y.compute()).argmax()
+    np.int64(0)
+    """
+    n = check_count("n", n, minimum=1)
+    d = check_count("d", d, minimum=1)
+    k = check_count("n_clusters", n_clusters, minimum=1)
+    ratio = check_real("ratio", ratio, minimum=1)
+    growth = math.sqrt(ratio) if growth is None else check_real("growth", growth, minimum=1)
+    spread = check_real("spread", spread, minimum=0)
+    seed = resolve_seed(random_state)
+    steps = np.arange(k, dtype=np.float64)
+    scales: FloatArray = growth**steps
+    shares: FloatArray = ratio**-steps
+    return _clusters(
+        "geometric",
+        seed=seed,
+        n=n,
+        centers=scales[:, None] * _directions(seed, k, d),
+        spreads=spread * scales,
+        shares=shares / shares.sum(),
+        chunks=chunks,
+        dtype=dtype,
+    )
+
+
+def _directions(seed: int, k: int, d: int) -> FloatArray:
+    """Return k random vectors of length one."""
+    vectors = block_stream(seed, Part.CENTERS).standard_normal((k, d))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors
+
+
+def _clusters(
+    kind: str,
+    *,
+    seed: int,
+    n: int,
+    centers: FloatArray,
+    spreads: FloatArray,
+    shares: FloatArray,
+    chunks: Chunks,
+    dtype: npt.DTypeLike,
+) -> tuple[da.Array, da.Array]:
+    """Return the arrays of normal clusters without outliers."""
+    return Components(
+        seed=seed,
+        n=n,
+        centers=centers,
+        spreads=spreads,
+        shares=shares,
+        outliers=0.0,
+        dof=math.inf,
+        shuffle=True,
+        dtype=check_dtype(dtype),
+    ).arrays(kind, chunks)

@@ -1,0 +1,197 @@
+"""What all generators share: blocks as tasks, streams for blocks, checks of arguments."""
+
+from __future__ import annotations
+
+import enum
+import math
+import numbers
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+import dask.array as da
+import numpy as np
+from dask.base import tokenize
+
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from daskcoreset.typing import AnyArray
+
+__all__ = [
+    "Chunks",
+    "Part",
+    "block_stream",
+    "check_choice",
+    "check_count",
+    "check_dtype",
+    "check_real",
+    "lazy_rows",
+    "rows_per_block",
+]
+
+Chunks: TypeAlias = int | Literal["auto"]
+"""Rows per block, or ``"auto"`` for blocks of about 16 MiB."""
+
+_AUTO_BYTES = 16 * 2**20
+_MAX_BLOCKS = 10**7  # a tuple of more chunks is itself out of proportion
+_NAMESPACE = 0xDA7A  # keeps these streams apart from those of a build with the same seed
+
+
+class Part(enum.IntEnum):
+    """What a stream is for; the values are part of the promise of equal bits."""
+
+    CENTERS = 0
+    LABELS = 1
+    POINTS = 2
+
+
+class MakeRows(Protocol):
+    """Rows ``start`` to ``stop``, which are block number ``block``; must pickle."""
+
+    def __call__(self, block: int, start: int, stop: int) -> AnyArray: ...
+
+
+def block_stream(seed: int, part: Part, block: int = 0) -> np.random.Generator:
+    """Return the generator of one part of one block, independent of every other one.
+
+    Parameters
+    ----------
+    seed : int
+        Root seed, as returned by `daskcoreset.randomness.resolve_seed`.
+    part : Part
+        What the numbers are for.
+    block : int, default=0
+        Number of the block; 0 for what is drawn when the array is defined.
+    """
+    sequence = np.random.SeedSequence(seed, spawn_key=(_NAMESPACE, int(part), block))
+    return np.random.Generator(np.random.PCG64(sequence))
+
+
+def lazy_rows(
+    make: MakeRows, *, kind: str, rows: int, shape: tuple[int, ...], dtype: npt.DTypeLike
+) -> da.Array:
+    """Turn a maker of rows into an array with one task for each block and no compute.
+
+    Parameters
+    ----------
+    make : callable
+        Called with the number of the block and its first and last-but-one row number.
+        A method of a frozen dataclass: its fields name the array, so two arrays defined
+        alike are one and the same for Dask.
+    kind : str
+        First part of the name that dashboards show.
+    rows : int
+        Rows per block; the last block may be smaller.
+    shape : tuple of int
+        ``(n,)`` or ``(n, d)``. Columns are never split.
+    dtype : dtype
+        Of the blocks that `make` returns.
+
+    Returns
+    -------
+    dask.array.Array
+        Its graph is one blockwise layer, which fuses with blockwise work on top.
+    """
+    n, *columns = shape
+    full, rest = divmod(n, rows)
+    row_chunks = (rows,) * full + ((rest,) if rest else ())
+    array: da.Array = da.map_blocks(
+        _make_block,
+        make=make,
+        n=n,
+        rows=rows,
+        chunks=(row_chunks, *((width,) for width in columns)),
+        dtype=dtype,
+        meta=np.empty((0,) * len(shape), dtype=dtype),
+        name=f"{kind}-{tokenize(make, shape, rows, np.dtype(dtype))}",
+    )
+    return array
+
+
+def _make_block(*, make: MakeRows, n: int, rows: int, block_id: tuple[int, ...]) -> AnyArray:
+    block = block_id[0]
+    start = block * rows
+    return make(block, start, min(n, start + rows))
+
+
+def rows_per_block(chunks: Chunks, *, n: int, d: int, dtype: np.dtype[Any]) -> int:
+    """Check `chunks` and return the number of rows that it means.
+
+    Raises
+    ------
+    InvalidInputError
+        If `chunks` is neither ``"auto"`` nor a positive integer, or means more than ten
+        million blocks.
+    """
+    if isinstance(chunks, str):
+        if chunks != "auto":
+            raise InvalidInputError(
+                f"chunks must be 'auto' or a number of rows, got {chunks!r}; "
+                "pass for example chunks=100_000."
+            )
+        wanted = _AUTO_BYTES // (d * dtype.itemsize)
+    else:
+        wanted = check_count("chunks", chunks, minimum=1)
+    rows = max(1, min(n, wanted))
+    if n > rows * _MAX_BLOCKS:
+        raise InvalidInputError(
+            f"chunks must give at most {_MAX_BLOCKS:,} blocks, got {rows:,} rows per block for "
+            f"{n:,} rows; pass more rows per block or ask for fewer rows."
+        )
+    return rows
+
+
+def check_count(name: str, value: Any, *, minimum: int) -> int:
+    """Return `value` as an int, or say what is wrong with it."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise InvalidTypeError(
+            f"{name} must be an integer, got {value!r} of type {type(value).__name__}; "
+            f"pass an integer of at least {minimum}."
+        )
+    if value < minimum:
+        raise InvalidInputError(
+            f"{name} must be at least {minimum}, got {value}; pass a larger number."
+        )
+    return int(value)
+
+
+def check_real(
+    name: str, value: Any, *, minimum: float = -math.inf, maximum: float = math.inf
+) -> float:
+    """Return `value` as a finite float within the closed interval, or say what is wrong."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InvalidTypeError(
+            f"{name} must be a number, got {value!r} of type {type(value).__name__}; pass a float."
+        )
+    number = float(value)
+    if not math.isfinite(number) or not minimum <= number <= maximum:
+        raise InvalidInputError(
+            f"{name} must be a finite number in [{minimum:g}, {maximum:g}], got {number:g}; "
+            "pass a number from that interval."
+        )
+    return number
+
+
+def check_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """Return `dtype` as a dtype object if it is float32 or float64."""
+    try:
+        found = np.dtype(dtype)
+    except TypeError as error:
+        raise InvalidTypeError(
+            f"dtype must name a dtype, got {dtype!r}; pass 'float32' or 'float64'."
+        ) from error
+    if found not in (np.dtype("float32"), np.dtype("float64")):
+        raise InvalidInputError(
+            f"dtype must be float32 or float64, got {found}; convert the array afterwards."
+        )
+    return found
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
+    """Return `value` if it is one of `choices`, else list them."""
+    if value not in choices:
+        raise InvalidInputError(
+            f"{name} must be one of {', '.join(choices)}, got {value!r}; pass one of these names."
+        )
+    return value

@@ -1,0 +1,46 @@
+"""Errors and warnings of the library.
+
+Every error derives from the builtin a caller would expect, so ``except ValueError``
+keeps working, and from `CoresetError`, so one clause catches them all. A message
+names the argument, says what was found, and ends with what to do about it.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CoresetError",
+    "CoresetWarning",
+    "DataUnavailableError",
+    "InvalidInputError",
+    "InvalidTypeError",
+    "MissingDependencyError",
+    "StoreError",
+]
+
+
+class CoresetError(Exception):
+    """Base class of every error raised on purpose by the library."""
+
+
+class InvalidInputError(CoresetError, ValueError):
+    """An argument has a value that no coreset can be built from."""
+
+
+class InvalidTypeError(CoresetError, TypeError):
+    """An argument has a type that the library cannot read."""
+
+
+class StoreError(CoresetError, OSError):
+    """A store is missing, incomplete, damaged, or of another schema version."""
+
+
+class DataUnavailableError(CoresetError, FileNotFoundError):
+    """A data set was asked for that is not on this machine."""
+
+
+class MissingDependencyError(CoresetError, ImportError):
+    """An optional package is needed for what was asked."""
+
+
+class CoresetWarning(UserWarning):
+    """The result is correct but differs from what the arguments suggest."""

@@ -1,0 +1,119 @@
+"""The plan before the work: what a build will read, run and hold."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from daskcoreset.inputs import RowBlocks
+    from daskcoreset.passes import Lazy
+
+__all__ = ["BuildPlan", "plan_build"]
+
+_BYTES_PER_ROW = 56
+"""Temporaries of a leaf beside the points: weights, scores, distances, inclusion, float64."""
+
+_BLOCK_COPIES = 2
+"""A decoded chunk and the array it is copied into, or a block and its promoted copy."""
+
+_ROOT_COPIES = 4
+"""Candidates as sent, gathered, scored and ordered."""
+
+
+@dataclass(frozen=True)
+class BuildPlan:
+    """What ``build(..., dry_run=True)`` returns; nothing has been read.
+
+    Attributes
+    ----------
+    reads : int
+        Reads of the data. A block whose candidates turn out too few is read once more.
+    n_blocks : int
+    n_rows : int or None
+        None where Dask does not know it.
+    bytes_read : int or None
+        Decoded bytes of all reads together; None where the number of rows is unknown.
+    tasks : int
+        Tasks of the optimised graph.
+    block_bytes : int or None
+        Bytes of the largest block of points.
+    threads : int
+        Threads of the largest worker: blocks that it holds at a time.
+    peak_bytes : int or None
+        Predicted peak memory of a worker beyond what the interpreter and its packages hold.
+    """
+
+    reads: int
+    n_blocks: int
+    n_rows: int | None
+    bytes_read: int | None
+    tasks: int
+    block_bytes: int | None
+    threads: int
+    peak_bytes: int | None
+
+    def __str__(self) -> str:
+        rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
+        return (
+            f"{self.reads} read{'s' * (self.reads > 1)} of {rows} rows in {self.n_blocks:,} blocks"
+            f" (largest {_size(self.block_bytes)}): {_size(self.bytes_read)} in all, "
+            f"{self.tasks:,} tasks, peak {_size(self.peak_bytes)} per worker of {self.threads} "
+            f"thread{'s' * (self.threads > 1)}"
+        )
+
+
+def plan_build(
+    blocks: RowBlocks, lazy: Lazy[Any], reads: int, candidates: float, threads: int | None = None
+) -> BuildPlan:
+    """Predict what a build costs.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+    lazy : Lazy
+        The graph of the build.
+    reads : int
+    candidates : float
+        Rows that are gathered at the root.
+    threads : int, optional
+        Threads of a worker; by default those of the active client's largest worker, or one
+        for every core.
+    """
+    threads = threads or _threads_of_a_worker()
+    row_bytes = blocks.rules.dtype.itemsize * blocks.rules.n_features
+    rows = None if blocks.sizes is None else max(blocks.sizes)
+    peak = None
+    if rows is not None:
+        leaf = rows * (row_bytes * _BLOCK_COPIES + _BYTES_PER_ROW)
+        root = min(candidates, blocks.n_rows or 0) * (row_bytes + _BYTES_PER_ROW) * _ROOT_COPIES
+        peak = int(min(threads, blocks.n_blocks) * leaf + root)
+    return BuildPlan(
+        reads=reads,
+        n_blocks=blocks.n_blocks,
+        n_rows=blocks.n_rows,
+        bytes_read=None if blocks.stored_bytes is None else reads * blocks.stored_bytes,
+        tasks=lazy.n_tasks,
+        block_bytes=None if rows is None else rows * row_bytes,
+        threads=threads,
+        peak_bytes=peak,
+    )
+
+
+def _threads_of_a_worker() -> int:
+    from daskcoreset.passes import active_client  # noqa: PLC0415
+
+    client = active_client()
+    if client is not None and (threads := client.nthreads()):
+        return max(threads.values())
+    return os.cpu_count() or 1
+
+
+def _size(count: int | None) -> str:
+    if count is None:
+        return "unknown size"
+    value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while value >= 1024 and len(units) > 1:
+        value, units = value / 1024, units[1:]
+    return f"{value:.0f} {units[0]}" if value >= 100 or units[0] == "B" else f"{value:.1f} {units[0]}"

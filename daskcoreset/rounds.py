@@ -1,0 +1,507 @@
+r"""From scores to a coreset in one or two reads: leaves for the blocks, and their root.
+
+**Two reads** (Bachem, Lucic and Krause 2018, section 4.2): blocks send summaries, the root
+knows the global summary and every block's mass, blocks draw what the root asks for.
+
+**One read**: a block's summary is all it knows, so it draws *candidates* by its own scores;
+the root, which alone knows the global summary, turns them into the final draw.
+
+- *Re-weighting.* Candidates enter with inclusion probability :math:`\pi_1`, known to the
+  root. It draws `size` of them systematically with :math:`\pi_2 \propto s(x) / \pi_1`, s the
+  global score; the weight :math:`u / (\pi_1 \pi_2)` is unbiased for every query.
+- *Rejection.* Candidates are independent draws from the block's own :math:`p_i`. Each is
+  kept with probability :math:`q / (c\, Q_i\, p_i)`; what is kept is distributed exactly as
+  q within the block.
+
+A block whose candidates are too few for its share of the scores is read again, alone. That
+is decided by the summaries, not by what was drawn, so nothing is biased by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from daskcoreset.blocks import concatenate
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.ordering import spatial_order
+from daskcoreset.randomness import Stage, stream
+from daskcoreset.sampling import (
+    candidate_inclusion,
+    draw_with_replacement,
+    inclusion_probabilities,
+    merge_duplicates,
+    split_quota,
+    systematic,
+)
+from daskcoreset.typing import FloatArray, IndexArray
+
+if TYPE_CHECKING:
+    from daskcoreset.blocks import Block, BlockRows, Problem
+    from daskcoreset.sensitivities import Sensitivity
+
+__all__ = ["Census", "Combine", "Drawn", "Harvest", "Plan", "Root", "Selection", "Summarise", "TakePlanned"]
+
+OVERSAMPLING = 4
+"""Candidates per row wanted. The share of the variance that the first stage adds is 1 / 4."""
+
+FEWEST_CANDIDATES = 20_000
+"""Candidates gathered at least: 1.6 MB at 20 float32 features, and the root takes 20 ms."""
+
+Sampling = Literal["systematic", "multinomial"]
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Rows that one block sent to the root.
+
+    Attributes
+    ----------
+    number : int
+        Number of the block.
+    rows : Block
+        The rows, in the order of the draws.
+    probability : ndarray of shape (k,), float64
+        Of inclusion (systematic), or per draw (multinomial).
+    coins : ndarray of shape (k,), float64, or None
+        Uniform numbers for rejection, drawn where the rows were.
+    target : float
+        Rows that the block was asked for.
+    """
+
+    number: int
+    rows: Block
+    probability: FloatArray
+    coins: FloatArray | None = None
+    target: float = np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Census:
+    """What a fold brings to the root: per block, and merged.
+
+    Attributes
+    ----------
+    read, kept : dict of int to int
+        Rows of every block as read, and after invalid ones were dropped.
+    weights : dict of int to float
+        Total weight of every block.
+    problem : tuple of (int, Problem) or None
+        The first block with a problem.
+    summary : object or None
+        Merged summary.
+    locals : dict
+        Summary of every block.
+    drawn : tuple of Drawn
+    """
+
+    read: dict[int, int]
+    kept: dict[int, int]
+    weights: dict[int, float] = field(default_factory=dict)
+    problem: tuple[int, Problem] | None = None
+    summary: Any = None
+    locals: dict[int, Any] = field(default_factory=dict)
+    drawn: tuple[Drawn, ...] = ()
+
+    @property
+    def n_rows(self) -> int:
+        """Rows kept in all."""
+        return sum(self.kept.values())
+
+    @property
+    def weight(self) -> float:
+        """Total weight U of the rows kept."""
+        return float(sum(self.weights[number] for number in sorted(self.weights)))
+
+    def offsets(self) -> dict[int, int]:
+        """Return the number of the first row of every block."""
+        starts: dict[int, int] = {}
+        total = 0
+        for number in sorted(self.read):
+            starts[number] = total
+            total += self.read[number]
+        return starts
+
+    def check(self) -> None:
+        """Raise the first problem found, with the row counted over all blocks."""
+        if self.problem is not None:
+            number, problem = self.problem
+            raise problem.error(self.offsets()[number])
+        if self.n_rows == 0:
+            dropped = sum(self.read.values())
+            found = f"none of the {dropped} rows of X is finite" if dropped else "X has no rows"
+            raise InvalidInputError(f"{found}; pass at least one usable row.")
+        if self.weight == 0.0:
+            raise InvalidInputError(
+                "sample_weight is zero on every row; give at least one row a positive weight."
+            )
+
+
+@dataclass(frozen=True)
+class Combine:
+    """Merges neighbouring parts of a census."""
+
+    construction: Sensitivity[Any]
+
+    def __call__(self, parts: Sequence[Census]) -> Census:
+        problems = [part.problem for part in parts if part.problem is not None]
+        summaries = [part.summary for part in parts if part.summary is not None]
+        return Census(
+            read={number: rows for part in parts for number, rows in part.read.items()},
+            kept={number: rows for part in parts for number, rows in part.kept.items()},
+            weights={number: u for part in parts for number, u in part.weights.items()},
+            problem=min(problems, key=lambda found: found[0]) if problems else None,
+            summary=reduce(self.construction.merge, summaries) if summaries else None,
+            locals={number: local for part in parts for number, local in part.locals.items()},
+            drawn=tuple(drawn for part in parts for drawn in part.drawn),
+        )
+
+
+# --- leaves ------------------------------------------------------------------------------
+
+
+def _census(
+    rows: BlockRows,
+    number: int,
+    local: Any = None,
+    drawn: Drawn | None = None,
+) -> Census:
+    block = rows.block
+    return Census(
+        read={number: rows.read},
+        kept={number: 0 if block is None else len(block)},
+        weights={number: 0.0 if block is None else float(block.weights.sum())},
+        problem=None if rows.problem is None else (number, rows.problem),
+        summary=local,
+        locals={} if local is None else {number: local},
+        drawn=() if drawn is None else (drawn,),
+    )
+
+
+@dataclass(frozen=True)
+class Summarise:
+    """Leaf of a fold that only summarises."""
+
+    construction: Sensitivity[Any]
+
+    def __call__(self, rows: BlockRows, number: int, previous: Census | None) -> Census:
+        if rows.block is None:
+            return _census(rows, number)
+        before = None if previous is None else previous.summary
+        with _quiet():
+            return _census(rows, number, self.construction.summarise(rows.block, before))
+
+
+@dataclass(frozen=True)
+class Harvest:
+    """Leaf of the one read: the block's summary, and candidates by its own scores.
+
+    Attributes
+    ----------
+    candidates : float
+        Candidates wanted in all.
+    n_rows : int or None
+        Rows in all, where known: a block gives candidates in proportion to its rows.
+    n_blocks : int
+        Where they are unknown, every block gives as many as any other.
+    """
+
+    construction: Sensitivity[Any]
+    sampling: Sampling
+    seed: int
+    candidates: float
+    n_rows: int | None
+    n_blocks: int
+
+    def __call__(self, rows: BlockRows, number: int, given: object) -> Census:
+        del given
+        block = rows.block
+        if block is None:
+            return _census(rows, number)
+        target = (
+            self.candidates / self.n_blocks
+            if self.n_rows is None
+            else self.candidates * rows.read / self.n_rows
+        )
+        rng = stream(self.seed, Stage.CANDIDATES, number)
+        with _quiet():
+            local = self.construction.summarise(block, None)
+            scores = self.construction.scores(block, local).sum(axis=0)
+            if self.sampling == "systematic":
+                drawn = _candidates(block, number, scores, target, rng)
+            else:
+                drawn = _proposals(block, number, scores, int(np.ceil(target)), rng)
+        return _census(rows, number, local, drawn)
+
+
+def _candidates(
+    block: Block, number: int, scores: FloatArray, target: float, rng: np.random.Generator
+) -> Drawn:
+    inclusion = candidate_inclusion(scores, target)
+    chosen = systematic(inclusion, rng)
+    return Drawn(number, block.take(chosen), inclusion[chosen], target=target)
+
+
+def _proposals(
+    block: Block, number: int, scores: FloatArray, count: int, rng: np.random.Generator
+) -> Drawn:
+    total = scores.sum()
+    chosen = draw_with_replacement(scores, count if total > 0 else 0, rng)
+    probability = scores[chosen] / total
+    coins = rng.random(len(chosen))
+    return Drawn(number, block.take(chosen), probability, coins, target=count)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What the root asks of the blocks in a further read.
+
+    Attributes
+    ----------
+    summary : object
+        Global summary.
+    census : Census
+        Of the read before, for offsets.
+    wanted : dict of int to (float or ndarray), or None
+        By block: candidates (systematic) or draws by component (multinomial); None asks for
+        all rows.
+    """
+
+    summary: Any
+    census: Census
+    wanted: dict[int, Any] | None
+
+
+@dataclass(frozen=True)
+class TakePlanned:
+    """Leaf of a read in which blocks give what a plan asks for."""
+
+    construction: Sensitivity[Any]
+    sampling: Sampling
+    seed: int
+    stage: Stage = Stage.DRAWS
+
+    def __call__(self, rows: BlockRows, number: int, plan: Plan | None) -> Census:
+        block = rows.block
+        if block is None:
+            return _census(rows, number)
+        if plan is None or plan.wanted is None:
+            drawn = Drawn(number, block.all_rows(), np.ones(len(block)))
+            return _census(rows, number, drawn=drawn)
+        wanted = plan.wanted[number]
+        rng = stream(self.seed, self.stage, number)
+        with _quiet():
+            scores = self.construction.scores(block, plan.summary)
+            if self.sampling == "systematic":
+                drawn = _candidates(block, number, scores.sum(axis=0), wanted, rng)
+            else:
+                drawn = _draws(block, number, scores, wanted, rng)
+        return _census(rows, number, drawn=drawn)
+
+
+def _draws(
+    block: Block, number: int, scores: FloatArray, quota: IndexArray, rng: np.random.Generator
+) -> Drawn:
+    """Draw u_i rows uniformly, v_i by distance (section 4.2, round two)."""
+    chosen = np.concatenate(
+        [
+            draw_with_replacement(component, int(count), rng)
+            for component, count in zip(scores, quota, strict=True)
+        ]
+    )
+    probability = scores.sum(axis=0)[chosen]
+    return Drawn(number, block.take(chosen), probability)
+
+
+def _quiet() -> np.errstate:
+    # An overflow shows in the summary, where the root turns it into an error.
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
+# --- root --------------------------------------------------------------------------------
+
+Reread = Callable[[list[int], TakePlanned, Plan], Census]
+"""``reread(numbers, leaf, plan)``: reads some blocks again and returns their census."""
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The final draw: rows, weights and where they come from.
+
+    Attributes
+    ----------
+    rows : Block
+    weights : ndarray of shape (m,), float64
+    indices : ndarray of shape (m,), int64
+        Row numbers in the whole data set, increasing.
+    census : Census
+        Of the read that summarised.
+    rereads : int
+        Blocks that were read once more.
+    complete : bool
+        Whether these are all rows with their own weights.
+    """
+
+    rows: Block
+    weights: FloatArray
+    indices: IndexArray
+    census: Census
+    rereads: int = 0
+    complete: bool = False
+
+
+@dataclass(frozen=True)
+class Root:
+    """The work of the root.
+
+    Attributes
+    ----------
+    construction : Sensitivity
+    size : int
+        Rows wanted, m.
+    sampling : {"systematic", "multinomial"}
+    seed : int
+    """
+
+    construction: Sensitivity[Any]
+    size: int
+    sampling: Sampling
+    seed: int
+
+    @property
+    def candidates(self) -> float:
+        """Candidates to gather in all."""
+        if self.sampling == "multinomial":
+            return float(OVERSAMPLING * self.size)
+        return float(max(OVERSAMPLING * self.size, FEWEST_CANDIDATES))
+
+    def plan(self, census: Census) -> Plan:
+        """Decide what every block gives in the second read."""
+        census.check()
+        if census.n_rows <= self.size:
+            return Plan(None, census, None)
+        numbers, masses = self._masses(census)
+        if self.sampling == "systematic":
+            targets = self.candidates * masses.sum(axis=1) / masses.sum()
+            return Plan(census.summary, census, dict(zip(numbers, targets, strict=True)))
+        quotas = split_quota(self.size, masses, stream(self.seed, Stage.QUOTAS))
+        return Plan(census.summary, census, dict(zip(numbers, quotas, strict=True)))
+
+    def finish_planned(self, plan: Plan, second: Census) -> Selection:
+        """Draw from what the blocks gave in the second read."""
+        second.check()
+        if plan.wanted is None:
+            return self._everything(second)
+        if self.sampling == "systematic":
+            return self._reweighted(plan.census, list(second.drawn))
+        _, masses = self._masses(plan.census)
+        return self._weighted(plan.census, list(second.drawn), masses.sum())
+
+    def finish_harvest(self, census: Census, reread: Reread) -> Selection:
+        """Turn the candidates of one read into the final draw."""
+        census.check()
+        if census.n_rows <= self.size:
+            leaf = TakePlanned(self.construction, self.sampling, self.seed)
+            plan = Plan(None, census, None)
+            everything = reread(sorted(census.read), leaf, plan)
+            return self._everything(everything, rereads=len(census.read))
+        if self.sampling == "systematic":
+            return self._refined(census, reread)
+        return self._rejected(census, reread)
+
+    def _masses(self, census: Census) -> tuple[list[int], FloatArray]:
+        numbers = sorted(census.locals)
+        with _quiet():
+            masses = np.array(
+                [self.construction.masses(census.locals[i], census.summary) for i in numbers]
+            )
+        if not np.isfinite(masses).all():
+            raise InvalidInputError(
+                "X has values so large that squared distances overflow; scale the columns, for "
+                "example with sklearn.preprocessing.StandardScaler."
+            )
+        return numbers, masses
+
+    def _refined(self, census: Census, reread: Reread) -> Selection:
+        numbers, masses = self._masses(census)
+        shares = dict(zip(numbers, masses.sum(axis=1) / masses.sum(), strict=True))
+        drawn = {part.number: part for part in census.drawn}
+        short = [
+            number
+            for number, part in drawn.items()
+            if self.size * shares[number] > part.target and len(part.rows) < census.kept[number]
+        ]
+        if short:
+            wanted = {number: self.candidates * shares[number] for number in short}
+            leaf = TakePlanned(self.construction, self.sampling, self.seed, Stage.TOP_UP)
+            again = reread(short, leaf, Plan(census.summary, census, wanted))
+            drawn.update({part.number: part for part in again.drawn})
+        return self._reweighted(census, [drawn[i] for i in sorted(drawn)], len(short))
+
+    def _reweighted(self, census: Census, drawn: list[Drawn], rereads: int = 0) -> Selection:
+        r"""Draw m candidates with :math:`\pi_2 \propto s / \pi_1`, systematically."""
+        rows, indices = _gather(drawn, census.offsets())
+        first = np.concatenate([part.probability for part in drawn])
+        scores = self.construction.scores(rows, census.summary).sum(axis=0)
+        second = inclusion_probabilities(scores / first, self.size)
+        order = spatial_order(rows.points, second)
+        chosen = np.sort(order[systematic(second[order], stream(self.seed, Stage.ROOT))])
+        weights = rows.weights[chosen] / (first[chosen] * second[chosen])
+        return Selection(rows.take(chosen), weights, indices[chosen], census, rereads)
+
+    def _rejected(self, census: Census, reread: Reread) -> Selection:
+        """Keep each block's first v_i accepted candidates; draw what is missing anew."""
+        numbers, masses = self._masses(census)
+        by_component = split_quota(self.size, masses, stream(self.seed, Stage.QUOTAS))
+        bound = self.construction.proposal_bound
+        assert bound is not None  # noqa: S101 - the front door has checked it
+        total = masses.sum()
+        drawn = {part.number: part for part in census.drawn}
+        kept: list[Drawn] = []
+        missing: dict[int, IndexArray] = {}
+        for number, quota, mass in zip(numbers, by_component, masses, strict=True):
+            part = drawn[number]
+            scores = self.construction.scores(part.rows, census.summary)
+            ratio = scores.sum(axis=0) / (bound * mass.sum() * part.probability)
+            accepted = np.flatnonzero(part.coins < ratio)[: quota.sum()]
+            rows = part.rows.take(accepted)
+            kept.append(Drawn(number, rows, scores.sum(axis=0)[accepted]))
+            if len(accepted) < quota.sum():
+                # The draws that are missing are independent of those that were accepted, so
+                # the components may be split afresh.
+                count = int(quota.sum()) - len(accepted)
+                rng = stream(self.seed, Stage.QUOTAS, 1 + number)
+                missing[number] = split_quota(count, mass[np.newaxis], rng)[0]
+        if missing:
+            leaf = TakePlanned(self.construction, self.sampling, self.seed, Stage.TOP_UP)
+            again = reread(list(missing), leaf, Plan(census.summary, census, dict(missing)))
+            kept += again.drawn
+        return self._weighted(census, kept, total, len(missing))
+
+    def _weighted(
+        self, census: Census, drawn: list[Drawn], total: float, rereads: int = 0
+    ) -> Selection:
+        r"""Weigh independent draws by :math:`u / (m q)` and merge rows drawn twice."""
+        rows, indices = _gather(drawn, census.offsets())
+        q = np.concatenate([part.probability for part in drawn]) / total
+        first, weights = merge_duplicates(indices, rows.weights / (self.size * q))
+        return Selection(rows.take(first), weights, indices[first], census, rereads)
+
+    def _everything(self, census: Census, rereads: int = 0) -> Selection:
+        census.check()
+        rows, indices = _gather(list(census.drawn), census.offsets())
+        return Selection(rows, rows.weights, indices, census, rereads, complete=True)
+
+
+def _gather(drawn: list[Drawn], offsets: dict[int, int]) -> tuple[Block, IndexArray]:
+    """Concatenate rows of all blocks; return them with their global row numbers."""
+    rows = concatenate([part.rows for part in drawn])
+    starts = np.repeat(
+        np.array([offsets[part.number] for part in drawn], dtype=np.int64),
+        [len(part.rows) for part in drawn],
+    )
+    return rows, starts + rows.rows

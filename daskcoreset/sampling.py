@@ -1,0 +1,190 @@
+r"""Quotas, draws and weights: how rows are taken once their scores are known.
+
+Notation as in the papers: a row with input weight u and probability q per draw that is
+taken in one of m draws gets the weight :math:`u / (m q)`; with an inclusion probability
+:math:`\pi` in place of m q, systematic sampling gives :math:`u / \pi`. Either way
+:math:`\mathrm E \sum_{x \in C} w(x) f(x) = \sum_x u(x) f(x)` for every f.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daskcoreset.kernels import systematic_walk
+from daskcoreset.typing import FloatArray, IndexArray
+
+__all__ = [
+    "draw_with_replacement",
+    "inclusion_probabilities",
+    "merge_duplicates",
+    "candidate_inclusion",
+    "split_quota",
+    "systematic",
+]
+
+
+def split_quota(size: int, masses: FloatArray, rng: np.random.Generator) -> IndexArray:
+    r"""Split `size` draws over blocks and mixture components.
+
+    Parameters
+    ----------
+    size : int
+        Number of draws m.
+    masses : ndarray of shape (n_blocks, n_components), float64
+        Total score of each component on each block.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of shape (n_blocks, n_components), int64
+        Counts that sum to `size`: multinomial, each draw falling on a cell with
+        probability proportional to its mass. A draw of a row within its cell in
+        proportion to the cell's scores then has exactly the distribution of a draw on one
+        machine.
+
+    Examples
+    --------
+    >>> split_quota(10, np.array([[1.0, 0.0], [0.0, 0.0]]), np.random.default_rng(0))
+    array([[10,  0],
+           [ 0,  0]])
+
+    References
+    ----------
+    Bachem, Lucic and Krause (2018), section 4.2: u_i and v_i.
+    """
+    shares = masses.ravel() / masses.sum()
+    return rng.multinomial(size, shares).astype(np.int64).reshape(masses.shape)
+
+
+def draw_with_replacement(
+    scores: FloatArray, count: int, rng: np.random.Generator
+) -> IndexArray:
+    """Draw rows independently, in proportion to their scores.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,), float64
+        Non-negative, positive in total when ``count > 0``.
+    count : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of shape (count,), int64
+        Row numbers in the order of the draws; rows with score zero never occur.
+
+    Examples
+    --------
+    >>> draw_with_replacement(np.array([0.0, 1.0]), 3, np.random.default_rng(0))
+    array([1, 1, 1])
+    """
+    if count == 0:
+        return np.empty(0, dtype=np.int64)
+    running = np.cumsum(scores)
+    # Below running[-1] whatever the rounding, so that the search ends on a row with mass.
+    points = np.minimum(rng.random(count) * running[-1], np.nextafter(running[-1], 0.0))
+    return np.searchsorted(running, points, side="right").astype(np.int64)
+
+
+def candidate_inclusion(scores: FloatArray, target: float) -> FloatArray:
+    r"""Inclusion probabilities :math:`\min(1, c\, s_i / \sum s)` for about c rows.
+
+    Not rescaled after the cap: where scores are uneven, fewer than `target` rows are
+    expected. That keeps the probabilities a function of the row alone.
+
+    Examples
+    --------
+    >>> candidate_inclusion(np.array([3.0, 1.0]), 2.0)
+    array([1. , 0.5])
+    """
+    total = scores.sum()
+    if not total > 0:
+        return np.zeros_like(scores)
+    inclusion = scores * (target / total)
+    return np.minimum(inclusion, 1.0, out=inclusion)
+
+
+def inclusion_probabilities(scores: FloatArray, size: int) -> FloatArray:
+    r"""Inclusion probabilities proportional to scores, capped at one, that sum to `size`.
+
+    Rows whose share exceeds one are certain; the rest of `size` is spread over the other
+    rows, until none exceeds one.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,), float64
+        Non-negative.
+    size : int
+        Sum wanted; when at most `size` scores are positive, these rows are all certain.
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
+
+    Examples
+    --------
+    >>> inclusion_probabilities(np.array([8.0, 1.0, 1.0]), 2)
+    array([1. , 0.5, 0.5])
+
+    References
+    ----------
+    Tillé (2006), Sampling Algorithms, section 2.10.
+    """
+    inclusion = (scores > 0).astype(np.float64)
+    if inclusion.sum() <= size:
+        return inclusion
+    free = scores > 0
+    left = size
+    while True:
+        share = np.where(free, scores, 0.0)
+        share *= left / share.sum()
+        over = share >= 1.0
+        if not over.any():
+            return np.where(free, share, inclusion)
+        free &= ~over
+        left = size - int((inclusion > 0).sum() - free.sum())
+        if left == 0:  # all that is left to spread is rounding
+            return np.where(free, 0.0, inclusion)
+
+
+def systematic(inclusion: FloatArray, rng: np.random.Generator) -> IndexArray:
+    """Draw rows systematically, without replacement, in the order they stand.
+
+    Parameters
+    ----------
+    inclusion : ndarray of shape (n,), float64
+        Inclusion probabilities.
+    rng : numpy.random.Generator
+        Asked for one uniform number.
+
+    Returns
+    -------
+    ndarray of shape (m,), int64
+        Increasing row numbers; m is the sum of `inclusion` rounded up or down. Neighbours
+        are taken together as rarely as the probabilities allow: an order in which
+        neighbours are alike is a stratification.
+
+    Examples
+    --------
+    >>> systematic(np.full(4, 0.5), np.random.default_rng(0)).tolist()
+    [1, 3]
+
+    References
+    ----------
+    Madow (1949).
+    """
+    return systematic_walk(inclusion, rng.random())
+
+
+def merge_duplicates(
+    indices: IndexArray, weights: FloatArray
+) -> tuple[IndexArray, FloatArray]:
+    """Positions of the distinct indices in increasing order, and their summed weights.
+
+    Examples
+    --------
+    >>> merge_duplicates(np.array([7, 3, 7]), np.array([1.0, 2.0, 3.0]))
+    (array([1, 0]), array([2., 4.]))
+    """
+    _, first, inverse = np.unique(indices, return_index=True, return_inverse=True)
+    return first.astype(np.int64), np.bincount(inverse, weights=weights, minlength=len(first))

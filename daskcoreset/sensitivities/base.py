@@ -1,0 +1,81 @@
+"""The protocol of a sensitivity: what a construction must say, and all it must say."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from daskcoreset.blocks import Block
+    from daskcoreset.typing import FloatArray
+
+__all__ = ["Sensitivity"]
+
+S = TypeVar("S")
+
+
+class Sensitivity(ABC, Generic[S]):
+    r"""Upper bounds on the sensitivities of rows, made of a summary of the data.
+
+    Subclasses are frozen dataclasses whose fields are their parameters. They see NumPy
+    blocks; the library owns reading, folding, quotas, draws, weights and seeds.
+
+    Attributes
+    ----------
+    name : str
+        The name by which ``build(method=...)`` knows the construction.
+    citation : str
+        Key of the source in ``references.bib``, and the place in it.
+    passes : int
+        Folds of `summarise` that `scores` needs; in each, `previous` is the merged summary
+        of the one before.
+    proposal_bound : float or None
+        A bound c with :math:`q(x) \le c\, Q_i\, p_i(x)` for every row x of every block i,
+        where p_i are the normalised scores by the block's own summary, q those by the
+        global one and Q_i the block's share of q. With it draws from one read can be made
+        exact by rejection. None where no bound is known.
+    """
+
+    name: ClassVar[str]
+    citation: ClassVar[str]
+    passes: ClassVar[int] = 1
+    proposal_bound: ClassVar[float | None] = None
+
+    @abstractmethod
+    def summarise(self, block: Block, previous: S | None) -> S:
+        """Summarise one block, which may be empty."""
+
+    @abstractmethod
+    def merge(self, first: S, second: S) -> S:
+        """Summary of the union of two neighbouring, disjoint sets of rows; associative."""
+
+    @abstractmethod
+    def scores(self, block: Block, summary: S) -> FloatArray:
+        """Score rows: non-negative, the factor u included, by component of the mixture.
+
+        Parameters
+        ----------
+        block : Block
+            n rows.
+        summary : S
+            Summary of all the data, or of the block alone when it makes a proposal.
+
+        Returns
+        -------
+        ndarray of shape (n_components, n), float64
+            Their sum over components is the score; draws are made in proportion to it.
+        """
+
+    @abstractmethod
+    def masses(self, local: S, summary: S) -> FloatArray:
+        """Sum of `scores` over a block, from its own summary; shape (n_components,)."""
+
+    def describe(self, summary: S) -> dict[str, Any]:
+        """Facts about the data that belong into the provenance; plain JSON values."""
+        del summary
+        return {}
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]

@@ -1,0 +1,91 @@
+"""Lightweight coresets: half uniform, half by squared distance to the mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from daskcoreset.moments import Moments, distances_to, merge_moments, moments_of
+from daskcoreset.sensitivities.base import Sensitivity
+
+if TYPE_CHECKING:
+    from daskcoreset.blocks import Block
+    from daskcoreset.typing import FloatArray
+
+__all__ = ["Lightweight"]
+
+
+@dataclass(frozen=True)
+class Lightweight(Sensitivity[Moments]):
+    r"""Lightweight coresets for k-means and Bregman clustering.
+
+    .. math::
+
+        q(x) = \frac{u(x)}{2U} + \frac{u(x)\, |x - \mu|^2}{2\, \phi_X(\{\mu\})},
+        \qquad \phi_X(\{\mu\}) = \sum_x u(x)\, |x - \mu|^2,
+
+    with the weighted mean :math:`\mu` and the total weight U.
+
+    With :math:`m \in \Omega((d k \log k + \log 1/\delta) / \varepsilon^2)` rows, with
+    probability at least :math:`1 - \delta`, every set Q of k centers has
+    :math:`|\phi_X(Q) - \phi_C(Q)| \le \frac\varepsilon2 \phi_X(Q) + \frac\varepsilon2
+    \phi_X(\{\mu\})`.
+
+    Data whose rows are all equal have no distances: they are sampled uniformly.
+
+    Examples
+    --------
+    >>> import numpy as np, daskcoreset
+    >>> X = np.vstack([np.zeros((99, 2)), [[100.0, 0.0]]])
+    >>> coreset = daskcoreset.build(X, size=20, method=Lightweight(), random_state=0)
+    >>> 99 in coreset.indices  # the outlier holds nearly half of the scores
+    True
+
+    References
+    ----------
+    Bachem, Lucic and Krause (2018), Algorithm 1, Definition 1 and Theorem 2.
+    """
+
+    name: ClassVar[str] = "lightweight"
+    citation: ClassVar[str] = "bachem2018scalable, Algorithm 1 and section 4.2"
+    # |x - mu|^2 <= (r + D)^2 <= (r^2 / s^2 + 1)(s^2 + D^2) by Cauchy and Schwarz, with r the
+    # distance to the block's mean, s^2 the block's variance and D the distance of the means:
+    # the distance part is at most 2 Q_i p_i, and so is the uniform part.
+    proposal_bound: ClassVar[float | None] = 2.0
+
+    def summarise(self, block: Block, previous: Moments | None) -> Moments:
+        """Moments of the block."""
+        del previous
+        return moments_of(block.points, block.weights)
+
+    def merge(self, first: Moments, second: Moments) -> Moments:
+        """Moments of both."""
+        return merge_moments(first, second)
+
+    def scores(self, block: Block, summary: Moments) -> FloatArray:
+        """Return u / 2U and u d(x, mu)^2 / 2 phi."""
+        phi, weight = summary.quantization_error, summary.weight
+        scores = np.zeros((2, len(block)))
+        if weight == 0.0:
+            return scores
+        share = 1.0 if phi == 0.0 else 0.5
+        np.multiply(block.weights, share / weight, out=scores[0])
+        if phi > 0.0:
+            distances = distances_to(block.points, summary.mean)
+            np.multiply(block.weights, distances, out=scores[1])
+            scores[1] *= 0.5 / phi
+        return scores
+
+    def masses(self, local: Moments, summary: Moments) -> FloatArray:
+        """Return U_i / 2U and phi_i({mu}) / 2 phi, as the center of section 4.2 does."""
+        phi = summary.quantization_error
+        if phi == 0.0:
+            return np.array([local.weight / summary.weight, 0.0])
+        distance = local.quantization_error_about(summary.mean) if local.weight else 0.0
+        return np.array([local.weight / (2 * summary.weight), distance / (2 * phi)])
+
+    def describe(self, summary: Moments) -> dict[str, Any]:
+        """Return phi_X({mu}), the scale of the additive error."""
+        return {"quantization_error": summary.quantization_error}

@@ -1,0 +1,59 @@
+"""Uniform sampling: the baseline every coreset is measured against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from daskcoreset.sensitivities.base import Sensitivity
+
+if TYPE_CHECKING:
+    from daskcoreset.blocks import Block
+    from daskcoreset.typing import FloatArray
+
+__all__ = ["Uniform"]
+
+
+@dataclass(frozen=True)
+class Uniform(Sensitivity[float]):
+    r"""Rows in proportion to their input weights: :math:`q(x) = u(x) / U`.
+
+    Unbiased for every query like all constructions here, but without a guarantee: small
+    clusters far away are missed.
+
+    Examples
+    --------
+    >>> import numpy as np, daskcoreset
+    >>> X = np.arange(200.0).reshape(100, 2)
+    >>> len(daskcoreset.build(X, size=10, method=Uniform(), random_state=0))
+    10
+
+    References
+    ----------
+    Bachem, Lucic and Krause (2018), section 7, the method UNIFORM.
+    """
+
+    name: ClassVar[str] = "uniform"
+    citation: ClassVar[str] = "bachem2018scalable, section 7"
+    proposal_bound: ClassVar[float | None] = 1.0
+
+    def summarise(self, block: Block, previous: float | None) -> float:
+        """Total weight U of the block."""
+        del previous
+        return float(block.weights.sum())
+
+    def merge(self, first: float, second: float) -> float:
+        """Total weight of both."""
+        return first + second
+
+    def scores(self, block: Block, summary: float) -> FloatArray:
+        """Return u / U."""
+        if summary == 0.0:
+            return np.zeros((1, len(block)))
+        return (block.weights / summary)[np.newaxis]
+
+    def masses(self, local: float, summary: float) -> FloatArray:
+        """Return the share of the block in U."""
+        return np.array([local / summary])

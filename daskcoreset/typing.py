@@ -1,0 +1,23 @@
+"""Type aliases shared by the package."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+"""float64 vector or matrix: scores, weights, sums."""
+
+IndexArray: TypeAlias = npt.NDArray[np.int64]
+"""int64 vector: row numbers, counts."""
+
+AnyArray: TypeAlias = npt.NDArray[Any]
+"""NumPy array of any dtype: labels and dense points."""
+
+Points: TypeAlias = "npt.NDArray[np.floating[Any]] | sp.csr_array"
+"""Rows of a block: a dense float32 or float64 array of shape (n, d), or CSR."""

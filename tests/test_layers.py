@@ -1,0 +1,227 @@
+"""Imports point one way: from the front door down to the mathematics.
+
+Every module has its place in `LAYERS`, and may import from its own layer and from those
+below it. Imports inside functions count as well; those for the type checker do not. No
+cycle is allowed, not even within a layer.
+"""
+
+from __future__ import annotations
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import daskcoreset
+
+PACKAGE = "daskcoreset"
+ROOT = Path(daskcoreset.__file__).parent
+
+# From the bottom to the top. Every file is listed: a new one is placed on purpose.
+LAYERS: dict[str, tuple[str, ...]] = {
+    "foundation": (
+        "blocks",
+        "contents",
+        "coreset",
+        "durable",
+        "errors",
+        "inputs",
+        "kernels",
+        "layout",
+        "points",
+        "progress",
+        "provenance",
+        "sources",
+        "storage",
+        "typing",
+    ),
+    "mechanism": (
+        "moments",
+        "passes",
+        "randomness",
+    ),
+    "sampling": (
+        "ordering",
+        "rounds",
+        "sampling",
+        "sensitivities",
+        "sensitivities.base",
+        "sensitivities.lightweight",
+        "sensitivities.uniform",
+    ),
+    "construction": (
+        "coverage",
+        "datasets",
+        "datasets.components",
+        "datasets.files",
+        "datasets.hard",
+        "datasets.instances",
+        "datasets.lazy",
+        "datasets.mixtures",
+        "margin",
+        "metrics",
+        "tree",
+    ),
+    "front door": ("build", "plan"),
+    "users": (
+        "",  # daskcoreset/__init__.py, the public names
+        "cli",
+        "estimators",
+        "plotting",
+        "testing",
+    ),
+    "program": ("__main__",),
+}
+
+# Files of mathematics take NumPy blocks and know nothing of Dask. A package means all of it.
+MATHEMATICS = (
+    "blocks",
+    "errors",
+    "kernels",
+    "moments",
+    "ordering",
+    "points",
+    "randomness",
+    "rounds",
+    "sampling",
+    "sensitivities",
+    "typing",
+)
+DASK = ("dask", "distributed")
+
+LEVEL = {module: level for level, names in enumerate(LAYERS.values()) for module in names}
+
+
+def find_modules() -> dict[str, Path]:
+    """Files of the package by module name, without the name of the package."""
+    modules = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = list(path.relative_to(ROOT).with_suffix("").parts)
+        if parts[-1] == "__init__":
+            parts.pop()
+        modules[".".join(parts)] = path
+    return modules
+
+
+MODULES = find_modules()
+
+
+def is_for_type_checker(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+
+
+def imports_of(tree: ast.AST) -> list[str]:
+    """Full names that a module imports, at the top or inside functions."""
+    found: list[str] = []
+    nodes = [tree]
+    while nodes:
+        node = nodes.pop()
+        if is_for_type_checker(node):
+            assert isinstance(node, ast.If)
+            nodes.extend(node.orelse)
+            continue
+        if isinstance(node, ast.Import):
+            found.extend(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative imports are banned"
+            found.extend(f"{node.module}.{alias.name}" for alias in node.names)
+        nodes.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def own_modules(names: list[str], known: dict[str, Path]) -> set[str]:
+    """The modules of this package among imported names: the longest prefix that is one."""
+    found = set()
+    for name in names:
+        head, *parts = name.split(".")
+        if head == PACKAGE:
+            while ".".join(parts) not in known:
+                parts.pop()
+            found.add(".".join(parts))
+    return found
+
+
+@pytest.fixture(scope="module")
+def imports() -> dict[str, list[str]]:
+    return {
+        module: imports_of(ast.parse(path.read_text(encoding="utf-8")))
+        for module, path in MODULES.items()
+    }
+
+
+def layer_name(module: str) -> str:
+    return list(LAYERS)[LEVEL[module]]
+
+
+def test_every_module_has_a_layer() -> None:
+    missing = sorted(MODULES.keys() - LEVEL.keys())
+    assert not missing, (
+        f"no layer for {', '.join(missing)}: list each in LAYERS of tests/test_layers.py, in the "
+        "lowest layer whose modules, and those below, are all it has to import"
+    )
+
+
+def test_no_module_is_listed_twice() -> None:
+    assert len(LEVEL) == sum(len(names) for names in LAYERS.values())
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_imports_point_down(module: str, imports: dict[str, list[str]]) -> None:
+    above = sorted(
+        f"{PACKAGE}.{target} ({layer_name(target)})"
+        for target in own_modules(imports[module], MODULES)
+        if LEVEL.get(target, -1) > LEVEL.get(module, len(LAYERS))  # unlisted ones fail above
+    )
+    assert not above, (
+        f"{PACKAGE}.{module} is in the layer {layer_name(module)!r} and imports from above: "
+        f"{', '.join(above)}. Move what is shared to a layer below both, or pass it as an argument"
+    )
+
+
+def test_imports_have_no_cycle(imports: dict[str, list[str]]) -> None:
+    # Importing a module of a package runs the package's __init__, but asks nothing of it.
+    graph = {module: own_modules(names, MODULES) - {module} for module, names in imports.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"modules import each other: {' <- '.join(error.args[1])}")
+
+
+@pytest.mark.parametrize(
+    "module", [name for name in sorted(MODULES) if name.split(".")[0] in MATHEMATICS]
+)
+def test_mathematics_knows_no_dask(module: str, imports: dict[str, list[str]]) -> None:
+    found = sorted(name for name in imports[module] if name.split(".")[0] in DASK)
+    assert not found, (
+        f"{PACKAGE}.{module} imports {', '.join(found)}: mathematics takes NumPy blocks, and "
+        f"{PACKAGE}.passes hands them over"
+    )
+
+
+def test_imports_of__sees_lazy_ones_and_skips_type_checking() -> None:
+    source = """
+import numpy as np
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    import pandas
+else:
+    import json
+
+def f():
+    from daskcoreset.build import build
+"""
+    found = imports_of(ast.parse(source))
+    assert sorted(found) == ["daskcoreset.build.build", "json", "numpy", "typing.TYPE_CHECKING"]
+
+
+def test_own_modules__resolves_names_to_the_files_that_hold_them() -> None:
+    known = {"": Path(), "build": Path(), "sensitivities": Path(), "sensitivities.base": Path()}
+    names = [
+        "daskcoreset.build.build",
+        "daskcoreset.sensitivities.base.Sensitivity",
+        "daskcoreset.sensitivities.SENSITIVITIES",
+        "daskcoreset.Coreset",
+        "numpy.build",
+    ]
+    assert own_modules(names, known) == {"", "build", "sensitivities", "sensitivities.base"}
