@@ -68,9 +68,14 @@ def concatenate(blocks: Sequence[Block]) -> Block:
     return Block(
         points,
         np.concatenate([block.weights for block in blocks]),
-        None if first.labels is None else np.concatenate([block.labels for block in blocks]),
-        np.concatenate([block.rows for block in blocks]),
+        _joined([block.labels for block in blocks]),
+        _joined([block.rows for block in blocks]),
     )
+
+
+def _joined(parts: Sequence[AnyArray | None]) -> AnyArray | None:
+    present = [part for part in parts if part is not None]
+    return np.concatenate(present) if len(present) == len(parts) else None
 
 
 @dataclass(frozen=True)
@@ -171,16 +176,22 @@ def _as_points(X: Any, dtype: np.dtype[Any]) -> Points:
         sparse = sp.csr_array(X.tocsr(), dtype=dtype)
         sparse.sum_duplicates()
         return sparse
-    if isinstance(X, np.ma.MaskedArray):
-        X = X.astype(dtype).filled(np.nan)
+    X = _unmasked(X, dtype)
     # asarray turns pandas blocks, subclasses and foreign byte orders into plain memory.
     return np.require(np.asarray(X), dtype, ["C", "A"])
 
 
 def _as_weights(weights: Any) -> FloatArray:
-    if isinstance(weights, np.ma.MaskedArray):
-        weights = weights.astype(np.float64).filled(np.nan)
+    weights = _unmasked(weights, np.dtype(np.float64))
     return np.require(np.asarray(weights), np.float64, ["C", "A"])
+
+
+def _unmasked(array: Any, dtype: np.dtype[Any]) -> Any:
+    """Turn masked entries into NaN, which is found and reported."""
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    masked: Any = array.astype(dtype)
+    return masked.filled(np.nan)
 
 
 def _as_labels(labels: Any) -> AnyArray:
@@ -201,15 +212,16 @@ def _bad_weight(weights: FloatArray) -> Problem | None:
 
 
 def _finite_rows(block: Block, rules: Rules) -> tuple[Block, Problem | None]:
-    dense = isinstance(block.points, np.ndarray)
-    first = first_nonfinite_row(block.points) if dense else _first_nonfinite_sparse(block.points)
+    points: Any = block.points
+    dense = isinstance(points, np.ndarray)
+    first = first_nonfinite_row(points) if dense else _first_nonfinite_sparse(points)
     if first < 0:
         return block, None
     if rules.on_invalid == "drop":
-        return block.take(np.flatnonzero(_finite_mask(block.points))), None
-    row = np.asarray(block.points[first : first + 1].toarray() if not dense else block.points[first])
-    column = int(np.flatnonzero(~np.isfinite(row.ravel()))[0])
-    found = f"X is {row.ravel()[column]} in column {column}"
+        return block.take(np.flatnonzero(_finite_mask(points))), None
+    row = points[first] if dense else points[[first]].toarray()[0]
+    column = int(np.flatnonzero(~np.isfinite(row))[0])
+    found = f"X is {row[column]} in column {column}"
     remedy = '; clean the data, or pass on_invalid="drop" to leave such rows out.'
     return block, Problem(found + "{row}" + remedy, first)
 
@@ -224,5 +236,3 @@ def _finite_mask(points: Any) -> Any:
         return np.isfinite(points).all(axis=1)
     rows = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
     return np.bincount(rows, weights=~np.isfinite(points.data), minlength=points.shape[0]) == 0
-
-

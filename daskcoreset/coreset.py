@@ -184,6 +184,7 @@ class Coreset(WeightedPoints):
             msg = f"offsets is {moves} for {len(parts)} coresets; give a number of rows for each"
             raise InvalidInputError(msg)
         union = concatenate(parts)
+        moves = [int(move) for move in moves]
         indices = union.indices + np.repeat(moves, [len(part) for part in parts])
         records = [part.provenance for part in parts]
         record = merge_provenance(records, moves, len(union), union.n_features)

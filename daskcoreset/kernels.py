@@ -12,6 +12,7 @@ Without numba the same formulas run in NumPy, a few times slower.
 from __future__ import annotations
 
 import functools
+import importlib
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -161,7 +162,8 @@ def _compiled() -> _Compiled | None:
 @functools.cache
 def _compile() -> _Compiled | None:
     try:
-        import numba  # noqa: PLC0415 - half a second that a plain import should not cost
+        # Half a second that a plain import of the package should not cost.
+        numba: Any = importlib.import_module("numba")
     except ImportError:
         return None
     points = [numba.types.Array(t, 2, "C", readonly=True) for t in (numba.float32, numba.float64)]
@@ -169,7 +171,7 @@ def _compile() -> _Compiled | None:
     result = numba.float64[::1]
 
     def jit(function: Callable[..., Any], signatures: list[Any], fastmath: set[str]) -> Any:
-        options = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
+        options: dict[str, Any] = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
         try:
             return numba.njit(signatures, cache=True, **options)(function)
         except RuntimeError:  # no folder for the cache can be written

@@ -140,21 +140,22 @@ def distances_to(points: Points, center: FloatArray) -> FloatArray:
 def _sparse_moments(
     points: sp.csr_array, weights: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
-    n_rows, n_features = points.shape
+    n_features = points.shape[1]
     weight = float(weights.sum())
     if weight == 0.0:
         return 0.0, np.zeros(n_features), np.zeros(n_features)
     u = np.repeat(weights, np.diff(points.indptr))
     columns = points.indices
     stored = points.data.astype(np.float64)
-    mean = np.bincount(columns, weights=u * stored, minlength=n_features) / weight
+    mean: FloatArray = np.bincount(columns, weights=u * stored, minlength=n_features) / weight
     # Stored entries and zeros apart: nothing cancels.
     of_stored = np.bincount(columns, weights=u, minlength=n_features)
-    m2 = np.bincount(columns, weights=u * (stored - mean[columns]) ** 2, minlength=n_features)
+    squares = u * (stored - mean[columns]) ** 2
+    m2 = np.bincount(columns, weights=squares, minlength=n_features).astype(np.float64)
     m2 += np.maximum(weight - of_stored, 0.0) * mean**2
     return weight, mean, m2
 
 
 def _row_sums(points: sp.csr_array, values: FloatArray) -> FloatArray:
     rows = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
-    return np.bincount(rows, weights=values, minlength=points.shape[0])
+    return np.bincount(rows, weights=values, minlength=points.shape[0]).astype(np.float64)

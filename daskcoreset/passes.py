@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 import uuid
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -23,6 +23,8 @@ import numpy as np
 from daskcoreset.blocks import BlockRows, Rules, rows_from
 
 if TYPE_CHECKING:
+    from dask.typing import Key
+
     from daskcoreset.inputs import BlockSpec, RowBlocks
 
 __all__ = ["Lazy", "active_client", "apply", "fold", "fold_now", "leaf_layers"]
@@ -51,7 +53,7 @@ class Lazy(Generic[T]):
         Applied to the value on the side of the caller once it is computed.
     """
 
-    def __init__(self, graph: Any, key: Hashable, finish: Callable[[Any], T] | None = None) -> None:
+    def __init__(self, graph: Any, key: Key, finish: Callable[[Any], T] | None = None) -> None:
         self._graph = graph
         self._key = key
         self._finish = finish
@@ -59,13 +61,13 @@ class Lazy(Generic[T]):
     def __dask_graph__(self) -> Any:
         return self._graph
 
-    def __dask_keys__(self) -> list[Hashable]:
+    def __dask_keys__(self) -> list[Key]:
         return [self._key]
 
     def __dask_layers__(self) -> tuple[str, ...]:
         return (_layer_of(self._key),)
 
-    def __dask_tokenize__(self) -> Hashable:
+    def __dask_tokenize__(self) -> Key:
         return self._key
 
     @staticmethod
@@ -97,6 +99,12 @@ class Lazy(Generic[T]):
         (value,) = dask.compute(self, **options)
         return value  # type: ignore[no-any-return]
 
+    def as_array(self) -> Any:
+        """Return the value as a 0-d object array, the form in which `blockwise` takes it."""
+        import dask.array as da  # noqa: PLC0415
+
+        return da.Array(self._graph, _layer_of(self._key), (), meta=np.empty((), dtype=object))
+
     @property
     def n_tasks(self) -> int:
         """Number of tasks of the optimised graph."""
@@ -107,9 +115,7 @@ def _first(results: Sequence[Any], finish: Callable[[Any], Any] | None) -> Any:
     return results[0] if finish is None else finish(results[0])
 
 
-def _rebuild(
-    graph: Mapping[Hashable, Any], key: Hashable, finish: Any, *, rename: Any = None
-) -> Lazy[Any]:
+def _rebuild(graph: Any, key: Any, finish: Any, *, rename: Any = None) -> Lazy[Any]:
     from dask.highlevelgraph import HighLevelGraph  # noqa: PLC0415
 
     if rename:
@@ -121,7 +127,7 @@ def _rebuild(
     return Lazy(graph, key, finish)
 
 
-def _layer_of(key: Hashable) -> str:
+def _layer_of(key: Key) -> str:
     return str(key[0]) if isinstance(key, tuple) else str(key)
 
 
@@ -140,11 +146,11 @@ class _LeafTask(Generic[T]):
 
 def read_block(spec: BlockSpec, blocks: Mapping[str, Any], rules: Rules) -> BlockRows:
     """Read the parts of a block that are not there yet, and bring all to form."""
-    parts = []
-    for name in ("X", "y", "sample_weight"):
-        loader = getattr(spec, name)
-        parts.append(blocks.get(name) if loader is None else loader())
-    return rows_from(*parts, rules)
+    X, y, sample_weight = (
+        blocks.get(name) if loader is None else loader()
+        for name, loader in (("X", spec.X), ("y", spec.y), ("sample_weight", spec.sample_weight))
+    )
+    return rows_from(X, y, sample_weight, rules)
 
 
 def fold(
@@ -152,7 +158,7 @@ def fold(
     leaf: Leaf[T],
     combine: Combine[T],
     *,
-    given: Lazy[Any] | None = None,
+    given: Any = None,
     split_every: int = 16,
 ) -> Lazy[T]:
     """Define one read of the data: `leaf` on every block, merged by a tree of `combine`.
@@ -164,9 +170,9 @@ def fold(
         ``leaf(rows, number, given) -> T``. Picklable, with a deterministic token.
     combine : callable
         ``combine(parts) -> T`` for two or more neighbouring parts, in order.
-    given : Lazy, optional
-        Result of an earlier fold that every leaf needs; no block is read before it is
-        there.
+    given : Lazy or object, optional
+        Result of an earlier fold that every leaf needs; when it is lazy, no block is read
+        before it is there.
     split_every : int, default=16
         Parts merged by one task. Sixteen keeps the tree under 7 % of the tasks and its
         depth at four for 65,536 blocks.
@@ -182,10 +188,12 @@ def fold(
 
     names = tuple(blocks.arrays)
     arrays = _read_after(list(blocks.arrays.values()), given)
+    pair = (given.as_array(), "") if isinstance(given, Lazy) else (given, None)
     task = _LeafTask(leaf, blocks.rules, names)
     token = uuid.uuid4().hex  # of a name, never of a result: hashing every spec would cost more
-    specs = ArrayValuesDep(((1,) * blocks.n_blocks,), _Literals(blocks.specs))
-    pairs: list[Any] = [specs, "i", given, None]
+    values: Any = _Literals(blocks.specs)
+    specs = ArrayValuesDep(((1,) * blocks.n_blocks,), values)
+    pairs: list[Any] = [specs, "i", *pair]
     for array in arrays:
         pairs += [array, "ij" if array.ndim == 2 else "i"]
     two_dimensional = any(array.ndim == 2 for array in arrays)
@@ -202,7 +210,7 @@ def fold(
     )
     name = f"coreset-fold-{token}"
     tail = (0,) if two_dimensional else ()
-    keys: list[Hashable] = [(leaves.name, i, *tail) for i in range(blocks.n_blocks)]
+    keys: list[Key] = [(leaves.name, i, *tail) for i in range(blocks.n_blocks)]
     layer, root = _tree(name, keys, combine, split_every)
     return Lazy(HighLevelGraph.from_collections(name, layer, dependencies=[leaves]), root)
 
@@ -217,8 +225,8 @@ class _Literals:
         return self.values[index[0]]
 
 
-def _read_after(arrays: list[Any], given: Lazy[Any] | None) -> list[Any]:
-    if given is None or not arrays:
+def _read_after(arrays: list[Any], given: Any) -> list[Any]:
+    if not isinstance(given, Lazy) or not arrays:
         return arrays
     from dask.graph_manipulation import bind  # noqa: PLC0415
 
@@ -227,18 +235,19 @@ def _read_after(arrays: list[Any], given: Lazy[Any] | None) -> list[Any]:
 
 
 def _tree(
-    name: str, keys: list[Hashable], combine: Combine[Any], split_every: int
-) -> tuple[dict[Hashable, Any], Hashable]:
+    name: str, keys: list[Key], combine: Combine[Any], split_every: int
+) -> tuple[dict[Key, Any], Key]:
     from dask._task_spec import List, Task, TaskRef  # noqa: PLC0415
 
-    layer: dict[Hashable, Any] = {}
+    layer: dict[Key, Any] = {}
     level = 0
     while True:
         level += 1
-        merged: list[Hashable] = []
+        merged: list[Key] = []
         for start in range(0, len(keys), split_every):
             group = keys[start : start + split_every]
-            key = (name, level, start // split_every)
+            last = len(keys) <= split_every
+            key = (name,) if last else (name, level, start // split_every)
             layer[key] = Task(key, combine, List(*(TaskRef(part) for part in group)))
             merged.append(key)
         keys = merged
@@ -251,14 +260,21 @@ def apply(function: Callable[..., T], *values: Lazy[Any]) -> Lazy[T]:
     from dask._task_spec import Task, TaskRef  # noqa: PLC0415
     from dask.highlevelgraph import HighLevelGraph  # noqa: PLC0415
 
-    key = f"coreset-root-{uuid.uuid4().hex}"
+    name = f"coreset-root-{uuid.uuid4().hex}"
+    key = (name,)
     task = Task(key, function, *(TaskRef(value.__dask_keys__()[0]) for value in values))
-    graph = HighLevelGraph.from_collections(key, {key: task}, dependencies=list(values))
+    above: Any = values
+    graph = HighLevelGraph.from_collections(name, {key: task}, dependencies=above)
     return Lazy(graph, key)
 
 
 def fold_now(
-    blocks: RowBlocks, leaf: Leaf[T], combine: Combine[T], *, given: Any = None, split_every: int = 16
+    blocks: RowBlocks,
+    leaf: Leaf[T],
+    combine: Combine[T],
+    *,
+    given: Any = None,
+    split_every: int = 16,
 ) -> T:
     """Run a fold over blocks in memory here and now, without a scheduler.
 

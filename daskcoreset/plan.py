@@ -106,7 +106,7 @@ def _threads_of_a_worker() -> int:
 
     client = active_client()
     if client is not None and (threads := client.nthreads()):
-        return max(threads.values())
+        return int(max(threads.values()))
     return os.cpu_count() or 1
 
 
@@ -116,4 +116,6 @@ def _size(count: int | None) -> str:
     value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
     while value >= 1024 and len(units) > 1:
         value, units = value / 1024, units[1:]
-    return f"{value:.0f} {units[0]}" if value >= 100 or units[0] == "B" else f"{value:.1f} {units[0]}"
+    return (
+        f"{value:.0f} {units[0]}" if value >= 100 or units[0] == "B" else f"{value:.1f} {units[0]}"
+    )

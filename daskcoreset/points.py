@@ -13,6 +13,8 @@ from daskcoreset.errors import InvalidInputError, InvalidTypeError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from daskcoreset.typing import AnyArray, FloatArray, IndexArray, Points
 
 __all__ = ["WeightedPoints", "concatenate"]
@@ -98,7 +100,7 @@ class WeightedPoints:
         """Sum of the weights, in float64."""
         return float(self.weights.sum())
 
-    def take(self, rows: IndexArray | slice) -> WeightedPoints:
+    def take(self, rows: IndexArray | npt.NDArray[np.bool_] | slice) -> WeightedPoints:
         """Return some of the rows.
 
         Parameters
@@ -117,10 +119,9 @@ class WeightedPoints:
         IndexError
             A position is out of range, or the mask has another length.
         """
-        if not isinstance(rows, slice):
-            rows = np.asarray(rows)
+        if not isinstance(rows, slice) and not np.size(rows):
             # An empty list is float64 to NumPy, which then refuses it as an index.
-            rows = rows.astype(np.int64) if rows.size == 0 and rows.dtype.kind == "f" else rows
+            rows = slice(0)
         return WeightedPoints(
             self.points[rows],
             self.weights[rows],
@@ -285,7 +286,7 @@ def _as_array(name: str, value: Any) -> AnyArray:
         msg = f"{name} is a masked array; fill or drop what is masked"
         raise InvalidTypeError(msg)
     array = np.asarray(value)
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _read_only(array: AnyArray) -> AnyArray:

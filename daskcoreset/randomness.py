@@ -8,7 +8,6 @@ order, and how often it is repeated after a crash therefore cannot change a bit.
 from __future__ import annotations
 
 import enum
-import numbers
 import secrets
 from typing import Any, TypeAlias
 
@@ -65,11 +64,11 @@ def resolve_seed(random_state: RandomState) -> int:
     """
     if random_state is None:
         return secrets.randbits(_SEED_BITS)
-    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
         seed = int(random_state)
         if not 0 <= seed < 2**_SEED_BITS:
             raise InvalidInputError(
-                f"random_state must lie in [0, 2**128), got {seed}; pass a smaller, non-negative seed."
+                f"random_state must lie in [0, 2**128), got {seed}; pass such a seed."
             )
         return seed
     if isinstance(random_state, np.random.Generator):

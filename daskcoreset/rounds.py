@@ -19,23 +19,18 @@ is decided by the summaries, not by what was drawn, so nothing is biased by it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from daskcoreset.blocks import concatenate
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.ordering import spatial_order
 from daskcoreset.randomness import Stage, stream
 from daskcoreset.sampling import (
     candidate_inclusion,
     draw_with_replacement,
-    inclusion_probabilities,
-    merge_duplicates,
-    split_quota,
     systematic,
 )
 from daskcoreset.typing import FloatArray, IndexArray
@@ -44,13 +39,17 @@ if TYPE_CHECKING:
     from daskcoreset.blocks import Block, BlockRows, Problem
     from daskcoreset.sensitivities import Sensitivity
 
-__all__ = ["Census", "Combine", "Drawn", "Harvest", "Plan", "Root", "Selection", "Summarise", "TakePlanned"]
-
-OVERSAMPLING = 4
-"""Candidates per row wanted. The share of the variance that the first stage adds is 1 / 4."""
-
-FEWEST_CANDIDATES = 20_000
-"""Candidates gathered at least: 1.6 MB at 20 float32 features, and the root takes 20 ms."""
+__all__ = [
+    "Census",
+    "Combine",
+    "Drawn",
+    "Harvest",
+    "Plan",
+    "Sampling",
+    "Summarise",
+    "TakePlanned",
+    "quiet",
+]
 
 Sampling = Literal["systematic", "multinomial"]
 
@@ -148,6 +147,7 @@ class Combine:
     construction: Sensitivity[Any]
 
     def __call__(self, parts: Sequence[Census]) -> Census:
+        """Merge neighbouring parts, in the order of the blocks."""
         problems = [part.problem for part in parts if part.problem is not None]
         summaries = [part.summary for part in parts if part.summary is not None]
         return Census(
@@ -189,10 +189,11 @@ class Summarise:
     construction: Sensitivity[Any]
 
     def __call__(self, rows: BlockRows, number: int, previous: Census | None) -> Census:
+        """Summarise one block."""
         if rows.block is None:
             return _census(rows, number)
         before = None if previous is None else previous.summary
-        with _quiet():
+        with quiet():
             return _census(rows, number, self.construction.summarise(rows.block, before))
 
 
@@ -218,6 +219,7 @@ class Harvest:
     n_blocks: int
 
     def __call__(self, rows: BlockRows, number: int, given: object) -> Census:
+        """Summarise one block and draw its candidates."""
         del given
         block = rows.block
         if block is None:
@@ -228,7 +230,7 @@ class Harvest:
             else self.candidates * rows.read / self.n_rows
         )
         rng = stream(self.seed, Stage.CANDIDATES, number)
-        with _quiet():
+        with quiet():
             local = self.construction.summarise(block, None)
             scores = self.construction.scores(block, local).sum(axis=0)
             if self.sampling == "systematic":
@@ -286,6 +288,7 @@ class TakePlanned:
     stage: Stage = Stage.DRAWS
 
     def __call__(self, rows: BlockRows, number: int, plan: Plan | None) -> Census:
+        """Draw what `plan` asks of the block; all rows without one."""
         block = rows.block
         if block is None:
             return _census(rows, number)
@@ -294,7 +297,7 @@ class TakePlanned:
             return _census(rows, number, drawn=drawn)
         wanted = plan.wanted[number]
         rng = stream(self.seed, self.stage, number)
-        with _quiet():
+        with quiet():
             scores = self.construction.scores(block, plan.summary)
             if self.sampling == "systematic":
                 drawn = _candidates(block, number, scores.sum(axis=0), wanted, rng)
@@ -317,191 +320,7 @@ def _draws(
     return Drawn(number, block.take(chosen), probability)
 
 
-def _quiet() -> np.errstate:
+def quiet() -> np.errstate:
+    """Silence overflow while scores are computed."""
     # An overflow shows in the summary, where the root turns it into an error.
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
-
-
-# --- root --------------------------------------------------------------------------------
-
-Reread = Callable[[list[int], TakePlanned, Plan], Census]
-"""``reread(numbers, leaf, plan)``: reads some blocks again and returns their census."""
-
-
-@dataclass(frozen=True, eq=False)
-class Selection:
-    """The final draw: rows, weights and where they come from.
-
-    Attributes
-    ----------
-    rows : Block
-    weights : ndarray of shape (m,), float64
-    indices : ndarray of shape (m,), int64
-        Row numbers in the whole data set, increasing.
-    census : Census
-        Of the read that summarised.
-    rereads : int
-        Blocks that were read once more.
-    complete : bool
-        Whether these are all rows with their own weights.
-    """
-
-    rows: Block
-    weights: FloatArray
-    indices: IndexArray
-    census: Census
-    rereads: int = 0
-    complete: bool = False
-
-
-@dataclass(frozen=True)
-class Root:
-    """The work of the root.
-
-    Attributes
-    ----------
-    construction : Sensitivity
-    size : int
-        Rows wanted, m.
-    sampling : {"systematic", "multinomial"}
-    seed : int
-    """
-
-    construction: Sensitivity[Any]
-    size: int
-    sampling: Sampling
-    seed: int
-
-    @property
-    def candidates(self) -> float:
-        """Candidates to gather in all."""
-        if self.sampling == "multinomial":
-            return float(OVERSAMPLING * self.size)
-        return float(max(OVERSAMPLING * self.size, FEWEST_CANDIDATES))
-
-    def plan(self, census: Census) -> Plan:
-        """Decide what every block gives in the second read."""
-        census.check()
-        if census.n_rows <= self.size:
-            return Plan(None, census, None)
-        numbers, masses = self._masses(census)
-        if self.sampling == "systematic":
-            targets = self.candidates * masses.sum(axis=1) / masses.sum()
-            return Plan(census.summary, census, dict(zip(numbers, targets, strict=True)))
-        quotas = split_quota(self.size, masses, stream(self.seed, Stage.QUOTAS))
-        return Plan(census.summary, census, dict(zip(numbers, quotas, strict=True)))
-
-    def finish_planned(self, plan: Plan, second: Census) -> Selection:
-        """Draw from what the blocks gave in the second read."""
-        second.check()
-        if plan.wanted is None:
-            return self._everything(second)
-        if self.sampling == "systematic":
-            return self._reweighted(plan.census, list(second.drawn))
-        _, masses = self._masses(plan.census)
-        return self._weighted(plan.census, list(second.drawn), masses.sum())
-
-    def finish_harvest(self, census: Census, reread: Reread) -> Selection:
-        """Turn the candidates of one read into the final draw."""
-        census.check()
-        if census.n_rows <= self.size:
-            leaf = TakePlanned(self.construction, self.sampling, self.seed)
-            plan = Plan(None, census, None)
-            everything = reread(sorted(census.read), leaf, plan)
-            return self._everything(everything, rereads=len(census.read))
-        if self.sampling == "systematic":
-            return self._refined(census, reread)
-        return self._rejected(census, reread)
-
-    def _masses(self, census: Census) -> tuple[list[int], FloatArray]:
-        numbers = sorted(census.locals)
-        with _quiet():
-            masses = np.array(
-                [self.construction.masses(census.locals[i], census.summary) for i in numbers]
-            )
-        if not np.isfinite(masses).all():
-            raise InvalidInputError(
-                "X has values so large that squared distances overflow; scale the columns, for "
-                "example with sklearn.preprocessing.StandardScaler."
-            )
-        return numbers, masses
-
-    def _refined(self, census: Census, reread: Reread) -> Selection:
-        numbers, masses = self._masses(census)
-        shares = dict(zip(numbers, masses.sum(axis=1) / masses.sum(), strict=True))
-        drawn = {part.number: part for part in census.drawn}
-        short = [
-            number
-            for number, part in drawn.items()
-            if self.size * shares[number] > part.target and len(part.rows) < census.kept[number]
-        ]
-        if short:
-            wanted = {number: self.candidates * shares[number] for number in short}
-            leaf = TakePlanned(self.construction, self.sampling, self.seed, Stage.TOP_UP)
-            again = reread(short, leaf, Plan(census.summary, census, wanted))
-            drawn.update({part.number: part for part in again.drawn})
-        return self._reweighted(census, [drawn[i] for i in sorted(drawn)], len(short))
-
-    def _reweighted(self, census: Census, drawn: list[Drawn], rereads: int = 0) -> Selection:
-        r"""Draw m candidates with :math:`\pi_2 \propto s / \pi_1`, systematically."""
-        rows, indices = _gather(drawn, census.offsets())
-        first = np.concatenate([part.probability for part in drawn])
-        scores = self.construction.scores(rows, census.summary).sum(axis=0)
-        second = inclusion_probabilities(scores / first, self.size)
-        order = spatial_order(rows.points, second)
-        chosen = np.sort(order[systematic(second[order], stream(self.seed, Stage.ROOT))])
-        weights = rows.weights[chosen] / (first[chosen] * second[chosen])
-        return Selection(rows.take(chosen), weights, indices[chosen], census, rereads)
-
-    def _rejected(self, census: Census, reread: Reread) -> Selection:
-        """Keep each block's first v_i accepted candidates; draw what is missing anew."""
-        numbers, masses = self._masses(census)
-        by_component = split_quota(self.size, masses, stream(self.seed, Stage.QUOTAS))
-        bound = self.construction.proposal_bound
-        assert bound is not None  # noqa: S101 - the front door has checked it
-        total = masses.sum()
-        drawn = {part.number: part for part in census.drawn}
-        kept: list[Drawn] = []
-        missing: dict[int, IndexArray] = {}
-        for number, quota, mass in zip(numbers, by_component, masses, strict=True):
-            part = drawn[number]
-            scores = self.construction.scores(part.rows, census.summary)
-            ratio = scores.sum(axis=0) / (bound * mass.sum() * part.probability)
-            accepted = np.flatnonzero(part.coins < ratio)[: quota.sum()]
-            rows = part.rows.take(accepted)
-            kept.append(Drawn(number, rows, scores.sum(axis=0)[accepted]))
-            if len(accepted) < quota.sum():
-                # The draws that are missing are independent of those that were accepted, so
-                # the components may be split afresh.
-                count = int(quota.sum()) - len(accepted)
-                rng = stream(self.seed, Stage.QUOTAS, 1 + number)
-                missing[number] = split_quota(count, mass[np.newaxis], rng)[0]
-        if missing:
-            leaf = TakePlanned(self.construction, self.sampling, self.seed, Stage.TOP_UP)
-            again = reread(list(missing), leaf, Plan(census.summary, census, dict(missing)))
-            kept += again.drawn
-        return self._weighted(census, kept, total, len(missing))
-
-    def _weighted(
-        self, census: Census, drawn: list[Drawn], total: float, rereads: int = 0
-    ) -> Selection:
-        r"""Weigh independent draws by :math:`u / (m q)` and merge rows drawn twice."""
-        rows, indices = _gather(drawn, census.offsets())
-        q = np.concatenate([part.probability for part in drawn]) / total
-        first, weights = merge_duplicates(indices, rows.weights / (self.size * q))
-        return Selection(rows.take(first), weights, indices[first], census, rereads)
-
-    def _everything(self, census: Census, rereads: int = 0) -> Selection:
-        census.check()
-        rows, indices = _gather(list(census.drawn), census.offsets())
-        return Selection(rows, rows.weights, indices, census, rereads, complete=True)
-
-
-def _gather(drawn: list[Drawn], offsets: dict[int, int]) -> tuple[Block, IndexArray]:
-    """Concatenate rows of all blocks; return them with their global row numbers."""
-    rows = concatenate([part.rows for part in drawn])
-    starts = np.repeat(
-        np.array([offsets[part.number] for part in drawn], dtype=np.int64),
-        [len(part.rows) for part in drawn],
-    )
-    return rows, starts + rows.rows

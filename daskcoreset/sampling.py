@@ -14,10 +14,10 @@ from daskcoreset.kernels import systematic_walk
 from daskcoreset.typing import FloatArray, IndexArray
 
 __all__ = [
+    "candidate_inclusion",
     "draw_with_replacement",
     "inclusion_probabilities",
     "merge_duplicates",
-    "candidate_inclusion",
     "split_quota",
     "systematic",
 ]
@@ -53,12 +53,11 @@ def split_quota(size: int, masses: FloatArray, rng: np.random.Generator) -> Inde
     Bachem, Lucic and Krause (2018), section 4.2: u_i and v_i.
     """
     shares = masses.ravel() / masses.sum()
-    return rng.multinomial(size, shares).astype(np.int64).reshape(masses.shape)
+    counts = np.asarray(rng.multinomial(size, shares), dtype=np.int64)
+    return counts.reshape(masses.shape)
 
 
-def draw_with_replacement(
-    scores: FloatArray, count: int, rng: np.random.Generator
-) -> IndexArray:
+def draw_with_replacement(scores: FloatArray, count: int, rng: np.random.Generator) -> IndexArray:
     """Draw rows independently, in proportion to their scores.
 
     Parameters
@@ -100,8 +99,9 @@ def candidate_inclusion(scores: FloatArray, target: float) -> FloatArray:
     total = scores.sum()
     if not total > 0:
         return np.zeros_like(scores)
-    inclusion = scores * (target / total)
-    return np.minimum(inclusion, 1.0, out=inclusion)
+    inclusion: FloatArray = scores * (target / total)
+    np.minimum(inclusion, 1.0, out=inclusion)
+    return inclusion
 
 
 def inclusion_probabilities(scores: FloatArray, size: int) -> FloatArray:
@@ -176,9 +176,7 @@ def systematic(inclusion: FloatArray, rng: np.random.Generator) -> IndexArray:
     return systematic_walk(inclusion, rng.random())
 
 
-def merge_duplicates(
-    indices: IndexArray, weights: FloatArray
-) -> tuple[IndexArray, FloatArray]:
+def merge_duplicates(indices: IndexArray, weights: FloatArray) -> tuple[IndexArray, FloatArray]:
     """Positions of the distinct indices in increasing order, and their summed weights.
 
     Examples
@@ -187,4 +185,5 @@ def merge_duplicates(
     (array([1, 0]), array([2., 4.]))
     """
     _, first, inverse = np.unique(indices, return_index=True, return_inverse=True)
-    return first.astype(np.int64), np.bincount(inverse, weights=weights, minlength=len(first))
+    sums = np.bincount(inverse, weights=weights, minlength=len(first))
+    return first.astype(np.int64), sums.astype(np.float64)

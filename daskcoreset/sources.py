@@ -11,6 +11,7 @@ import functools
 import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ __all__ = [
     "ParquetSource",
     "Source",
 ]
+
+
+_PARQUET = (".parquet", ".parq", ".pq")
 
 
 class Loader(ABC):
@@ -78,6 +82,7 @@ class _Held(Loader):
     rows: Any
 
     def __call__(self) -> Any:
+        """Read the rows."""
         return self.rows
 
 
@@ -90,6 +95,7 @@ class ArraySource(Source):
         self.dtype = array.dtype
 
     def loader(self, start: int, stop: int) -> Loader:
+        """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
         return _Held(self.array[start:stop])
 
 
@@ -100,6 +106,7 @@ class _Sliced(Loader):
     stop: int
 
     def __call__(self) -> Any:
+        """Read the rows."""
         return np.asarray(self.array[self.start : self.stop])
 
 
@@ -114,6 +121,7 @@ class IndexedSource(Source):
         self.name = name
 
     def loader(self, start: int, stop: int) -> Loader:
+        """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
         return _Sliced(self.array, start, stop)
 
 
@@ -125,6 +133,7 @@ class _Mapped(Loader):
     shape: tuple[int, ...]
 
     def __call__(self) -> Any:
+        """Read the rows."""
         return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
 
 
@@ -152,6 +161,7 @@ class MemmapSource(Source):
         return cls(array, base.offset + address)
 
     def loader(self, start: int, stop: int) -> Loader:
+        """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
         row_bytes = self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=np.int64))
         shape = (stop - start, *self.shape[1:])
         return _Mapped(self.path, self.offset + start * row_bytes, self.dtype, shape)
@@ -165,6 +175,7 @@ class _FromHDF5(Loader):
     stop: int
 
     def __call__(self) -> Any:
+        """Read the rows."""
         import h5py  # noqa: PLC0415 - optional
 
         with h5py.File(self.path, "r") as file:
@@ -183,6 +194,7 @@ class HDF5Source(Source):
         self.name = f"{self.path}:{self.dataset}"
 
     def loader(self, start: int, stop: int) -> Loader:
+        """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
         return _FromHDF5(self.path, self.dataset, start, stop)
 
 
@@ -192,6 +204,7 @@ class _FromFrame(Loader):
     dtype: np.dtype[Any]
 
     def __call__(self) -> Any:
+        """Read the rows."""
         return frame_to_numpy(self.frame, self.dtype)
 
 
@@ -206,6 +219,7 @@ class FrameSource(Source):
             self.columns = tuple(str(column) for column in frame.columns)
 
     def loader(self, start: int, stop: int) -> Loader:
+        """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
         return _FromFrame(self.frame.iloc[start:stop], self.dtype)
 
 
@@ -240,6 +254,7 @@ class _FromParquet(Loader):
     flat: bool
 
     def __call__(self) -> Any:
+        """Read the rows."""
         import pyarrow as pa  # noqa: PLC0415 - optional
         import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -309,6 +324,7 @@ class ParquetSource(Source):
         return np.cumsum([0, *(rows for _, _, rows in self._groups)])
 
     def cut(self, rows: int) -> tuple[int, ...]:
+        """Group row groups into blocks of about `rows` rows."""
         sizes: list[int] = []
         for _, _, count in self._groups:
             if sizes and sizes[-1] + count <= rows:
@@ -318,8 +334,9 @@ class ParquetSource(Source):
         return tuple(sizes)
 
     def loader(self, start: int, stop: int) -> Loader:
+        """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
         first = int(np.searchsorted(self._starts, start, side="right")) - 1
-        pieces = []
+        pieces: list[tuple[str, int, int, int]] = []
         for number in range(first, len(self._groups)):
             begin = int(self._starts[number])
             if begin >= stop and pieces:
@@ -330,22 +347,20 @@ class ParquetSource(Source):
 
 
 def parquet_files(path: str) -> list[str]:
-    """Return the Parquet files at a path in the order of their names."""
-    if not os.path.isdir(path):
+    """Return the Parquet files at a path, in the order of their names; empty if there are none."""
+    if path.lower().endswith(_PARQUET) and not Path(path).is_dir():
         return [path]
-    found = [
-        os.path.join(folder, file)
-        for folder, _, files in os.walk(path)
-        for file in files
-        if file.endswith((".parquet", ".parq", ".pq")) and not file.startswith((".", "_"))
-    ]
-    return sorted(found)
+    found = (file for file in Path(path).rglob("*") if file.suffix.lower() in _PARQUET)
+    return sorted(str(file) for file in found if not file.name.startswith((".", "_")))
 
 
 def _arrow_dtype(types: list[Any]) -> np.dtype[Any]:
     import pyarrow as pa  # noqa: PLC0415 - optional
 
-    if any(not (pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_boolean(t)) for t in types):
+    if any(
+        not (pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_boolean(t))
+        for t in types
+    ):
         return np.dtype(object)
     # A null of any column becomes NaN, which only a floating dtype can hold.
     return np.result_type(np.float32, *(t.to_pandas_dtype() for t in types))

@@ -19,7 +19,7 @@ import math
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import zarr
@@ -105,7 +105,7 @@ def write_group(
     ({'age': array([31, 45])}, {})
     """
     contents = Contents(arrays, dims, attributes, kind, schema_version).checked()
-    place, path = _resolve(store)
+    place, path = _resolve(store, reading=False)
     if place.read_only or not place.store.supports_deletes:
         msg = f"store {place} is read-only or cannot delete; write to a directory and copy that"
         raise InvalidInputError(msg)
@@ -164,13 +164,13 @@ def read_group(
     ...
     daskcoreset.errors.StoreError: ...: no Zarr version 3 group; check the path
     """
-    place, path = _resolve(store)
+    place, path = _resolve(store, reading=True)
     where = str(path or place)
     if path is not None and is_leftover(path):
         msg = f"{path} is left over from an interrupted write; if it is wanted, rename it first"
         raise StoreError(msg)
     try:
-        group = zarr.open_group(place, mode="r", zarr_format=3, use_consolidated=False)
+        group = _open(place, "r")
     except FileNotFoundError as error:
         msg = f"{where}: no Zarr version 3 group; check the path"
         if path is not None and (previous := find_previous(path)):
@@ -198,7 +198,7 @@ def read_group(
     return arrays, attributes
 
 
-def _resolve(store: object) -> tuple[StorePath, Path | None]:
+def _resolve(store: object, *, reading: bool) -> tuple[StorePath, Path | None]:
     """Return the place in a Zarr store and, if it is on a local disk, its path."""
     if isinstance(store, str) and store.startswith(("file://", "local://")):
         store = store.partition("://")[2]
@@ -222,7 +222,16 @@ def _resolve(store: object) -> tuple[StorePath, Path | None]:
         return store, None
     # Followed through links, so that a rename replaces the directory and not the link to it.
     path = (store.store.root / store.path).resolve()
-    return StorePath(LocalStore(path, read_only=store.read_only)), path
+    # Read-only for reading, or opening a directory that is missing would make it.
+    return StorePath(LocalStore(path, read_only=reading or store.read_only)), path
+
+
+def _open(place: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
+    # Store and path apart, or zarr takes the store to be open, which a zip file is not yet.
+    # Without consolidated metadata, which may say something else than the arrays' own.
+    return zarr.open_group(
+        place.store, path=place.path, mode=mode, zarr_format=3, use_consolidated=False
+    )
 
 
 def _replaceable(place: StorePath, kind: str, *, overwrite: bool) -> set[str] | None:
@@ -236,8 +245,7 @@ def _replaceable(place: StorePath, kind: str, *, overwrite: bool) -> set[str] | 
     header: Any = None
     # Whatever does not open as a group with our header is somebody else's.
     with suppress(Exception):
-        group = zarr.open_group(place, mode="r", zarr_format=3, use_consolidated=False)
-        header = group.attrs.asdict()[HEADER]
+        header = _open(place, "r+").attrs.asdict()[HEADER]
     specs = header.get("arrays") if isinstance(header, dict) else None
     if not isinstance(specs, dict) or header["kind"] != kind:
         msg = f"{place} exists and is not a {kind} of daskcoreset, so it is never overwritten"
@@ -257,7 +265,7 @@ def _fill(place: StorePath, contents: Contents, replaced: set[str] | None) -> No
     if replaced is None:
         group = zarr.create_group(place, zarr_format=3, attributes={HEADER: header})
     else:
-        group = zarr.open_group(place, mode="r+", zarr_format=3, use_consolidated=False)
+        group = _open(place, "r+")
         # Old names too: whatever an interruption leaves of either, a rerun may clear it.
         old = dict.fromkeys(replaced)
         group.attrs.put({HEADER: {**header, "arrays": {**old, **contents.specs()}}})
@@ -283,7 +291,7 @@ def _write_array(group: zarr.Group, name: str, array: AnyArray, dims: tuple[str,
         compressors=[ZstdCodec()],
         fill_value="" if text else 0,
         dimension_names=dims,
-        # A chunk of zeros would otherwise be left out, and then cannot be told from a lost one.
+        # A chunk equal to the fill value would otherwise be left out, and -0.0 equals 0.
         config={"write_empty_chunks": True},
     )
     target[...] = array

@@ -192,6 +192,7 @@ def test_chunks__auto_means_about_16_mib() -> None:
 # Mixtures
 
 
+@pytest.mark.statistical
 def test_mixture__clusters_have_the_shares_asked_for() -> None:
     _, labels = datasets.make_mixture(
         100_000, 1, n_clusters=5, imbalance=16, chunks=7_000, random_state=3
@@ -201,6 +202,7 @@ def test_mixture__clusters_have_the_shares_asked_for() -> None:
     assert scipy.stats.chisquare(counts, 100_000 * shares / shares.sum()).pvalue > ALARM
 
 
+@pytest.mark.statistical
 def test_mixture__rows_scatter_normally_about_their_centre() -> None:
     X, y = datasets.make_mixture(
         20_000, 3, n_clusters=2, center_scale=0, spread=2.5, offset=7, chunks=3_000, random_state=1
@@ -220,6 +222,7 @@ def test_mixture__blocks_do_not_repeat_each_other() -> None:
     assert len(np.unique(points, axis=0)) == 3_000
 
 
+@pytest.mark.statistical
 def test_mixture__outliers_are_as_many_and_as_far_as_asked_for() -> None:
     X, y = datasets.make_mixture(
         50_000, 4, outliers=0.02, outlier_scale=30, center_scale=2, chunks=9_000, random_state=0
@@ -230,6 +233,7 @@ def test_mixture__outliers_are_as_many_and_as_far_as_asked_for() -> None:
     assert scipy.stats.kstest(points[far].ravel() / 60, "norm").pvalue > ALARM
 
 
+@pytest.mark.statistical
 def test_mixture__dof_gives_students_t() -> None:
     X, _ = datasets.make_heavy_tailed(20_000, 3, n_clusters=1, dof=2.5, random_state=5)
     centered = datasets.make_mixture(20_000, 3, n_clusters=1, center_scale=0, dof=2.5)[0].compute()
@@ -255,6 +259,7 @@ def test_mixture__unshuffled_rows_are_sorted_by_cluster() -> None:
     np.testing.assert_array_equal(labels.compute(), np.repeat([0, 1, 2, 3], 250))
 
 
+@pytest.mark.statistical
 def test_imbalanced__smallest_cluster_is_rare() -> None:
     labels = datasets.make_imbalanced(200_000, 1, random_state=0)[1].compute()
     counts = np.bincount(labels, minlength=60)
@@ -262,6 +267,7 @@ def test_imbalanced__smallest_cluster_is_rare() -> None:
     assert scipy.stats.chisquare(counts, 200_000 * shares / shares.sum()).pvalue > ALARM
 
 
+@pytest.mark.statistical
 def test_near_mean__lightweight_scores_overlook_the_small_clusters() -> None:
     X, y = datasets.make_near_mean(100_000, 10, random_state=0)
     points, labels = dask.compute(X.astype(np.float64), y)
@@ -339,6 +345,7 @@ def test_svm_pathological__has_two_close_rows_of_opposite_labels(n: int) -> None
     assert signed[-2:].max() < signed[:-2].min()
 
 
+@pytest.mark.statistical
 def test_svm_pathological__gap_separation_and_spread_are_free() -> None:
     X, y = datasets.make_svm_pathological(
         10_000, separation=6, spread=0.5, gap=2, dtype="float64", random_state=0

@@ -130,7 +130,7 @@ def load(name: str) -> Dataset:
     path = folder / f"{name}.npz"
     try:
         if not zipfile.is_zipfile(path):  # np.load would leave the file open
-            raise ValueError("it is no zip archive")  # noqa: TRY301 - reported as all damage is
+            raise ValueError("it is no zip archive")
         with np.load(path, allow_pickle=False) as file:
             return _from_arrays(name, {key: file[key] for key in file.files})
     except _DAMAGE as error:

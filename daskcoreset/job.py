@@ -1,0 +1,200 @@
+"""One build as a value: which reads, which leaves, which end, on a scheduler or without one."""
+
+from __future__ import annotations
+
+import functools
+import platform
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from daskcoreset.coreset import Coreset
+from daskcoreset.errors import CoresetWarning
+from daskcoreset.inputs import RowBlocks
+from daskcoreset.passes import Lazy, apply, fold, fold_now
+from daskcoreset.root import Root, Selection
+from daskcoreset.rounds import Census, Combine, Harvest, Plan, Summarise, TakePlanned
+
+__all__ = ["Job"]
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One build: the same leaves and the same root, on a scheduler or without one.
+
+    Attributes
+    ----------
+    blocks : RowBlocks
+    root : Root
+    passes : {1, 2}
+        1 for candidates from one read; 2 for as many folds as the construction needs and
+        a read that draws.
+    split_every : int
+    """
+
+    blocks: RowBlocks
+    root: Root
+    passes: int
+    split_every: int
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether it is known before reading that every row is wanted."""
+        rows = self.blocks.n_rows
+        return rows is not None and rows <= self.root.size
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether the data are one block in memory, which no scheduler is worth."""
+        return self.blocks.in_memory and self.blocks.n_blocks == 1
+
+    @property
+    def reads(self) -> int:
+        """Reads of the data."""
+        if self.takes_all or self.passes == 1:
+            return 1
+        return self.root.construction.passes + 1
+
+    @property
+    def _combine(self) -> Combine:
+        return Combine(self.root.construction)
+
+    @property
+    def _harvest(self) -> Harvest:
+        root = self.root
+        return Harvest(
+            root.construction,
+            root.sampling,
+            root.seed,
+            root.candidates,
+            self.blocks.n_rows,
+            self.blocks.n_blocks,
+        )
+
+    @property
+    def _take(self) -> TakePlanned:
+        return TakePlanned(self.root.construction, self.root.sampling, self.root.seed)
+
+    def lazy(self) -> Lazy[Coreset]:
+        """Define the graph of the whole build."""
+        settings: dict[str, Any] = {"split_every": self.split_every}
+        blocks, combine = self.blocks, self._combine
+        if self.takes_all:
+            taken = fold(blocks, self._take, combine, **settings)
+            return taken.then(self.finish_all)
+        if self.passes == 1:
+            return fold(blocks, self._harvest, combine, **settings).then(self.finish_harvest)
+        summarise = Summarise(self.root.construction)
+        census = fold(blocks, summarise, combine, **settings)
+        for _ in range(1, self.root.construction.passes):
+            census = fold(blocks, summarise, combine, given=census, **settings)
+        plan = apply(self.root.plan, census)
+        second = fold(blocks, self._take, combine, given=plan, **settings)
+        return apply(_pair, plan, second).then(self.finish_planned)
+
+    def run_here(self) -> Coreset:
+        """Run without a scheduler, on blocks in memory."""
+        if self.takes_all:
+            return self.finish_all(self._fold_here(self.blocks, self._take))
+        if self.passes == 1:
+            return self.finish_harvest(self._fold_here(self.blocks, self._harvest))
+        summarise = Summarise(self.root.construction)
+        census = self._fold_here(self.blocks, summarise)
+        for _ in range(1, self.root.construction.passes):
+            census = self._fold_here(self.blocks, summarise, census)
+        plan = self.root.plan(census)
+        return self.finish_planned((plan, self._fold_here(self.blocks, self._take, plan)))
+
+    def _fold_here(
+        self, blocks: RowBlocks, leaf: Callable[..., Census], given: Any = None
+    ) -> Census:
+        return fold_now(blocks, leaf, self._combine, given=given, split_every=self.split_every)
+
+    def _reread(self, numbers: list[int], leaf: TakePlanned, plan: Plan) -> Census:
+        some = self.blocks.select(numbers)
+        if self.runs_here:
+            return self._fold_here(some, leaf, plan)
+        return fold(some, leaf, self._combine, given=plan, split_every=self.split_every).compute()
+
+    # The three ends: what the blocks sent becomes a Coreset on the caller's side.
+
+    def finish_all(self, census: Census) -> Coreset:
+        """Finish after a read of all rows."""
+        plan = Plan(None, census, None)
+        return self._coreset(self.root.finish_planned(plan, census))
+
+    def finish_harvest(self, census: Census) -> Coreset:
+        """Finish after one read that gave candidates."""
+        return self._coreset(self.root.finish_harvest(census, self._reread))
+
+    def finish_planned(self, results: tuple[Plan, Census]) -> Coreset:
+        """Finish after a read that gave what the plan asked for."""
+        return self._coreset(self.root.finish_planned(*results))
+
+    def _coreset(self, selection: Selection) -> Coreset:
+        rows = selection.rows
+        if selection.complete:
+            warnings.warn(
+                f"size={self.root.size} is not below the number of rows, {len(rows)}: the coreset "
+                f"is the whole data set, every row with its own weight.",
+                CoresetWarning,
+                stacklevel=_outside(),
+            )
+        return Coreset(
+            points=rows.points,
+            weights=selection.weights,
+            indices=selection.indices,
+            labels=rows.labels,
+            provenance=self._provenance(selection),
+        )
+
+    def _provenance(self, selection: Selection) -> dict[str, Any]:
+        root, census = self.root, selection.census
+        summary = census.summary
+        facts = {} if summary is None else root.construction.describe(summary)
+        return {
+            "method": root.construction.name,
+            "parameters": root.construction.parameters(),
+            "citation": root.construction.citation,
+            "sampling": root.sampling,
+            "passes": self.reads,
+            "blocks_read_again": selection.rereads,
+            "size": root.size,
+            "m": len(selection.rows),
+            "n": census.n_rows,
+            "n_dropped": sum(census.read.values()) - census.n_rows,
+            "d": self.blocks.rules.n_features,
+            "n_blocks": self.blocks.n_blocks,
+            "total_weight": census.weight,
+            **facts,
+            "seed": root.seed,
+            "source": self.blocks.name,
+            "columns": None if self.blocks.columns is None else list(self.blocks.columns),
+            "versions": _versions(),
+        }
+
+
+def _outside() -> int:
+    """Return the stack level of the first caller outside this package."""
+    level, frame = 1, sys._getframe(1)  # noqa: SLF001 - warnings know files to skip from 3.12 on
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(__package__):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _pair(plan: Plan, second: Census) -> tuple[Plan, Census]:
+    return plan, second
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in ("daskcoreset", "numpy", "dask", "numba"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

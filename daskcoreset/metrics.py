@@ -1,0 +1,227 @@
+"""Costs and errors over data of any size, one read for any number of solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.inputs import row_blocks
+from daskcoreset.passes import fold, fold_now
+from daskcoreset.typing import FloatArray
+
+if TYPE_CHECKING:
+    from daskcoreset.blocks import BlockRows, Problem
+    from daskcoreset.coreset import Coreset
+
+__all__ = ["distortion", "kmeans_cost", "relative_error"]
+
+_TILE_NUMBERS = 2**17
+"""Distances held at a time, 1 MiB: n x k matrices are never formed."""
+
+
+def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
+    r"""Quantization error :math:`\phi_X(Q) = \sum_x u(x) \min_{q \in Q} |x - q|^2`.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d), or path
+        Any input of `daskcoreset.build`; read once, block by block.
+    centers : array-like of shape (k, d), or sequence of such
+        One solution, or several to be evaluated in the same read.
+    sample_weight : array-like of shape (n,), optional
+        Input weights u; ones by default.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_solutions,), float64
+        One cost for one solution, else one for each. Distances are formed in float64
+        about the mean of the centers: float32 data with a large offset lose nothing.
+
+    Raises
+    ------
+    InvalidInputError
+        If `centers` has another number of columns than X, or is not finite.
+
+    Examples
+    --------
+    >>> kmeans_cost(np.array([[0.0], [1.0], [5.0]]), [[0.0], [5.0]])
+    1.0
+    >>> kmeans_cost(np.array([[0.0], [1.0]]), [np.zeros((1, 1)), np.ones((1, 1))])
+    array([1., 1.])
+
+    References
+    ----------
+    Bachem, Lucic and Krause (2018), section 2.
+    """
+    blocks = row_blocks(X, None, sample_weight)
+    solutions, single = _as_solutions(centers, blocks.rules.n_features)
+    leaf = _CostOfBlock(solutions)
+    if blocks.in_memory and blocks.n_blocks == 1:
+        costs = fold_now(blocks, leaf, _add)
+    else:
+        costs = fold(blocks, leaf, _add).compute()
+    total = costs.total()
+    return float(total[0]) if single else total
+
+
+def relative_error(cost: Any, reference: Any) -> Any:
+    r"""Relative error :math:`(\phi - \phi_{\mathrm{ref}}) / \phi_{\mathrm{ref}}`.
+
+    Parameters
+    ----------
+    cost : float or array-like
+        Cost, over all data, of solutions found on coresets.
+    reference : float or array-like
+        Cost of the solution found on all data.
+
+    Returns
+    -------
+    float or ndarray, float64
+        Negative where the coreset's solution is the better one.
+
+    Raises
+    ------
+    InvalidInputError
+        If `reference` is not positive.
+
+    Examples
+    --------
+    >>> relative_error(105.0, 100.0)
+    0.05
+
+    References
+    ----------
+    Bachem, Lucic and Krause (2018), section 7.
+    """
+    reference = np.asarray(reference, dtype=np.float64)
+    if not (reference > 0).all():
+        raise InvalidInputError(
+            f"reference must be positive, found {reference.min()}; a cost of zero has no "
+            f"relative error."
+        )
+    error = (np.asarray(cost, dtype=np.float64) - reference) / reference
+    return float(error) if error.ndim == 0 else error
+
+
+def distortion(coreset: Coreset, X: Any, solutions: Any, sample_weight: Any = None) -> float:
+    r"""Largest relative difference between costs on the coreset and on all data.
+
+    .. math::
+
+        \max_Q \max\left(\frac{\phi_C(Q)}{\phi_X(Q)}, \frac{\phi_X(Q)}{\phi_C(Q)}\right) - 1
+
+    Parameters
+    ----------
+    coreset : Coreset
+    X : array-like of shape (n, d), or path
+        The data it was built from; read once.
+    solutions : array-like of shape (k, d), or sequence of such
+        Candidate solutions Q: solutions found on the coreset show most, for those are
+        where a coreset that misses something is wrong.
+    sample_weight : array-like of shape (n,), optional
+        Input weights u of the data.
+
+    Returns
+    -------
+    float
+        Zero for a coreset that is right on every candidate; infinite where it has cost zero
+        and the data have not.
+
+    Examples
+    --------
+    >>> import daskcoreset
+    >>> X = np.arange(20.0).reshape(10, 2)
+    >>> coreset = daskcoreset.build(X, size=9, random_state=0)
+    >>> 0 <= distortion(coreset, X, [X[:2], X[5:7]]) < 1
+    True
+
+    References
+    ----------
+    Schwiegelshohn and Sheikh-Omar (2022), An Empirical Evaluation of k-Means Coresets,
+    section 4.
+    """
+    several, _ = _as_solutions(solutions, coreset.points.shape[1])
+    on_all = kmeans_cost(X, several, sample_weight)
+    on_coreset = kmeans_cost(coreset.points, several, coreset.weights)
+    both_zero = (on_all == 0) & (on_coreset == 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(both_zero, 1.0, on_coreset / on_all)
+        return float(np.maximum(ratio, 1.0 / ratio).max() - 1.0)
+
+
+def _as_solutions(centers: Any, n_features: int) -> tuple[list[FloatArray], bool]:
+    several = isinstance(centers, Sequence) and all(np.ndim(one) == 2 for one in centers)
+    several = several or np.ndim(centers) == 3
+    solutions = [np.array(one, dtype=np.float64) for one in (centers if several else [centers])]
+    for one in solutions:
+        if one.ndim != 2 or one.shape[1] != n_features or not len(one):
+            raise InvalidInputError(
+                f"centers has shape {one.shape}; pass at least one center with the "
+                f"{n_features} columns of X."
+            )
+        if not np.isfinite(one).all():
+            raise InvalidInputError("centers is not finite; pass finite centers.")
+    if not solutions:
+        raise InvalidInputError("centers is empty; pass at least one solution.")
+    return solutions, not several
+
+
+@dataclass(frozen=True, eq=False)
+class _Costs:
+    costs: FloatArray
+    read: dict[int, int]
+    problem: tuple[int, Problem] | None
+
+    def total(self) -> FloatArray:
+        if self.problem is not None:
+            number, problem = self.problem
+            raise problem.error(sum(rows for i, rows in self.read.items() if i < number))
+        return self.costs
+
+
+@dataclass(frozen=True, eq=False)
+class _CostOfBlock:
+    solutions: list[FloatArray]
+
+    def __call__(self, rows: BlockRows, number: int, given: object) -> _Costs:
+        del given
+        costs = np.zeros(len(self.solutions))
+        problem = None if rows.problem is None else (number, rows.problem)
+        if rows.block is not None:
+            for i, centers in enumerate(self.solutions):
+                distances = nearest_distances(rows.block.points, centers)
+                costs[i] = (rows.block.weights * distances).sum()
+        return _Costs(costs, {number: rows.read}, problem)
+
+
+def _add(parts: Sequence[_Costs]) -> _Costs:
+    problems = [part.problem for part in parts if part.problem is not None]
+    return _Costs(
+        np.sum([part.costs for part in parts], axis=0),
+        {number: rows for part in parts for number, rows in part.read.items()},
+        min(problems, key=lambda found: found[0]) if problems else None,
+    )
+
+
+def nearest_distances(points: Any, centers: FloatArray) -> FloatArray:
+    r"""Squared distance of every row to the nearest center, float64 of shape (n,).
+
+    Expanded as :math:`|x|^2 - 2 \langle x, q \rangle + |q|^2` about the mean of the
+    centers, in tiles of rows.
+    """
+    origin = centers.mean(axis=0)
+    shifted = centers - origin
+    squares = np.einsum("ij,ij->i", shifted, shifted)
+    tile_rows = max(1, _TILE_NUMBERS // max(len(centers), points.shape[1]))
+    distances = np.empty(points.shape[0])
+    for start in range(0, len(distances), tile_rows):
+        tile = points[start : start + tile_rows]
+        dense = (tile if isinstance(tile, np.ndarray) else tile.toarray()) - origin
+        nearest = (squares - 2.0 * (dense @ shifted.T)).min(axis=1)
+        nearest += np.einsum("ij,ij->i", dense, dense)
+        np.maximum(nearest, 0.0, out=distances[start : start + tile_rows])
+    return distances

@@ -1,0 +1,638 @@
+from __future__ import annotations
+
+import copy
+import dataclasses
+import html.parser
+import json
+import pickle
+import sys
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import xarray as xr
+from dask.base import tokenize
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+from zarr.storage import MemoryStore
+
+from daskcoreset.coreset import SCHEMA_VERSION, Coreset, WeightedPoints, concatenate
+from daskcoreset.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    MissingDependencyError,
+    StoreError,
+)
+from daskcoreset.layout import encode
+from daskcoreset.storage import read_group, write_group
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from daskcoreset.typing import AnyArray
+
+RECORD = {
+    "method": "lightweight",
+    "parameters": {"sampling": "systematic", "alpha": 0.1},
+    "size": 4,
+    "m": 4,
+    "n": 1000,
+    "d": 3,
+    "seed": 2**100,
+    "total_weight": 1000.0,
+    "versions": {"numpy": np.__version__},
+    "source": None,
+    "columns": ["height", "width", "<b>"],
+}
+
+
+def dense(part: WeightedPoints) -> AnyArray:
+    points: Any = part.points
+    return np.asarray(points.toarray() if sp.issparse(points) else points)
+
+
+def rows(m: int = 4, d: int = 3, *, sparse: bool = False) -> Any:
+    points = np.random.default_rng(0).normal(size=(m, d))
+    points[points < 0.0] = 0.0
+    return sp.csr_array(points) if sparse else points
+
+
+def make(*, sparse: bool = False, labels: AnyArray | None = None, **changes: Any) -> Coreset:
+    record = {**RECORD, **changes}
+    weights = np.array([100.0, 200.0, 300.5, 399.5])
+    return Coreset(rows(sparse=sparse), weights, np.array([5, 7, 7, 999]), labels, record)
+
+
+TEXT = np.array(["red", "blue", "Zoë", ""])
+
+VARIANTS = {
+    "plain": make(),
+    "float32": dataclasses.replace(make(), points=rows().astype(np.float32)),
+    "numbers": make(labels=np.array([1, 0, 1, 0])),
+    "truths": make(labels=np.array([True, False, True, True])),
+    "targets": make(labels=np.array([0.5, np.nan, -0.0, np.inf])),
+    "text": make(labels=TEXT),
+    "variable-text": make(labels=TEXT.astype(np.dtypes.StringDType())),
+    "sparse": make(sparse=True, labels=TEXT),
+    "empty-record": Coreset(rows(), np.ones(4), np.arange(4)),
+}
+variants = pytest.mark.parametrize("coreset", VARIANTS.values(), ids=VARIANTS.keys())
+
+
+@st.composite
+def coresets(draw: st.DrawFn) -> Coreset:
+    m, d = draw(st.integers(1, 5)), draw(st.integers(1, 4))
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    points = draw(hnp.arrays(dtype, (m, d)))
+    weights = draw(hnp.arrays(np.float64, m, elements=st.floats(0.0, 1e300)))
+    indices = draw(hnp.arrays(np.int64, m, elements=st.integers(0, 2**63 - 1)))
+    kinds = st.sampled_from(["bool", "int16", "uint64", "float32", "U3"])
+    labels = draw(st.none() | kinds.flatmap(lambda kind: hnp.arrays(np.dtype(kind), m)))
+    record = draw(st.dictionaries(st.text(max_size=3), st.integers() | st.text(), max_size=3))
+    for key in ("m", "n", "d", "columns"):
+        record.pop(key, None)
+    shape = sp.csr_array if draw(st.booleans()) else np.asarray
+    return Coreset(shape(points), weights, indices, labels, record)
+
+
+@given(coreset=coresets())
+def test_from_zarr__returns_the_same_bits(coreset: Coreset) -> None:
+    store = MemoryStore()
+    coreset.to_zarr(store)
+    assert Coreset.from_zarr(store).equals(coreset)
+
+
+@variants
+def test_from_zarr__reads_what_is_on_disk(coreset: Coreset, tmp_path: Path) -> None:
+    coreset.to_zarr(tmp_path / "c")
+    loaded = Coreset.from_zarr(tmp_path / "c")
+    assert loaded.equals(coreset)
+    assert loaded.provenance == coreset.provenance
+    with pytest.raises(StoreError, match="overwrite=True"):
+        coreset.to_zarr(tmp_path / "c")
+    coreset.take(slice(2))
+    VARIANTS["plain"].to_zarr(tmp_path / "c", overwrite=True)
+    assert Coreset.from_zarr(str(tmp_path / "c")).equals(VARIANTS["plain"])
+
+
+@variants
+def test_to_zarr__opens_in_xarray(coreset: Coreset, tmp_path: Path) -> None:
+    coreset.to_zarr(tmp_path / "c")
+    with xr.open_zarr(tmp_path / "c", consolidated=False) as stored:
+        made = coreset.to_xarray().drop_vars("feature", errors="ignore")
+        assert stored.drop_attrs().equals(made.drop_attrs())
+        assert json.loads(made.attrs["provenance"]) == stored.attrs["provenance"]
+
+
+@variants
+def test_pickle__keeps_bits_and_read_only_arrays(coreset: Coreset) -> None:
+    for again in (
+        pickle.loads(pickle.dumps(coreset)),
+        pickle.loads(pickle.dumps(coreset, protocol=2)),
+        copy.deepcopy(coreset),
+        copy.copy(coreset),
+    ):
+        assert type(again) is Coreset
+        assert again.equals(coreset)
+        with pytest.raises(ValueError, match="read-only"):
+            again.weights[0] = 1.0
+        with pytest.raises(TypeError, match="assignment"):
+            again.provenance["seed"] = 1  # type: ignore[index]
+
+
+@variants
+def test_tokenize__is_deterministic(coreset: Coreset) -> None:
+    again = pickle.loads(pickle.dumps(coreset))
+    assert tokenize(coreset, ensure_deterministic=True) == tokenize(again)
+    other = dataclasses.replace(coreset, weights=coreset.weights * 2)
+    assert tokenize(other) != tokenize(coreset)
+
+
+def test_weighted_points__share_memory_and_are_read_only() -> None:
+    points, weights, indices, labels = rows(), np.ones(4), np.arange(4), np.arange(4)
+    part = WeightedPoints(points, weights, indices, labels)
+    for given_array, kept in (
+        (points, part.points),
+        (weights, part.weights),
+        (indices, part.indices),
+        (labels, part.labels),
+    ):
+        assert np.shares_memory(given_array, kept)
+        assert not kept.flags.writeable  # type: ignore[union-attr]
+        assert given_array.flags.writeable
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        part.weights = weights  # type: ignore[misc]
+
+
+def test_weighted_points__keep_sparse_input_untouched() -> None:
+    matrix = rows(sparse=True)
+    part = WeightedPoints(matrix, np.ones(4), np.arange(4))
+    assert np.shares_memory(part.points.data, matrix.data)
+    assert not any(getattr(part.points, k).flags.writeable for k in ("data", "indices", "indptr"))
+    matrix.data[0] = 5.0
+    matrix.sum_duplicates()
+    unsorted = sp.csr_array(([1.0, 2.0, 3.0], [1, 0, 1], [0, 3]), shape=(1, 2))
+    part = WeightedPoints(unsorted, np.ones(1), np.arange(1))
+    assert part.points.has_canonical_format  # type: ignore[union-attr]
+    assert dense(part).tolist() == [[2.0, 4.0]]
+    assert list(unsorted.indices) == [1, 0, 1]
+    for other in (sp.csc_array(matrix), sp.coo_matrix(matrix), sp.csr_matrix(matrix)):
+        again = WeightedPoints(other, np.ones(4), np.arange(4))
+        assert type(again.points) is sp.csr_array
+        assert (again.points != matrix).nnz == 0
+
+
+def test_weighted_points__convert_what_fits() -> None:
+    part = WeightedPoints(
+        rows().astype(">f4"), np.arange(4, dtype=np.float32), np.arange(4, dtype=np.uint16)
+    )
+    dtypes = [str(array.dtype) for array in (part.points, part.weights, part.indices)]
+    assert dtypes == ["float32", "float64", "int64"]
+    assert part.total_weight == 6.0
+    assert part.n_features == 3
+    assert repr(part) == "WeightedPoints(4 rows, 3 features, float32, total weight 6)"
+
+
+@pytest.mark.parametrize("points", [np.empty((0, 3)), sp.csr_array((0, 3))])
+def test_weighted_points__may_be_empty(points: Any) -> None:
+    part = WeightedPoints(points, np.empty(0), np.empty(0, dtype=np.int64))
+    assert len(part) == 0
+    assert part.total_weight == 0.0
+    joined = concatenate([part, part.take(np.array([])), part])
+    assert joined.equals(part)
+    with pytest.raises(InvalidInputError, match="at least one"):
+        Coreset(part.points, part.weights, part.indices)
+
+
+BROKEN = sp.csr_array(np.eye(4))
+BROKEN.indices[0] = 9
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"points": np.zeros((4, 3), dtype=int)}, InvalidTypeError, "points has dtype int64"),
+        ({"points": np.zeros((4, 3), dtype=object)}, InvalidTypeError, "points has dtype object"),
+        ({"points": sp.csr_array((4, 3), dtype=int)}, InvalidTypeError, "points has dtype int64"),
+        ({"points": np.zeros(4)}, InvalidInputError, r"points has shape \(4,\)"),
+        ({"points": np.zeros((5, 3))}, InvalidInputError, "points has 5 rows"),
+        ({"points": np.ma.ones((4, 3))}, InvalidTypeError, "points is a masked array"),
+        ({"points": BROKEN}, InvalidInputError, "not a valid CSR array"),
+        ({"weights": np.ones(3)}, InvalidInputError, r"weights has shape \(3,\)"),
+        ({"weights": np.ones((4, 1))}, InvalidInputError, r"weights has shape \(4, 1\)"),
+        ({"weights": np.array([1, 1, np.nan, 1])}, InvalidInputError, "is nan at row 2"),
+        ({"weights": np.array([1, np.inf, 1, 1])}, InvalidInputError, "is inf at row 1"),
+        ({"weights": np.array([1, -np.inf, 1, np.inf])}, InvalidInputError, "is -inf at row 1"),
+        ({"weights": np.array([1, 1, 1, -1])}, InvalidInputError, "is -1.0 at row 3"),
+        ({"weights": np.full(4, 1e308)}, InvalidInputError, "adds up to inf"),
+        ({"weights": np.array(list("abcd"))}, InvalidTypeError, "weights has dtype <U1"),
+        ({"weights": np.ones(4, dtype=complex)}, InvalidTypeError, "weights has dtype complex"),
+        ({"indices": np.arange(3)}, InvalidInputError, r"indices has shape \(3,\)"),
+        ({"indices": np.arange(4.0)}, InvalidTypeError, "indices has dtype float64"),
+        ({"indices": np.ones(4, dtype=bool)}, InvalidTypeError, "indices has dtype bool"),
+        ({"indices": np.ones(4, dtype=np.uint64)}, InvalidTypeError, "indices has dtype uint64"),
+        ({"indices": np.arange(-1, 3)}, InvalidInputError, "indices holds -1"),
+        ({"labels": np.arange(5)}, InvalidInputError, r"labels has shape \(5,\)"),
+        ({"labels": np.array(["a", 1, None, 2.0])}, InvalidTypeError, "labels has dtype object"),
+        ({"labels": np.array([b"a"] * 4)}, InvalidTypeError, r"labels has dtype \|S1"),
+        (
+            {"labels": np.array(["2020"] * 4, "M8[D]")},
+            InvalidTypeError,
+            "labels has dtype datetime",
+        ),
+        (
+            {"labels": np.array(["a"] * 4, np.dtypes.StringDType(na_object=None))},
+            InvalidTypeError,
+            "missing strings",
+        ),
+    ],
+)
+def test_weighted_points__refuse(
+    change: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    arrays = {"points": rows(), "weights": np.ones(4), "indices": np.arange(4)}
+    for cls in (WeightedPoints, Coreset):
+        with pytest.raises(error, match=message):
+            cls(**{**arrays, **change})
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_take__selects_by_position_mask_and_slice(sparse: bool) -> None:
+    coreset = make(sparse=sparse, labels=TEXT)
+    for picked in (np.array([3, 1]), [3, 1]):
+        part = coreset.take(picked)  # type: ignore[arg-type]
+        assert type(part) is WeightedPoints
+        assert part.indices.tolist() == [999, 7]
+        assert part.labels is not None
+        assert part.labels.tolist() == ["", "blue"]
+        assert np.array_equal(dense(part), rows()[[3, 1]])
+    assert coreset.take(coreset.weights > 250).indices.tolist() == [7, 999]
+    assert coreset.take(slice(None, None, 2)).weights.tolist() == [100.0, 300.5]
+    assert len(coreset.take([])) == 0  # type: ignore[arg-type]
+    with pytest.raises(IndexError):
+        coreset.take(np.array([4]))
+    with pytest.raises(IndexError):
+        coreset.take(np.array([0.0]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"points": np.asfortranarray(rows() + 1e-15)},
+        {"points": rows().astype(np.float32)},
+        {"points": rows(sparse=True)},
+        {"points": rows(d=2), "provenance": {}},
+        {"weights": np.array([100.0, 200.0, 300.5, 399.5]) * (1 + 1e-15)},
+        {"indices": np.array([5, 7, 8, 999])},
+        {"labels": TEXT.astype("U9")},
+        {"labels": TEXT[::-1]},
+        {"labels": None},
+        {"provenance": {}},
+    ],
+    ids=[
+        "last-bit",
+        "dtype",
+        "sparse",
+        "columns",
+        "weights",
+        "indices",
+        "width",
+        "order",
+        "none",
+        "provenance",
+    ],
+)
+def test_equals__sees_any_difference(change: dict[str, Any]) -> None:
+    coreset = make(labels=TEXT)
+    assert coreset.equals(dataclasses.replace(coreset))
+    other = dataclasses.replace(coreset, **change)
+    assert not coreset.equals(other)
+    assert WeightedPoints.equals(coreset, other) is (change.keys() == {"provenance"})
+
+
+def test_equals__compares_bits_and_identity_is_identity() -> None:
+    zero, nan = np.array([[0.0]]), np.array([[np.nan]])
+    one = [WeightedPoints(x, np.ones(1), np.arange(1)) for x in (zero, -zero, nan, nan.copy())]
+    assert not one[0].equals(one[1])
+    assert one[2].equals(one[3])
+    assert one[2] != one[3]
+    assert len(set(one)) == 4
+    assert not Coreset(zero, np.ones(1), np.arange(1)).equals(one[0])
+    variable = TEXT.astype(np.dtypes.StringDType())
+    assert make(labels=variable).equals(make(labels=variable.copy()))
+    assert not make(labels=variable).equals(make(labels=variable[::-1]))
+
+
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        ([], "parts is empty"),
+        ([make(), Coreset(rows(d=2), np.ones(4), np.arange(4))], r"features: \[2, 3\]"),
+        ([make(), make(sparse=True)], r"storage: \['dense', 'sparse'\]"),
+        ([make(), make(labels=TEXT)], r"kinds of labels: \['U', 'none'\]"),
+        ([make(labels=np.arange(4)), make(labels=TEXT)], r"kinds of labels: \['U', 'i'\]"),
+    ],
+    ids=["none", "features", "storage", "labels", "kinds"],
+)
+def test_concatenate__refuses_parts_that_do_not_fit(others: list[Coreset], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        concatenate(others)
+    if others:
+        with pytest.raises(InvalidInputError, match=message):
+            others[0].merge(*others[1:])
+
+
+@variants
+def test_merge__is_the_union(coreset: Coreset) -> None:
+    union = coreset.merge(coreset, coreset, offsets=[0, 1000, 2000])
+    assert len(union) == 12
+    assert union.total_weight == 3 * coreset.total_weight
+    for i in range(3):
+        part = union.take(slice(4 * i, 4 * i + 4))
+        moved = dataclasses.replace(coreset, indices=coreset.indices + 1000 * i)
+        assert WeightedPoints.equals(part, moved)
+
+
+def test_merge__records_its_parts() -> None:
+    one, two, three = (make(seed=seed) for seed in (1, 2, 3))
+    union = one.merge(two, offsets=np.array([0, 1000])).merge(three, offsets=[10, 2000])  # type: ignore[arg-type]
+    said = union.provenance
+    assert [part["offset"] for part in said["parts"]] == [10, 1010, 2000]
+    assert [part["provenance"]["seed"] for part in said["parts"]] == [1, 2, 3]
+    assert said["method"] == "merge"
+    assert (said["n"], said["size"], said["total_weight"]) == (3000, 12, 3000.0)
+    assert (said["m"], said["d"], said["columns"]) == (12, 3, ("height", "width", "<b>"))
+    assert repr(union).startswith("Coreset(merge: 12 of 3,000 rows")
+    store = MemoryStore()
+    union.to_zarr(store)
+    assert Coreset.from_zarr(store).equals(union)
+    unnamed = one.merge(Coreset(rows(), np.ones(4), np.arange(4)))
+    assert unnamed.provenance["columns"] == ("height", "width", "<b>")
+    assert "n" not in unnamed.provenance
+    assert unnamed.indices.tolist() == [5, 7, 7, 999, 0, 1, 2, 3]
+
+
+def test_merge__in_a_long_loop_stays_flat() -> None:
+    union = small = Coreset(np.ones((1, 1)), np.ones(1), np.arange(1))
+    for _ in range(300):
+        union = union.merge(small)
+    assert len(union.provenance["parts"]) == 301
+    assert pickle.loads(pickle.dumps(union)).equals(union)
+
+
+@pytest.mark.parametrize(
+    "offsets", [[0], [0, 1, 2], [0, -1], [0, 2**63], [0, 2**63 - 999], [0, 1.5]]
+)
+def test_merge__refuses_wrong_offsets(offsets: list[int]) -> None:
+    with pytest.raises(InvalidInputError, match="give a number of rows for each"):
+        make().merge(make(), offsets=offsets)
+    make().merge(make(), offsets=[0, 2**63 - 1000])
+
+
+def test_merge__refuses_different_columns() -> None:
+    with pytest.raises(InvalidInputError, match="name their columns differently"):
+        make().merge(make(columns=["a", "b", "c"]))
+
+
+def test_provenance__is_a_frozen_copy() -> None:
+    record: dict[str, Any] = {"nested": {"list": [1, {"a": np.float32(0.5)}]}, "n": np.int64(9)}
+    coreset = Coreset(rows(), np.ones(4), np.arange(4), provenance=record)
+    record["nested"]["list"][1]["a"] = 2.0
+    assert coreset.provenance == {"nested": {"list": (1, {"a": 0.5})}, "n": 9}
+    assert type(coreset.provenance["n"]) is int
+    assert isinstance(coreset.provenance["nested"]["list"][1], MappingProxyType)
+
+
+@pytest.mark.parametrize(
+    ("record", "error", "message"),
+    [
+        ({"m": 5}, InvalidInputError, r"provenance\['m'\] is 5 and m is 4"),
+        ({"d": 2}, InvalidInputError, r"provenance\['d'\] is 2 and d is 3"),
+        ({"n": 0}, InvalidInputError, r"provenance\['n'\] is 0"),
+        ({"n": "many"}, InvalidInputError, r"provenance\['n'\] is 'many'"),
+        ({"columns": ["a", "b"]}, InvalidInputError, r"provenance\['columns'\]"),
+        ({"columns": "abc"}, InvalidInputError, r"provenance\['columns'\]"),
+        ({"columns": [1, 2, 3]}, InvalidInputError, r"provenance\['columns'\]"),
+        ({"a": [0, float("inf")]}, InvalidInputError, r"provenance\['a'\]\[1\] is inf"),
+        ({"a": {"b": np.ones(2)}}, InvalidTypeError, r"provenance\['a'\]\['b'\] is a ndarray"),
+        ({"a": {1: 2}}, InvalidTypeError, r"a key of provenance\['a'\] is a int"),
+        ([1], InvalidTypeError, "provenance is a list"),
+    ],
+)
+def test_provenance__is_checked(record: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        Coreset(rows(), np.ones(4), np.arange(4), provenance=record)
+
+
+def no_points(arrays: dict[str, Any], _: dict[str, Any]) -> None:
+    del arrays["points"]
+
+
+def no_weights(arrays: dict[str, Any], _: dict[str, Any]) -> None:
+    del arrays["weights"]
+
+
+def one_more(arrays: dict[str, Any], _: dict[str, Any]) -> None:
+    arrays["more"] = arrays["weights"]
+
+
+def bad_weight(arrays: dict[str, Any], _: dict[str, Any]) -> None:
+    arrays["weights"] = np.array([1.0, 1.0, -1.0, 1.0])
+
+
+def bad_shape(_: dict[str, Any], attributes: dict[str, Any]) -> None:
+    attributes["points_shape"] = [4, 3]
+
+
+def bad_count(_: dict[str, Any], attributes: dict[str, Any]) -> None:
+    attributes["provenance"] = {"m": 5}
+
+
+def bad_record(_: dict[str, Any], attributes: dict[str, Any]) -> None:
+    attributes["provenance"] = "none"
+
+
+def no_record(_: dict[str, Any], attributes: dict[str, Any]) -> None:
+    del attributes["provenance"]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        no_points,
+        no_weights,
+        one_more,
+        bad_weight,
+        bad_shape,
+        bad_count,
+        bad_record,
+        no_record,
+    ],
+)
+def test_from_zarr__refuses_an_inconsistent_store(
+    spoil: Callable[[dict[str, Any], dict[str, Any]], None],
+) -> None:
+    arrays, dims, attributes = encode(make())
+    attributes["provenance"] = {}
+    spoil(arrays, attributes)
+    dims = {"more": ("row",), **dims}
+    store = MemoryStore()
+    write_group(store, arrays, dims, attributes, kind="coreset", schema_version=SCHEMA_VERSION)
+    read_group(store, kind="coreset", schema_version=SCHEMA_VERSION)
+    with pytest.raises(StoreError, match="not a consistent coreset"):
+        Coreset.from_zarr(store)
+
+
+def test_from_zarr__refuses_broken_sparse_points() -> None:
+    arrays, dims, attributes = encode(make(sparse=True))
+    attributes["provenance"] = {}
+    for name, values in (("points_indptr", [0, 9, 9, 9, 9]), ("points_indices", None)):
+        spoiled = dict(arrays)
+        spoiled[name] = arrays[name] + 7 if values is None else np.array(values, dtype=np.int32)
+        store = MemoryStore()
+        write_group(store, spoiled, dims, attributes, kind="coreset", schema_version=SCHEMA_VERSION)
+        with pytest.raises(StoreError, match="not a consistent coreset"):
+            Coreset.from_zarr(store)
+
+
+def test_from_zarr__asks_for_an_upgrade() -> None:
+    store = MemoryStore()
+    write_group(store, {}, {}, {}, kind="coreset", schema_version=SCHEMA_VERSION + 1)
+    with pytest.raises(StoreError, match="upgrade daskcoreset"):
+        Coreset.from_zarr(store)
+
+
+def test_to_xarray__names_dimensions_and_columns() -> None:
+    coreset = make(labels=TEXT)
+    dataset = coreset.to_xarray()
+    assert dict(dataset.sizes) == {"row": 4, "feature": 3}
+    assert dataset["points"].dims == ("row", "feature")
+    assert list(dataset["feature"].to_numpy()) == RECORD["columns"]
+    assert np.array_equal(dataset["points"].sel(feature="width"), rows()[:, 1])
+    assert list(dataset["labels"].to_numpy()) == list(TEXT)
+    assert json.loads(dataset.attrs["provenance"]) == RECORD
+    assert np.shares_memory(dataset["points"].to_numpy(), coreset.points)
+    assert "feature" not in VARIANTS["empty-record"].to_xarray().coords
+
+
+def test_to_dataframe__has_a_row_for_each_point() -> None:
+    frame = make(labels=TEXT).to_dataframe(weight="w")
+    assert list(frame.columns) == ["height", "width", "<b>", "w", "index", "label"]
+    assert np.array_equal(frame.iloc[:, :3], rows())
+    assert frame["w"].tolist() == [100.0, 200.0, 300.5, 399.5]
+    assert frame["index"].tolist() == [5, 7, 7, 999]
+    assert frame["label"].tolist() == list(TEXT)
+    assert list(VARIANTS["empty-record"].to_dataframe().columns) == [
+        "x0",
+        "x1",
+        "x2",
+        "weight",
+        "index",
+    ]
+
+
+def test_to_dataframe__is_a_writable_copy() -> None:
+    coreset = make()
+    frame = coreset.to_dataframe()
+    frame.loc[0, "height"] = -1.0
+    frame.loc[0, "weight"] = -1.0
+    assert np.array_equal(coreset.points, rows())
+    assert coreset.weights[0] == 100.0
+
+
+def test_to_dataframe__keeps_sparse_points_sparse() -> None:
+    frame = make(sparse=True).to_dataframe()
+    assert isinstance(frame["height"].dtype, pd.SparseDtype)
+    assert np.array_equal(frame[RECORD["columns"]].to_numpy(), rows())
+
+
+def test_to_dataframe__refuses_a_name_twice() -> None:
+    coreset = make(columns=["weight", "b", "c"])
+    with pytest.raises(InvalidInputError, match=r"columns \['weight'\] occur twice"):
+        coreset.to_dataframe()
+    assert coreset.to_dataframe(weight="mass").shape == (4, 5)
+
+
+@pytest.mark.parametrize(
+    ("module", "method", "extra"),
+    [("xarray", "to_xarray", "xarray"), ("pandas", "to_dataframe", "dataframe")],
+)
+def test_conversions__name_the_missing_extra(
+    monkeypatch: pytest.MonkeyPatch, module: str, method: str, extra: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingDependencyError, match=rf'pip install "daskcoreset\[{extra}\]"'):
+        getattr(make(), method)()
+
+
+def test_repr__is_one_line() -> None:
+    assert repr(make(seed=3)) == (
+        "Coreset(lightweight: 4 of 1,000 rows, 3 features, float64, total weight 1000, seed 3)"
+    )
+    assert repr(VARIANTS["empty-record"]) == (
+        "Coreset(4 rows, 3 features, float64, total weight 4)"
+    )
+
+
+class Text(html.parser.HTMLParser):
+    """Collects the tags and the text of a page, refusing tags that do not match."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.text: list[str] = []
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:  # noqa: ARG002 -- given by the base
+        self.open.append(tag)
+        self.tags.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_repr_html__shows_and_escapes_the_record() -> None:
+    evil = "<script>alert('x')</script> & \"more\""
+    changes: dict[str, Any] = {evil: evil, "long": "y" * 5000}
+    page = Text(make(source=evil, **changes)._repr_html_())
+    assert page.tags == {"table", "caption", "tbody", "tr", "th", "td"}
+    assert page.text.count(evil) == 3
+    cells = dict(zip(page.text[1::2], page.text[2::2], strict=True))
+    assert cells["rows"] == "4"
+    assert cells["total weight"] == "1000"
+    assert cells["method"] == "lightweight"
+    assert cells["n"] == "1000"
+    assert len(cells["long"]) < 250
+    assert "sparse" in make(sparse=True)._repr_html_()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_coreset__fits_scikit_learn(sparse: bool, dtype: type) -> None:
+    rng = np.random.default_rng(1)
+    points: AnyArray = rng.normal(size=(60, 3)) + 9 * (np.arange(60) % 2)[:, None]
+    points = points.astype(dtype)
+    coreset = Coreset(
+        sp.csr_array(points) if sparse else points,
+        rng.uniform(1, 2, 60),
+        np.arange(60),
+        np.where(np.arange(60) % 2, "far", "near"),
+    )
+    kmeans = KMeans(2, n_init=1, random_state=0).fit(coreset.points, sample_weight=coreset.weights)
+    assert sorted(np.bincount(kmeans.labels_)) == [30, 30]
+    for model in (SVC(), LogisticRegression()):
+        model.fit(coreset.points, coreset.labels, sample_weight=coreset.weights)
+        assert model.score(coreset.points, coreset.labels) == 1.0

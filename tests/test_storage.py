@@ -1,0 +1,789 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+from hypothesis import given
+from hypothesis import strategies as st
+from zarr.core.attributes import Attributes
+from zarr.errors import ZarrUserWarning
+from zarr.storage import FsspecStore, LocalStore, MemoryStore, StorePath, WrapperStore, ZipStore
+
+from daskcoreset import storage
+from daskcoreset.durable import new_directory
+from daskcoreset.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    MissingDependencyError,
+    StoreError,
+)
+from daskcoreset.storage import Location, read_group, write_group
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from daskcoreset.typing import AnyArray
+
+Arrays = dict[str, "AnyArray"]
+
+ARRAYS: Arrays = {
+    "x": np.array([[0.0, -0.0, 1.5], [np.nan, np.inf, 1e-300]]),
+    "who": np.array(["", "Zoë"]),
+    "zeros": np.zeros(2, dtype=np.int64),
+}
+DIMS = {"x": ("row", "feature"), "who": ("row",), "zeros": ("row",)}
+ATTRIBUTES: dict[str, storage.JSON] = {
+    "name": "first",
+    "nested": {"seed": 2**127, "q": [0.1, None]},
+}
+
+
+def write(store: Location, name: str = "first", **options: Any) -> None:
+    attributes = {**ATTRIBUTES, "name": name}
+    given_options = {"kind": "demo", "schema_version": 3, **options}
+    write_group(store, ARRAYS, DIMS, attributes, **given_options)
+
+
+def read(store: Location) -> tuple[Arrays, dict[str, Any]]:
+    return read_group(store, kind="demo", schema_version=3)
+
+
+def same(arrays: Arrays, wanted: Arrays) -> bool:
+    return arrays.keys() == wanted.keys() and all(
+        arrays[k].dtype == wanted[k].dtype
+        and arrays[k].shape == wanted[k].shape
+        and (
+            np.array_equal(arrays[k], wanted[k])
+            if wanted[k].dtype.kind == "T"
+            else arrays[k].tobytes() == wanted[k].tobytes()
+        )
+        for k in wanted
+    )
+
+
+def assert_holds(store: Location, name: str = "first") -> None:
+    arrays, attributes = read(store)
+    assert same(arrays, ARRAYS)
+    assert attributes == {**ATTRIBUTES, "name": name}
+
+
+def snapshot(folder: Path) -> dict[str, bytes | None]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+DTYPES = st.one_of(
+    hnp.boolean_dtypes(),
+    hnp.integer_dtypes(endianness="="),
+    hnp.unsigned_integer_dtypes(endianness="="),
+    hnp.floating_dtypes(sizes=(16, 32, 64), endianness="="),
+    hnp.complex_number_dtypes(sizes=(64, 128), endianness="="),
+    hnp.unicode_string_dtypes(endianness="=", max_len=5),
+)
+SOME_ARRAYS = st.dictionaries(
+    st.from_regex(r"[A-Za-z][A-Za-z0-9_-]{0,8}", fullmatch=True),
+    hnp.arrays(DTYPES, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)),
+    max_size=3,
+)
+JSON_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(arrays=SOME_ARRAYS, attributes=st.dictionaries(st.text(max_size=5), JSON_VALUES, max_size=3))
+def test_read_group__returns_the_bits_written(arrays: Arrays, attributes: dict[str, Any]) -> None:
+    store = MemoryStore()
+    dims = {name: tuple(f"{name}_{i}" for i in range(a.ndim)) for name, a in arrays.items()}
+    write_group(store, arrays, dims, attributes, kind="any", schema_version=1)
+    found, said = read_group(store, kind="any", schema_version=1)
+    assert same(found, arrays)
+    assert said == attributes
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array(["a\0b", "", "ccc" * 9], dtype=np.dtypes.StringDType()),
+        np.array([-0.0, -0.0, -0.0]),
+        np.array([0x7FF8000000000001, 0xFFF0000000000000, 1], dtype=np.uint64).view(np.float64),
+        np.asfortranarray(np.arange(6.0).reshape(3, 2)),
+        np.arange(30)[::10],
+    ],
+    ids=["variable-length", "minus-zero", "nan-payload", "fortran", "strided"],
+)
+def test_read_group__returns_unusual_arrays(array: AnyArray) -> None:
+    store = MemoryStore()
+    dims = {"a": ("row", "column")[: array.ndim]}
+    write_group(store, {"a": array}, dims, {}, kind="any", schema_version=1)
+    found, _ = read_group(store, kind="any", schema_version=1)
+    assert same(found, {"a": array})
+
+
+def test_read_group__returns_native_byte_order() -> None:
+    store = MemoryStore()
+    write_group(
+        store, {"a": np.arange(3, dtype=">i4")}, {"a": ("row",)}, {}, kind="k", schema_version=1
+    )
+    assert same(
+        read_group(store, kind="k", schema_version=1)[0], {"a": np.arange(3, dtype=np.int32)}
+    )
+
+
+def test_write_group__splits_large_arrays_by_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "_CHUNK_BYTES", 100)
+    array = np.arange(60.0).reshape(20, 3)
+    store = tmp_path / "s"
+    write_group(store, {"a": array}, {"a": ("r", "c")}, {}, kind="k", schema_version=1)
+    assert json.loads((store / "a/zarr.json").read_text())["chunk_grid"]["configuration"] == {
+        "chunk_shape": [4, 3]
+    }
+    assert same(read_group(store, kind="k", schema_version=1)[0], {"a": array})
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda path: path,
+        str,
+        lambda path: f"file://{path}",
+        LocalStore,
+        lambda path: StorePath(LocalStore(path.parent), path.name),
+        lambda _: MemoryStore(),
+        lambda _: StorePath(MemoryStore(), "deep/down"),
+        lambda path: f"memory://{path.parent.name}/{path.name}",
+    ],
+    ids=["path", "text", "file-url", "local", "local-below", "memory", "memory-below", "fsspec"],
+)
+def test_write_group__takes_every_location(
+    tmp_path: Path, place: Callable[[Path], Location]
+) -> None:
+    store = place(tmp_path / "parent" / "store")
+    write(store)
+    assert_holds(store)
+    with pytest.raises(StoreError, match="overwrite=True"):
+        write(store)
+    write(store, "second", overwrite=True)
+    assert_holds(store, "second")
+
+
+def test_write_group__replaces_what_a_link_points_to(tmp_path: Path) -> None:
+    write(tmp_path / "real")
+    (tmp_path / "link").symlink_to("real")
+    write(tmp_path / "link", "second", overwrite=True)
+    assert (tmp_path / "link").is_symlink()
+    assert_holds(tmp_path / "real", "second")
+
+
+def test_write_group__fills_an_empty_directory(tmp_path: Path) -> None:
+    write(tmp_path)
+    assert_holds(tmp_path)
+
+
+def test_write_group__drops_arrays_of_the_replaced_group(tmp_path: Path) -> None:
+    for store in (MemoryStore(), tmp_path / "s"):
+        write(store)
+        write_group(store, {}, {}, {"only": 1}, kind="demo", schema_version=3, overwrite=True)
+        assert read(store) == ({}, {"only": 1})
+        assert list(zarr.open_group(store, mode="r").members()) == []
+
+
+def test_write_group__writes_plain_zarr_3(tmp_path: Path) -> None:
+    write(tmp_path / "s")
+    found = {str(path.relative_to(tmp_path / "s")) for path in (tmp_path / "s").rglob("*.json")}
+    assert found == {"zarr.json", "x/zarr.json", "who/zarr.json", "zeros/zarr.json"}
+    codecs = set()
+    for name in found:
+        metadata = json.loads((tmp_path / "s" / name).read_text())
+        assert metadata["zarr_format"] == 3
+        codecs |= {codec["name"] for codec in metadata.get("codecs", [])}
+    assert codecs == {"bytes", "vlen-utf8", "zstd"}
+    assert names(tmp_path) == {"s"}
+
+
+def test_write_group__opens_in_xarray(tmp_path: Path) -> None:
+    write(tmp_path / "s")
+    with xr.open_zarr(tmp_path / "s", consolidated=False) as dataset:
+        assert dict(dataset.sizes) == {"row": 2, "feature": 3}
+        assert dataset["zeros"].dtype == np.int64
+        assert np.array_equal(dataset["x"], ARRAYS["x"], equal_nan=True)
+        assert list(dataset["who"].to_numpy()) == ["", "Zoë"]
+        assert dataset.attrs["name"] == "first"
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"arrays": {"a/b": np.zeros(1)}}, InvalidInputError, "array name 'a/b'"),
+        ({"arrays": {"..": np.zeros(1)}}, InvalidInputError, "array name"),
+        ({"arrays": {"zarr.json": np.zeros(1)}}, InvalidInputError, "array name"),
+        ({"dims": {}}, InvalidInputError, r"array 'x' of shape \(2, 3\) has dims \(\)"),
+        ({"dims": {**DIMS, "x": ("row", "row")}}, InvalidInputError, "name each axis once"),
+        (
+            {"dims": {**DIMS, "x": ("feature", "row")}},
+            InvalidInputError,
+            "'row' has lengths 3 and 2",
+        ),
+        ({"arrays": {"x": np.array([[{}]])}}, InvalidTypeError, "dtype object.*astype"),
+        ({"arrays": {"x": np.array([[b"a"]])}}, InvalidTypeError, r"dtype \|S1"),
+        ({"arrays": {"x": np.array([["2020"]], dtype="M8[D]")}}, InvalidTypeError, "datetime64"),
+        ({"arrays": {"x": np.array([["\ud800"]])}}, InvalidInputError, "not Unicode"),
+        (
+            {"arrays": {"x": np.array([["a"]], dtype=np.dtypes.StringDType(na_object=None))}},
+            InvalidTypeError,
+            "missing strings",
+        ),
+        ({"attributes": {"a": float("nan")}}, InvalidInputError, "plain JSON"),
+        ({"attributes": {"a": np.float64}}, InvalidTypeError, "plain JSON"),
+        ({"attributes": {"daskcoreset": 1}}, InvalidInputError, "reserved"),
+        ({"schema_version": 0}, InvalidInputError, "start at 1"),
+    ],
+)
+def test_write_group__refuses_what_would_not_come_back(
+    tmp_path: Path, change: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    arguments: dict[str, Any] = {
+        "arrays": ARRAYS,
+        "dims": DIMS,
+        "attributes": ATTRIBUTES,
+        "kind": "demo",
+        "schema_version": 1,
+    }
+    with pytest.raises(error, match=message):
+        write_group(tmp_path / "deep" / "s", **{**arguments, **change})
+    assert snapshot(tmp_path) == {}
+
+
+@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="no long double here")
+def test_write_group__refuses_long_double() -> None:
+    array = np.zeros(1, dtype=np.longdouble)
+    with pytest.raises(InvalidTypeError, match="64 bits or fewer"):
+        write_group(MemoryStore(), {"a": array}, {"a": ("r",)}, {}, kind="k", schema_version=1)
+
+
+def a_file(path: Path) -> None:
+    path.write_text("mine")
+
+
+def a_home(path: Path) -> None:
+    (path / "photos").mkdir(parents=True)
+    (path / "photos" / "cat.jpg").write_bytes(b"cat")
+
+
+def a_foreign_group(path: Path) -> None:
+    zarr.create_group(path, zarr_format=3).create_array("a", shape=(2,), dtype="f8")
+
+
+def an_old_group(path: Path) -> None:
+    zarr.create_group(path, zarr_format=2)
+
+
+def an_array(path: Path) -> None:
+    zarr.create_array(path, shape=(2,), dtype="f8")
+
+
+def another_kind(path: Path) -> None:
+    write(path, kind="tree")
+
+
+def ours_and_a_file(path: Path) -> None:
+    write(path)
+    (path / "notes.txt").write_text("mine")
+
+
+def ours_and_an_array(path: Path) -> None:
+    write(path)
+    zarr.open_group(path).create_array("mine", shape=(2,), dtype="f8")
+
+
+def a_forged_header(path: Path) -> None:
+    zarr.create_group(path, attributes={"daskcoreset": {"kind": "demo", "arrays": ["photos"]}})
+    a_home(path)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize(
+    "occupy",
+    [
+        a_file,
+        a_home,
+        a_foreign_group,
+        an_old_group,
+        an_array,
+        another_kind,
+        ours_and_a_file,
+        ours_and_an_array,
+        a_forged_header,
+    ],
+)
+def test_write_group__never_replaces_the_work_of_others(
+    tmp_path: Path, occupy: Callable[[Path], None], overwrite: bool
+) -> None:
+    occupy(tmp_path / "s")
+    before = snapshot(tmp_path)
+    with pytest.raises(StoreError, match="choose another path"):
+        write(tmp_path / "s", overwrite=overwrite)
+    assert snapshot(tmp_path) == before
+
+
+def test_write_group__never_replaces_the_work_of_others_in_memory() -> None:
+    store = MemoryStore()
+    zarr.create_group(store).create_array("mine", data=np.arange(3))
+    with pytest.raises(StoreError, match="never overwritten"):
+        write(store, overwrite=True)
+    assert list(zarr.open_group(store)["mine"][...]) == [0, 1, 2]  # type: ignore[index, arg-type]
+
+
+def test_write_group__keeps_what_is_there_without_overwrite(tmp_path: Path) -> None:
+    write(tmp_path / "s")
+    before = snapshot(tmp_path)
+    with pytest.raises(StoreError, match=r"exists; pass overwrite=True"):
+        write(tmp_path / "s", "second")
+    assert snapshot(tmp_path) == before
+
+
+def test_write_group__refuses_stores_that_cannot_be_written(tmp_path: Path) -> None:
+    for store in (
+        LocalStore(tmp_path / "s", read_only=True),
+        MemoryStore(read_only=True),
+        ZipStore(tmp_path / "s.zip", mode="w"),
+    ):
+        with pytest.raises(InvalidInputError, match="read-only or cannot delete"):
+            write(store)
+    assert snapshot(tmp_path) == {}
+
+
+def test_write_group__reports_a_full_or_forbidden_disk(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(StoreError, match="could not write"):
+        write(tmp_path / "file" / "s")
+
+
+@pytest.mark.parametrize("store", [7, None, b"s", {}])
+def test_read_group__refuses_other_types(store: Any) -> None:
+    with pytest.raises(InvalidTypeError, match=f"store is a {type(store).__name__}"):
+        read(store)
+
+
+def test_read_group__refuses_unknown_protocols(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidInputError, match="URL of no known protocol"):
+        read("nonsense://bucket/s")
+
+    def from_url(*_: Any, **__: Any) -> None:
+        raise ImportError("Install s3fs")
+
+    monkeypatch.setattr(FsspecStore, "from_url", from_url)
+    with pytest.raises(MissingDependencyError, match="Install s3fs"):
+        read("s3://bucket/s")
+
+
+def test_read_group__makes_nothing_where_nothing_is(tmp_path: Path) -> None:
+    for path in (tmp_path / "s", tmp_path / "no" / "s"):
+        with pytest.raises(StoreError, match="no Zarr version 3 group; check the path"):
+            read(path)
+    assert snapshot(tmp_path) == {}
+
+
+@pytest.mark.parametrize("occupy", [a_file, a_home, an_old_group, a_foreign_group, an_array])
+def test_read_group__refuses_the_work_of_others(
+    tmp_path: Path, occupy: Callable[[Path], None]
+) -> None:
+    occupy(tmp_path / "s")
+    with pytest.raises(StoreError):
+        read(tmp_path / "s")
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "message"),
+    [
+        ("tree", 3, "holds a 'demo', not a 'tree'"),
+        ("demo", 2, "schema version 3 is newer than 2, the newest known; upgrade daskcoreset"),
+        ("demo", 4, "schema version 3 instead of 4; build it again"),
+    ],
+)
+def test_read_group__refuses_another_kind_or_version(kind: str, version: int, message: str) -> None:
+    store = MemoryStore()
+    write(store)
+    with pytest.raises(StoreError, match=message):
+        read_group(store, kind=kind, schema_version=version)
+
+
+def test_read_group__reads_a_zip_file_and_consolidated_metadata(tmp_path: Path) -> None:
+    write(tmp_path / "s")
+    with pytest.warns(ZarrUserWarning, match="Consolidated metadata"):
+        zarr.consolidate_metadata(tmp_path / "s")
+    shutil.make_archive(str(tmp_path / "s"), "zip", tmp_path / "s")
+    with ZipStore(tmp_path / "s.zip", mode="r") as store:
+        assert_holds(store)
+
+
+def test_read_group__never_returns_damaged_data(tmp_path: Path) -> None:
+    write(tmp_path / "s")
+    for path in [path for path in (tmp_path / "s").rglob("*") if path.is_file()]:
+        whole = path.read_bytes()
+        refused = 0
+        for position in range(0, len(whole), 1 + len(whole) // 5):
+            damaged = bytearray(whole)
+            damaged[position] ^= 0x11
+            path.write_bytes(damaged)
+            # A changed blank between two JSON tokens changes nothing.
+            try:
+                assert_holds(tmp_path / "s")
+            except StoreError:
+                refused += 1
+        assert refused > 0, path
+        path.write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(StoreError):
+            read(tmp_path / "s")
+        path.write_bytes(whole)
+    assert_holds(tmp_path / "s")
+
+
+@pytest.mark.parametrize(
+    "name", ["zarr.json", "x/zarr.json", "x/c/0/0", "who/zarr.json", "who/c/0", "x", "zeros"]
+)
+def test_read_group__refuses_a_store_with_a_part_missing(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "s")
+    path = tmp_path / "s" / name
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    with pytest.raises(StoreError):
+        read(tmp_path / "s")
+
+
+def edit_name(root: dict[str, Any]) -> None:
+    root["attributes"]["name"] = "edited"
+
+
+def edit_extra(root: dict[str, Any]) -> None:
+    root["attributes"]["extra"] = 1
+
+
+def edit_digest(root: dict[str, Any]) -> None:
+    root["attributes"]["daskcoreset"]["digest"] = "sha256:0"
+
+
+def edit_no_digest(root: dict[str, Any]) -> None:
+    del root["attributes"]["daskcoreset"]["digest"]
+
+
+def edit_arrays(root: dict[str, Any]) -> None:
+    del root["attributes"]["daskcoreset"]["arrays"]["zeros"]
+
+
+def edit_no_arrays(root: dict[str, Any]) -> None:
+    del root["attributes"]["daskcoreset"]["arrays"]
+
+
+def edit_spec(root: dict[str, Any]) -> None:
+    root["attributes"]["daskcoreset"]["arrays"]["zeros"] = None
+
+
+def edit_object(root: dict[str, Any]) -> None:
+    root["attributes"]["daskcoreset"]["arrays"]["zeros"]["dtype"] = "|O"
+
+
+def edit_no_header(root: dict[str, Any]) -> None:
+    del root["attributes"]["daskcoreset"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (edit_name, "changed or damaged"),
+        (edit_extra, "changed or damaged"),
+        (edit_digest, "changed or damaged"),
+        (edit_no_digest, "incomplete"),
+        (edit_arrays, "changed or damaged"),
+        (edit_no_arrays, "names no arrays"),
+        (edit_spec, "array 'zeros' does not read"),
+        (edit_object, "array 'zeros' does not read"),
+        (edit_no_header, "not one of daskcoreset"),
+    ],
+)
+def test_read_group__refuses_edited_metadata(
+    tmp_path: Path, edit: Callable[[dict[str, Any]], None], message: str
+) -> None:
+    write(tmp_path / "s")
+    path = tmp_path / "s" / "zarr.json"
+    root = json.loads(path.read_text())
+    edit(root)
+    path.write_text(json.dumps(root))
+    with pytest.raises(StoreError, match=message):
+        read(tmp_path / "s")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("shape", [3]),
+        ("shape", [1]),
+        ("data_type", "float64"),
+        ("data_type", "uint8"),
+        ("dimension_names", ["feature"]),
+        ("node_type", "group"),
+    ],
+)
+def test_read_group__refuses_edited_arrays(tmp_path: Path, field: str, value: Any) -> None:
+    write(tmp_path / "s")
+    path = tmp_path / "s" / "zeros" / "zarr.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
+    with pytest.raises(StoreError):
+        read(tmp_path / "s")
+
+
+def test_read_group__refuses_a_group_in_place_of_an_array(tmp_path: Path) -> None:
+    write(tmp_path / "s")
+    shutil.rmtree(tmp_path / "s" / "zeros")
+    zarr.create_group(tmp_path / "s" / "zeros")
+    with pytest.raises(StoreError, match="it is a group"):
+        read(tmp_path / "s")
+
+
+class Interruption:
+    """Counts the steps of a write and raises at one of them."""
+
+    def __init__(self, at: int, error: BaseException) -> None:
+        self.at = at
+        self.error = error
+        self.steps = 0
+
+    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*args: Any, **kwargs: Any) -> Any:
+            self.steps += 1
+            if self.steps == self.at:
+                raise self.error
+            return function(*args, **kwargs)
+
+        return step
+
+    def raised(self) -> bool:
+        return self.steps >= self.at
+
+
+STEPS: list[tuple[Any, str]] = [
+    (zarr, "create_group"),
+    (zarr.Group, "create_array"),
+    (zarr.Array, "__setitem__"),
+    (Attributes, "put"),
+    (os, "fsync"),
+    (Path, "rename"),
+    (shutil, "rmtree"),
+]
+
+
+def interrupted_writes(
+    store: Path, error: Callable[[], BaseException], *, overwrite: bool
+) -> Iterator[tuple[int, bool]]:
+    """Write again and again, interrupted one step later each time, until one succeeds."""
+    for at in range(1, 200):
+        interruption = Interruption(at, error())
+        failed = False
+        with pytest.MonkeyPatch.context() as patch:
+            for owner, name in STEPS:
+                patch.setattr(owner, name, interruption.wrap(getattr(owner, name)))
+            try:
+                write(store, "second", overwrite=overwrite)
+            except (StoreError, KeyboardInterrupt):
+                failed = True
+        yield at, failed
+        if not interruption.raised():
+            return
+    pytest.fail("the write never ended")
+
+
+def full_disk() -> OSError:
+    return OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_write_group__leaves_nothing_when_interrupted(tmp_path: Path) -> None:
+    failures = 0
+    for at, failed in interrupted_writes(tmp_path / "s", KeyboardInterrupt, overwrite=False):
+        if failed and not (tmp_path / "s").exists():
+            failures += 1
+            assert snapshot(tmp_path) == {}, at
+        else:
+            # Only the flush of the parent directory comes after the rename.
+            assert_holds(tmp_path / "s", "second")
+            shutil.rmtree(tmp_path / "s")
+    assert failures > 15
+
+
+def test_write_group__keeps_the_old_store_when_interrupted(tmp_path: Path) -> None:
+    write(tmp_path / "s")
+    kept = 0
+    for at, failed in interrupted_writes(tmp_path / "s", full_disk, overwrite=True):
+        name = read(tmp_path / "s")[1]["name"]
+        assert_holds(tmp_path / "s", name)
+        assert failed or name == "second"
+        if failed and name == "first":
+            kept += 1
+            assert names(tmp_path) == {"s"}, at
+        else:
+            shutil.rmtree(tmp_path / "s")
+            write(tmp_path / "s")
+    assert kept > 15
+
+
+class FailingStore(WrapperStore[MemoryStore]):
+    """A store in memory whose connection breaks at one of its writes or deletions."""
+
+    def __init__(self, inner: MemoryStore, at: int = sys.maxsize) -> None:
+        super().__init__(inner)
+        self.left = at
+
+    def step(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            msg = "connection lost"
+            raise ConnectionError(msg)
+
+    async def set(self, key: str, value: Any) -> None:
+        self.step()
+        await super().set(key, value)
+
+    async def delete(self, key: str) -> None:
+        self.step()
+        await super().delete(key)
+
+    async def delete_dir(self, prefix: str) -> None:
+        self.step()
+        await super().delete_dir(prefix)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_write_group__does_not_open_when_a_remote_write_is_interrupted(overwrite: bool) -> None:
+    for at in range(1, 100):
+        inner = MemoryStore()
+        if overwrite:
+            write(inner)
+        try:
+            write(FailingStore(inner, at), "second", overwrite=overwrite)
+        except ConnectionError:
+            if overwrite and at == 1:
+                assert_holds(inner)
+            else:
+                with pytest.raises(StoreError):
+                    read(inner)
+            write(inner, "third", overwrite=True)
+            assert_holds(inner, "third")
+        else:
+            assert_holds(inner, "second")
+            break
+    assert at > 6
+
+
+KILLED = """
+import os, pathlib, sys, time
+sys.path.insert(0, {tests!r})
+from test_storage import write
+owner, name, calls = {step}
+original, count = getattr(owner, name), 0
+def block(*args, **kwargs):
+    global count
+    count += 1
+    if count == calls:
+        print("blocked", flush=True)
+        time.sleep(60)
+    return original(*args, **kwargs)
+setattr(owner, name, block)
+write(sys.argv[1], "second", overwrite=True)
+"""
+
+
+def kill_at(store: Path, step: str) -> None:
+    script = KILLED.format(tests=str(Path(__file__).parent), step=step)
+    command = [sys.executable, "-c", script, str(store)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "blocked\n"
+        process.kill()
+
+
+def test_write_group__keeps_the_old_store_when_killed(tmp_path: Path) -> None:
+    write(tmp_path / "s")
+    kill_at(tmp_path / "s", "os, 'fsync', 9")
+    assert_holds(tmp_path / "s")
+    (leftover,) = set(tmp_path.iterdir()) - {tmp_path / "s"}
+    # The digest is there and everything is written, but it was never put in place.
+    with pytest.raises(StoreError, match="left over from an interrupted write"):
+        read(leftover)
+    write(tmp_path / "s", "third", overwrite=True)
+    assert_holds(tmp_path / "s", "third")
+
+
+def test_read_group__finds_the_old_store_after_a_kill_between_renames(tmp_path: Path) -> None:
+    write(tmp_path / "s")
+    kill_at(tmp_path / "s", "pathlib.Path, 'rename', 2")
+    with pytest.raises(StoreError, match="interrupted overwrite left") as caught:
+        read(tmp_path / "s")
+    (previous,) = tmp_path.glob(".s.*-previous")
+    assert str(previous) in str(caught.value)
+    previous.rename(tmp_path / "s")
+    assert_holds(tmp_path / "s")
+
+
+def test_write_group__yields_to_a_store_that_appears_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsync = os.fsync
+
+    def late(descriptor: int) -> None:
+        if not (tmp_path / "s").exists():
+            monkeypatch.setattr(os, "fsync", fsync)
+            a_home(tmp_path / "s")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", late)
+    with pytest.raises(StoreError, match="never overwritten"):
+        write(tmp_path / "s", overwrite=True)
+    assert snapshot(tmp_path / "s") == {"photos": None, "photos/cat.jpg": b"cat"}
+    assert names(tmp_path) == {"s"}
+
+
+def test_new_directory__yields_to_a_directory_that_appears_last(tmp_path: Path) -> None:
+    def may_replace() -> bool:
+        a_home(tmp_path / "s")
+        return False
+
+    with (
+        pytest.raises(OSError, match="not empty"),
+        new_directory(tmp_path / "s", may_replace=may_replace) as scratch,
+    ):
+        scratch.mkdir()
+    assert snapshot(tmp_path / "s") == {"photos": None, "photos/cat.jpg": b"cat"}
+    assert names(tmp_path) == {"s"}
+
+
+def test_new_directory__takes_long_names(tmp_path: Path) -> None:
+    target = tmp_path / ("n" * 250)
+    for _ in range(2):
+        with new_directory(target, may_replace=target.exists) as scratch:
+            scratch.mkdir()
+    assert target.is_dir()
