@@ -1,4 +1,4 @@
-"""The three loops that touch every number of a block, compiled where numba is at hand.
+"""The loops that touch every number of a block, compiled where numba is at hand.
 
 All sums are float64 whatever the dtype of the points. Column sums are taken about a row
 of their own tile and tiles are merged as in Chan, Golub and LeVeque (1983), so that a
@@ -14,23 +14,22 @@ from __future__ import annotations
 import functools
 import importlib
 import threading
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from daskcoreset.typing import AnyArray, FloatArray, IndexArray
 
-__all__ = ["column_moments", "first_nonfinite_row", "squared_distances", "systematic_walk"]
+__all__ = [
+    "column_moments",
+    "compiled_loops",
+    "first_nonfinite_row",
+    "squared_distances",
+    "systematic_walk",
+]
 
 _TILE_NUMBERS = 8192
 """Numbers in a tile: two sweeps over it stay in the first-level cache."""
-
-_ROW_SUMS = {"reassoc", "contract", "nsz"}
-"""Lets the sum along a row be vectorised; NaN and infinity keep their meaning."""
-
-_IN_ORDER = {"contract"}
-"""Sums along columns are vectorised as they stand: no term may move."""
 
 
 def _tile_rows(n_features: int) -> int:
@@ -65,8 +64,8 @@ def column_moments(points: AnyArray, weights: FloatArray) -> tuple[float, FloatA
     """
     n_features = points.shape[1]
     mean, m2 = np.zeros(n_features), np.zeros(n_features)
-    compiled = _compiled()
-    moments = _numpy_moments if compiled is None else compiled.moments
+    compiled = compiled_loops()
+    moments = _numpy_moments if compiled is None else compiled.column_moments
     weight = moments(points, weights, _tile_rows(n_features), mean, m2)
     return float(weight), mean, m2
 
@@ -90,8 +89,8 @@ def squared_distances(points: AnyArray, center: FloatArray) -> FloatArray:
     array([25.,  0.])
     """
     out = np.empty(points.shape[0])
-    compiled = _compiled()
-    distances = _numpy_distances if compiled is None else compiled.distances
+    compiled = compiled_loops()
+    distances = _numpy_distances if compiled is None else compiled.squared_distances
     distances(points, center, out)
     return out
 
@@ -104,8 +103,8 @@ def first_nonfinite_row(points: AnyArray) -> int:
     >>> first_nonfinite_row(np.array([[0.0], [np.nan]])), first_nonfinite_row(np.zeros((2, 1)))
     (1, -1)
     """
-    compiled = _compiled()
-    search = _numpy_nonfinite if compiled is None else compiled.nonfinite
+    compiled = compiled_loops()
+    search = _numpy_nonfinite if compiled is None else compiled.first_nonfinite_row
     return int(search(points))
 
 
@@ -137,94 +136,28 @@ def systematic_walk(inclusion: FloatArray, start: float) -> IndexArray:
     ----------
     Madow (1949), On the theory of systematic sampling, II.
     """
-    compiled = _compiled()
+    compiled = compiled_loops()
     walk = _numpy_walk if compiled is None else compiled.walk
     rows: IndexArray = walk(inclusion, start)
     return rows
 
 
-class _Compiled(NamedTuple):
-    moments: Callable[..., float]
-    distances: Callable[..., None]
-    nonfinite: Callable[..., int]
-    walk: Callable[..., IndexArray]
-
-
 _lock = threading.Lock()
 
 
-def _compiled() -> _Compiled | None:
+def compiled_loops() -> Any:
+    """Return the module of compiled loops, or None where numba is missing."""
     # Blocks run on several threads: the first one compiles, the others wait for it.
     with _lock:
-        return _compile()
+        return _import_compiled()
 
 
 @functools.cache
-def _compile() -> _Compiled | None:
+def _import_compiled() -> Any:
     try:
-        # Half a second that a plain import of the package should not cost.
-        numba: Any = importlib.import_module("numba")
+        return importlib.import_module("daskcoreset.compiled")
     except ImportError:
         return None
-    points = [numba.types.Array(t, 2, "C", readonly=True) for t in (numba.float32, numba.float64)]
-    vector = numba.types.Array(numba.float64, 1, "C", readonly=True)
-    result = numba.float64[::1]
-
-    def jit(function: Callable[..., Any], signatures: list[Any], fastmath: set[str]) -> Any:
-        options: dict[str, Any] = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
-        try:
-            return numba.njit(signatures, cache=True, **options)(function)
-        except RuntimeError:  # no folder for the cache can be written
-            return numba.njit(signatures, **options)(function)
-
-    return _Compiled(
-        jit(
-            _loop_moments,
-            [numba.float64(p, vector, numba.int64, result, result) for p in points],
-            _IN_ORDER,
-        ),
-        jit(_loop_distances, [numba.void(p, vector, result) for p in points], _ROW_SUMS),
-        jit(_loop_nonfinite, [numba.int64(p) for p in points], _ROW_SUMS),
-        jit(_loop_walk, [numba.int64[::1](vector, numba.float64)], _IN_ORDER),
-    )
-
-
-def _loop_moments(
-    points: AnyArray, weights: FloatArray, tile_rows: int, mean: FloatArray, m2: FloatArray
-) -> float:  # pragma: no cover - runs compiled
-    n, d = points.shape
-    total = 0.0
-    center = np.empty(d)
-    shift = np.empty(d)
-    spread = np.empty(d)
-    for start in range(0, n, tile_rows):
-        stop = min(n, start + tile_rows)
-        weight = 0.0
-        for j in range(d):
-            center[j] = points[start, j]
-            shift[j] = 0.0
-            spread[j] = 0.0
-        for i in range(start, stop):
-            u = weights[i]
-            weight += u
-            for j in range(d):
-                shift[j] += u * (points[i, j] - center[j])
-        if weight == 0.0:
-            continue
-        for j in range(d):
-            center[j] += shift[j] / weight
-        for i in range(start, stop):
-            u = weights[i]
-            for j in range(d):
-                gap = points[i, j] - center[j]
-                spread[j] += u * gap * gap
-        share = weight / (total + weight)
-        for j in range(d):
-            delta = center[j] - mean[j]
-            mean[j] += delta * share
-            m2[j] += spread[j] + delta * delta * total * share
-        total += weight
-    return total
 
 
 def _numpy_moments(
@@ -251,34 +184,11 @@ def _numpy_moments(
     return total
 
 
-def _loop_distances(
-    points: AnyArray, center: FloatArray, out: FloatArray
-) -> None:  # pragma: no cover - runs compiled
-    n, d = points.shape
-    for i in range(n):
-        total = 0.0
-        for j in range(d):
-            gap = points[i, j] - center[j]
-            total += gap * gap
-        out[i] = total
-
-
 def _numpy_distances(points: AnyArray, center: FloatArray, out: FloatArray) -> None:
     tile_rows = 64 * _tile_rows(points.shape[1])
     for start in range(0, len(points), tile_rows):
         gap = points[start : start + tile_rows] - center
         np.einsum("ij,ij->i", gap, gap, out=out[start : start + tile_rows])
-
-
-def _loop_nonfinite(points: AnyArray) -> int:  # pragma: no cover - runs compiled
-    n, d = points.shape
-    for i in range(n):
-        probe = points[i, 0] * 0
-        for j in range(1, d):
-            probe += points[i, j] * 0
-        if probe != 0:
-            return i
-    return -1
 
 
 def _numpy_nonfinite(points: AnyArray) -> int:
@@ -288,21 +198,6 @@ def _numpy_nonfinite(points: AnyArray) -> int:
         if bad.any():
             return start + int(bad.argmax())
     return -1
-
-
-def _loop_walk(inclusion: FloatArray, start: float) -> IndexArray:  # pragma: no cover - compiled
-    expected = 0.0
-    for i in range(inclusion.shape[0]):
-        expected += inclusion[i]
-    rows = np.empty(int(expected) + 2, np.int64)
-    count = 0
-    running = 0.0
-    for i in range(inclusion.shape[0]):
-        running += inclusion[i]
-        if running > start + count:
-            rows[count] = i
-            count += 1
-    return rows[:count].copy()
 
 
 def _numpy_walk(inclusion: FloatArray, start: float) -> IndexArray:

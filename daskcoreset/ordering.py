@@ -1,4 +1,115 @@
-"""TEMP"""
+r"""An order of weighted points in which neighbours are alike, for systematic draws.
+
+Systematic sampling takes one row per unit of inclusion probability along an order, so its
+error is that of strata as wide as the order is local. The points are bisected recursively,
+down to single rows: across the covariances with the widest column (one step of the power
+iteration towards the principal axis), at the weighted mean, the half nearer to the rows
+placed just before coming first.
+
+What was tried and is not better: splits across columns (k-d tree), Hilbert curves over
+principal components, cells of k-means++ ordered by distance, the local pivotal method. Splits
+into halves of equal mass are much worse: they end at whole draws and resonate with the steps
+of the draw.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
-def spatial_order(points, mass):
-    return np.arange(points.shape[0])
+
+from daskcoreset.kernels import compiled_loops
+from daskcoreset.moments import moments_of
+from daskcoreset.typing import AnyArray, FloatArray, IndexArray, Points
+
+__all__ = ["spatial_order"]
+
+_COIN_MASS = 1.2
+"""Below about one draw of mass, halves that weigh the same come in pseudo-random order.
+Otherwise all cells of symmetric or binary data are walked in the same sense, and every draw
+hits the same corner: on a hypercube the error was five times that of independent draws."""
+
+_WIDEST = 64
+"""Columns looked at: beyond them the time would grow and the order would hardly change."""
+
+
+def spatial_order(points: Points, mass: FloatArray) -> IndexArray:
+    """Order rows so that neighbours in the order are neighbours in space.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d) or csr_array, float32 or float64
+        Finite rows.
+    mass : ndarray of shape (n,), float64
+        Inclusion probabilities of the draw to come.
+
+    Returns
+    -------
+    ndarray of shape (n,), int64
+        A permutation; the same bits on every call. O(n d log n) time for data without
+        extreme tails.
+
+    Examples
+    --------
+    >>> line = np.array([[5.0], [0.0], [4.0], [1.0]])
+    >>> bool(np.isin(spatial_order(line, np.ones(4))[:2], [[0, 2], [1, 3]]).all())
+    True
+    """
+    dense = _widest_columns(points, mass)
+    compiled = compiled_loops()
+    bisect = _numpy_bisection if compiled is None else compiled.bisection_order
+    order: IndexArray = bisect(dense, mass, _COIN_MASS)
+    return order
+
+
+def _widest_columns(points: Any, mass: FloatArray) -> AnyArray:
+    if points.shape[1] > _WIDEST:
+        widest = np.argsort(-moments_of(points, mass).m2, kind="stable")[:_WIDEST]
+        points = points[:, np.sort(widest)]
+    return np.ascontiguousarray(points if isinstance(points, np.ndarray) else points.toarray())
+
+
+def _numpy_bisection(points: AnyArray, mass: FloatArray, coin_mass: float) -> IndexArray:
+    """Do what `daskcoreset.compiled.bisection_order` does, without numba."""
+    coins = np.random.Generator(np.random.PCG64(0))
+    last = np.zeros(points.shape[1])
+    order: list[IndexArray] = []
+    stack = [np.arange(len(points))]
+    while stack:
+        rows = stack.pop()
+        halves = _numpy_halves(points, mass, rows, last)
+        if halves is None:
+            order.append(rows)
+            last = points[rows[0]].astype(np.float64)
+            continue
+        first, second = float(mass[halves[0]].sum()), float(mass[halves[1]].sum())
+        ties = first + second < coin_mass and abs(first - second) <= 1e-9 * (first + second)
+        if ties and coins.random() < 0.5:
+            halves.reverse()
+        stack += halves[::-1]
+    return np.concatenate(order) if order else np.empty(0, dtype=np.int64)
+
+
+def _numpy_halves(
+    points: AnyArray, mass: FloatArray, rows: IndexArray, last: FloatArray
+) -> list[IndexArray] | None:
+    if len(rows) == 1:
+        return None
+    u = mass[rows] / mass[rows].sum()
+    reference = points[rows[0]].astype(np.float64)
+    offsets = points[rows] - reference
+    mean = np.einsum("i,ij->j", u, offsets)
+    squares = np.einsum("i,ij,ij->j", u, offsets, offsets)
+    offsets -= mean
+    variances = np.where(squares - mean**2 > 1e-12 * squares, squares - mean**2, 0.0)
+    widest = int(variances.argmax())
+    if variances[widest] <= 0:
+        return None
+    axis = np.einsum("i,i,ij->j", u, offsets[:, widest], offsets)
+    axis /= np.abs(axis).max()
+    if np.einsum("j,j->", axis, last - reference - mean) > 0:
+        axis = -axis
+    value = np.einsum("ij,j->i", offsets, axis)
+    low, high = value.min(), value.max()
+    near = value <= (0.0 if low <= 0.0 < high else low)
+    return None if near.all() else [rows[near], rows[~near]]

@@ -53,8 +53,8 @@ def split_quota(size: int, masses: FloatArray, rng: np.random.Generator) -> Inde
     Bachem, Lucic and Krause (2018), section 4.2: u_i and v_i.
     """
     shares = masses.ravel() / masses.sum()
-    counts = np.asarray(rng.multinomial(size, shares), dtype=np.int64)
-    return counts.reshape(masses.shape)
+    counts = rng.multinomial(size, shares).reshape(masses.shape)
+    return np.asarray(counts, dtype=np.int64)
 
 
 def draw_with_replacement(scores: FloatArray, count: int, rng: np.random.Generator) -> IndexArray:

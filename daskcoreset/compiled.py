@@ -1,0 +1,252 @@
+"""The loops, compiled by numba when they are first called, and kept on disk from then on.
+
+Only `daskcoreset.kernels` imports it, and only when a kernel is first called: importing
+numba takes half a second that ``import daskcoreset`` should not cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+
+from daskcoreset.typing import AnyArray, FloatArray, IndexArray
+
+__all__ = ["bisection_order", "column_moments", "first_nonfinite_row", "squared_distances", "walk"]
+
+# NaN and infinity keep their meaning in both.
+_ROW_SUMS = {"reassoc", "contract", "nsz"}  # the sum along a row may be vectorised
+_IN_ORDER = {"contract"}  # sums along columns are vectorised as they stand
+
+
+def _jit(fastmath: set[str]) -> Callable[..., Any]:
+    options: dict[str, Any] = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        try:
+            return numba.njit(cache=True, **options)(function)
+        except RuntimeError:  # no folder for the cache can be written
+            return numba.njit(**options)(function)
+
+    return decorate
+
+
+@_jit(_IN_ORDER)
+def column_moments(
+    points: AnyArray, weights: FloatArray, tile_rows: int, mean: FloatArray, m2: FloatArray
+) -> float:  # pragma: no cover - runs compiled
+    """Fill `mean` and `m2`, zeros at first, and return the total weight."""
+    n, d = points.shape
+    total = 0.0
+    center = np.empty(d)
+    shift = np.empty(d)
+    spread = np.empty(d)
+    for start in range(0, n, tile_rows):
+        stop = min(n, start + tile_rows)
+        weight = 0.0
+        for j in range(d):
+            center[j] = points[start, j]
+            shift[j] = 0.0
+            spread[j] = 0.0
+        for i in range(start, stop):
+            u = weights[i]
+            weight += u
+            for j in range(d):
+                shift[j] += u * (points[i, j] - center[j])
+        if weight == 0.0:
+            continue
+        for j in range(d):
+            center[j] += shift[j] / weight
+        for i in range(start, stop):
+            u = weights[i]
+            for j in range(d):
+                gap = points[i, j] - center[j]
+                spread[j] += u * gap * gap
+        share = weight / (total + weight)
+        for j in range(d):
+            delta = center[j] - mean[j]
+            mean[j] += delta * share
+            m2[j] += spread[j] + delta * delta * total * share
+        total += weight
+    return total
+
+
+@_jit(_ROW_SUMS)
+def squared_distances(
+    points: AnyArray, center: FloatArray, out: FloatArray
+) -> None:  # pragma: no cover - runs compiled
+    """Fill `out` with squared distances to `center`."""
+    n, d = points.shape
+    for i in range(n):
+        total = 0.0
+        for j in range(d):
+            gap = points[i, j] - center[j]
+            total += gap * gap
+        out[i] = total
+
+
+@_jit(_ROW_SUMS)
+def first_nonfinite_row(points: AnyArray) -> int:  # pragma: no cover - runs compiled
+    """Return the first row that is not finite, or -1."""
+    n, d = points.shape
+    for i in range(n):
+        probe = points[i, 0] * 0
+        for j in range(1, d):
+            probe += points[i, j] * 0
+        if probe != 0:
+            return i
+    return -1
+
+
+@_jit(_IN_ORDER)
+def walk(inclusion: FloatArray, start: float) -> IndexArray:  # pragma: no cover - runs compiled
+    """Select the rows at which the running sum passes start, start + 1, ..."""
+    expected = 0.0
+    for i in range(inclusion.shape[0]):
+        expected += inclusion[i]
+    rows = np.empty(int(expected) + 2, np.int64)
+    count = 0
+    running = 0.0
+    for i in range(inclusion.shape[0]):
+        running += inclusion[i]
+        if running > start + count:
+            rows[count] = i
+            count += 1
+    return rows[:count].copy()
+
+
+@_jit(_IN_ORDER)
+def _principal_axis(  # noqa: C901 - one loop a column statistic; split, it would be no clearer
+    points: AnyArray,
+    mass: FloatArray,
+    rows: IndexArray,
+    mean: FloatArray,
+    axis: FloatArray,
+) -> bool:  # pragma: no cover - runs compiled
+    """Fill `mean` and `axis`, the covariances with the widest column; False if none varies."""
+    d = points.shape[1]
+    first = rows[0]
+    total = 0.0
+    for j in range(d):
+        mean[j] = 0.0
+        axis[j] = 0.0
+    for i in range(rows.shape[0]):
+        u = mass[rows[i]]
+        total += u
+        for j in range(d):
+            gap = np.float64(points[rows[i], j]) - points[first, j]
+            mean[j] += u * gap
+            axis[j] += u * gap * gap
+    widest, spread = -1, 0.0
+    for j in range(d):
+        shift = mean[j] / total
+        variance = axis[j] / total - shift * shift
+        if variance > spread and variance > 1e-12 * axis[j] / total:  # more than rounding
+            widest, spread = j, variance
+        mean[j] = shift + points[first, j]
+        axis[j] = 0.0
+    if widest < 0:
+        return False
+    for i in range(rows.shape[0]):
+        u = mass[rows[i]] * (points[rows[i], widest] - mean[widest])
+        for j in range(d):
+            axis[j] += u * (points[rows[i], j] - mean[j])
+    largest = 0.0
+    for j in range(d):
+        largest = max(largest, abs(axis[j]))
+    for j in range(d):
+        axis[j] /= largest
+    return True
+
+
+@_jit(_ROW_SUMS)
+def _split(  # noqa: PLR0917 - numba takes arguments by position
+    points: AnyArray,
+    rows: IndexArray,
+    mean: FloatArray,
+    axis: FloatArray,
+    value: FloatArray,
+    spare: IndexArray,
+) -> int:  # pragma: no cover - runs compiled
+    """Move the rows on the near side of the mean to the front; return how many they are."""
+    d = points.shape[1]
+    low, high = np.inf, -np.inf
+    for i in range(rows.shape[0]):
+        total = 0.0
+        for j in range(d):
+            total += axis[j] * (points[rows[i], j] - mean[j])
+        value[i] = total
+        low, high = min(low, total), max(high, total)
+    cut = 0.0 if low <= 0.0 < high else low  # rounding may put the mean outside
+    near = far = 0
+    for i in range(rows.shape[0]):
+        if value[i] <= cut:
+            rows[near] = rows[i]
+            near += 1
+        else:
+            spare[far] = rows[i]
+            far += 1
+    rows[near:] = spare[:far]
+    return near
+
+
+@_jit(_IN_ORDER)
+def _ties(
+    mass: FloatArray, rows: IndexArray, near: int, coin_mass: float
+) -> bool:  # pragma: no cover - runs compiled
+    """Whether the halves weigh the same, and less than `coin_mass` together."""
+    first = second = 0.0
+    for i in range(near):
+        first += mass[rows[i]]
+    for i in range(near, rows.shape[0]):
+        second += mass[rows[i]]
+        if first + second >= coin_mass:
+            return False
+    return abs(first - second) <= 1e-9 * (first + second)
+
+
+@_jit(_IN_ORDER)
+def bisection_order(
+    points: AnyArray, mass: FloatArray, coin_mass: float
+) -> IndexArray:  # pragma: no cover - runs compiled
+    """Return the order of the rows; see `daskcoreset.ordering`."""
+    n, d = points.shape
+    order = np.arange(n)
+    spare = np.empty(n, np.int64)
+    value, mean, axis, last = np.empty(n), np.empty(d), np.empty(d), np.zeros(d)
+    # Depth first, so that leaves come in their final order; ranges on the stack are disjoint.
+    starts, stops = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+    starts[0], stops[0], top = 0, n, 1
+    state = np.uint64(0x9E3779B97F4A7C15)
+    while top > 0:
+        top -= 1
+        start, stop = starts[top], stops[top]
+        rows = order[start:stop]
+        near = 0
+        if stop - start > 1 and _principal_axis(points, mass, rows, mean, axis):
+            toward = 0.0
+            for j in range(d):
+                toward += axis[j] * (last[j] - mean[j])
+            if toward > 0.0:  # the half nearer to the rows placed last comes first
+                for j in range(d):
+                    axis[j] = -axis[j]
+            near = _split(points, rows, mean, axis, value, spare)
+            if _ties(mass, rows, near, coin_mass):
+                state ^= state << np.uint64(13)
+                state ^= state >> np.uint64(7)
+                state ^= state << np.uint64(17)
+                if state >> np.uint64(63):
+                    spare[:near] = rows[:near]
+                    rows[: rows.shape[0] - near] = rows[near:].copy()
+                    near = rows.shape[0] - near
+                    rows[near:] = spare[: rows.shape[0] - near]
+        if 0 < near < stop - start:
+            starts[top], stops[top] = start + near, stop
+            starts[top + 1], stops[top + 1] = start, start + near
+            top += 2
+        else:  # one row, or equal rows, in any order
+            for j in range(d):
+                last[j] = points[rows[0], j]
+    return order
