@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, StrMethodFormatter
 from sklearn.cluster import KMeans
 
 import daskcoreset
@@ -43,7 +44,7 @@ def solve(points: np.ndarray, weights: np.ndarray | None, k: int, seed: int) -> 
 
 
 def errors_of(
-    X: np.ndarray, full: float, k: int, size: int, options: dict[str, object], seeds: range
+    X: np.ndarray, full: float, *, k: int, size: int, options: dict[str, object], seeds: range
 ) -> np.ndarray:
     """Return the relative error of the solution for each seed."""
     solutions = []
@@ -69,7 +70,7 @@ def run(name: str, k: int, sizes: list[int], seeds: range) -> dict[str, object]:
     cells = {}
     for method, options in METHODS.items():
         for size in sizes:
-            errors = errors_of(X, full, k, size, options, seeds)
+            errors = errors_of(X, full, k=k, size=size, options=options, seeds=seeds)
             cells[f"{method}|{size}"] = errors.tolist()
             print(f"  {method} {size}: {errors.mean():.1%} +- {interval(errors):.1%}", flush=True)
     return {"set": name, "shape": X.shape, "full": full, "errors": cells}
@@ -97,20 +98,25 @@ def figure(results: list[dict[str, object]], sizes: list[int], k: int) -> Figure
     drawing = Figure(figsize=(4 * columns, 3.2 * rows), layout="constrained")
     FigureCanvasAgg(drawing)
     axes = drawing.subplots(rows, columns, squeeze=False).ravel()
-    styles = dict(zip(METHODS, (("C7", "s", ":"), ("C0", "o", "--"), ("C3", "^", "-")), strict=True))
+    looks = (("C7", "s", ":"), ("C0", "o", "--"), ("C3", "^", "-"))
+    styles = dict(zip(METHODS, looks, strict=True))
     for ax, result in zip(axes, results, strict=False):
         for method, (color, marker, line) in styles.items():
             found = [100 * np.array(result["errors"][f"{method}|{size}"]) for size in sizes]
             means, bars = [e.mean() for e in found], [interval(e) for e in found]
-            ax.errorbar(sizes, means, bars, c=color, marker=marker, ls=line, capsize=3, label=method)
+            look = {"c": color, "marker": marker, "ls": line, "capsize": 3}
+            ax.errorbar(sizes, means, bars, label=method, **look)
         ax.set(xscale="log", yscale="log", title=result["set"], xticks=sizes, xticklabels=sizes)
         ax.minorticks_off()
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         ax.grid(visible=True, alpha=0.3)
     for ax in axes[len(results) :]:
         ax.set_axis_off()
     drawing.supxlabel("coreset size")
     drawing.supylabel("relative error of the cost, %")
-    axes[0].legend(title=f"k-means, k = {k}")
+    handles, labels = axes[0].get_legend_handles_labels()
+    drawing.legend(handles, labels, loc="outside upper center", ncols=3, title=f"k-means, k = {k}")
     return drawing
 
 

@@ -1,3 +1,46 @@
+"""Coresets of data larger than memory: small weighted subsets with a guarantee.
+
+`build` turns any array-like, in memory, on disk or on a cluster, into a `Coreset`, whose
+points and weights any solver with ``sample_weight`` takes.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from daskcoreset import errors, metrics
 from daskcoreset.build import build
 from daskcoreset.coreset import Coreset
-from daskcoreset.sensitivities import Lightweight, Uniform
+from daskcoreset.passes import Lazy
+from daskcoreset.plan import BuildPlan
+from daskcoreset.points import WeightedPoints
+from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
+
+if TYPE_CHECKING:
+    from daskcoreset import datasets
+
+__all__ = [
+    "BuildPlan",
+    "Coreset",
+    "Lazy",
+    "Lightweight",
+    "Sensitivity",
+    "Uniform",
+    "WeightedPoints",
+    "build",
+    "datasets",
+    "errors",
+    "metrics",
+]
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> ModuleType:
+    # The generators import dask.array, which takes longer than everything else together.
+    if name == "datasets":
+        return importlib.import_module("daskcoreset.datasets")
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

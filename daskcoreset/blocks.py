@@ -28,6 +28,7 @@ class Block:
     weights : ndarray of shape (n,), float64
         Input weights u, ones where none were given.
     labels : ndarray of shape (n,) or None
+        As read; rows that are taken have theirs in NumPy's numbers or text.
     rows : ndarray of shape (n,), int64, or None
         Numbers of the rows within the block as it was read; None for all in order.
     """
@@ -45,7 +46,7 @@ class Block:
         return Block(
             self.points[positions],
             self.weights[positions],
-            None if self.labels is None else self.labels[positions],
+            None if self.labels is None else _plain_labels(self.labels[positions]),
             positions if self.rows is None else self.rows[positions],
         )
 
@@ -56,15 +57,17 @@ class Block:
 
 def concatenate(blocks: Sequence[Block]) -> Block:
     """Put blocks, whose rows are numbered, after one another."""
-    first = blocks[0]
     if len(blocks) == 1:
-        return first
-    if isinstance(first.points, np.ndarray):
-        points: Points = np.concatenate([block.points for block in blocks])
+        return blocks[0]
+    parts = [block.points for block in blocks]
+    points: Any
+    if all(isinstance(part, np.ndarray) for part in parts):
+        points = np.concatenate(parts)
     else:
-        import scipy.sparse as sp  # noqa: PLC0415
+        import scipy.sparse as sp  # noqa: PLC0415 - costs a dense build nothing
 
-        points = sp.csr_array(sp.vstack([block.points for block in blocks], format="csr"))
+        # Dask does not always know that blocks are sparse, and some may be dense.
+        points = sp.csr_array(sp.vstack([sp.csr_array(part) for part in parts], format="csr"))
     return Block(
         points,
         np.concatenate([block.weights for block in blocks]),
@@ -153,10 +156,16 @@ def rows_from(X: Any, y: Any, sample_weight: Any, rules: Rules) -> BlockRows:
     for name, part in (("y", y), ("sample_weight", sample_weight)):
         if part is not None and part.shape != (n_rows,):
             return BlockRows(n_rows, None, _mismatch(name, part.shape, n_rows))
-    weights = np.ones(n_rows) if sample_weight is None else _as_weights(sample_weight)
-    problem = _bad_weight(weights)
-    points = _as_points(X, rules.dtype)
-    block = Block(points, weights, None if y is None else _as_labels(y))
+    if y is not None and np.ma.is_masked(y):
+        masked = int(np.ma.getmaskarray(y).argmax())
+        message = "y is masked{row}; fill what is masked, or drop such rows."
+        return BlockRows(n_rows, None, Problem(message, masked))
+    # Numbers too large for the dtype become infinite, which is found and reported.
+    with np.errstate(over="ignore", invalid="ignore"):
+        weights = np.ones(n_rows) if sample_weight is None else _as_weights(sample_weight)
+        points = _as_points(X, rules.dtype)
+        problem = _bad_weight(weights)
+    block = Block(points, weights, None if y is None else np.asarray(y))
     if problem is None:
         block, problem = _finite_rows(block, rules)
     return BlockRows(n_rows, None if problem else block, problem)
@@ -174,7 +183,9 @@ def _as_points(X: Any, dtype: np.dtype[Any]) -> Points:
         import scipy.sparse as sp  # noqa: PLC0415 - costs a dense build nothing
 
         sparse = sp.csr_array(X.tocsr(), dtype=dtype)
-        sparse.sum_duplicates()
+        if not sparse.has_canonical_format:
+            sparse = sparse.copy()  # what follows works in place, and the input is the user's
+            sparse.sum_duplicates()
         return sparse
     X = _unmasked(X, dtype)
     # asarray turns pandas blocks, subclasses and foreign byte orders into plain memory.
@@ -194,9 +205,18 @@ def _unmasked(array: Any, dtype: np.dtype[Any]) -> Any:
     return masked.filled(np.nan)
 
 
-def _as_labels(labels: Any) -> AnyArray:
-    array = np.asarray(labels)
-    return array.astype(str) if array.dtype.hasobject else array
+def _plain_labels(labels: AnyArray) -> AnyArray:
+    """Bring labels to a dtype that can be stored; done for the few rows that are taken."""
+    if labels.dtype.kind in "OST":
+        return np.array([_text(label) for label in labels.tolist()], dtype=str)
+    if labels.dtype.kind == "f" and labels.dtype.itemsize > 8:
+        return labels.astype(np.float64)
+    return labels
+
+
+def _text(label: Any) -> str:
+    # HDF5 and older formats hold text as bytes.
+    return label.decode("utf-8", "backslashreplace") if isinstance(label, bytes) else str(label)
 
 
 def _bad_weight(weights: FloatArray) -> Problem | None:

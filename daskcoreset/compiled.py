@@ -46,8 +46,11 @@ def column_moments(
     for start in range(0, n, tile_rows):
         stop = min(n, start + tile_rows)
         weight = 0.0
+        first = start  # a row without weight may hold anything, such as 1e20 for a missing value
+        while first + 1 < stop and weights[first] == 0.0:
+            first += 1
         for j in range(d):
-            center[j] = points[start, j]
+            center[j] = points[first, j]
             shift[j] = 0.0
             spread[j] = 0.0
         for i in range(start, stop):

@@ -7,7 +7,6 @@ computed and no row is read here.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -16,7 +15,7 @@ import numpy as np
 from daskcoreset.blocks import Rules, promoted_dtype
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.opening import is_dask_array, is_sparse, open_all
-from daskcoreset.sources import ArraySource, FrameSource, Loader, Source
+from daskcoreset.sources import Loader, Source, even_cut
 
 __all__ = ["BlockSpec", "RowBlocks", "row_blocks"]
 
@@ -136,25 +135,25 @@ def row_blocks(
     ((4, 4, 2), dtype('float32'))
     """
     _check_options(chunks, on_invalid)
-    parts = open_all(X, y, sample_weight)
-    rows_wanted = None if chunks == "auto" else int(chunks)
+    members = open_all(X, y, sample_weight)
+    parts = members.parts
     n_features = int(parts["X"].shape[1])
     dtype = promoted_dtype(parts["X"].dtype)
-    parts, sizes = _align(parts, rows_wanted, n_features * dtype.itemsize)
-    arrays = {name: part for name, part in parts.items() if is_dask_array(part)}
+    sparse = is_sparse(parts["X"])
+    rows_wanted = None if chunks == "auto" else int(chunks)
+    parts, sizes = _align(parts, rows_wanted, n_features * dtype.itemsize, sparse=sparse)
     n_blocks = len(sizes) if sizes is not None else parts["X"].numblocks[0]
-    source = parts["X"]
     return RowBlocks(
         rules=Rules(n_features, dtype, on_invalid),
         specs=_specs(parts, sizes, n_blocks),
         sizes=sizes,
-        arrays=arrays,
+        arrays={name: part for name, part in parts.items() if is_dask_array(part)},
         has_labels="y" in parts,
-        sparse=is_sparse(source),
+        sparse=sparse,
         stored_bytes=_stored_bytes(parts, sizes),
-        name=_name_of(X, source),
-        columns=getattr(source, "columns", None),
-        in_memory=all(isinstance(part, (ArraySource, FrameSource)) for part in parts.values()),
+        name=members.name,
+        columns=members.columns,
+        in_memory=all(isinstance(part, Source) and part.in_memory for part in parts.values()),
     )
 
 
@@ -172,32 +171,38 @@ def _check_options(chunks: Any, on_invalid: Any) -> None:
 
 
 def _align(
-    parts: dict[str, Any], rows_wanted: int | None, row_bytes: int
+    parts: dict[str, Any], rows_wanted: int | None, row_bytes: int, *, sparse: bool
 ) -> tuple[dict[str, Any], tuple[int, ...] | None]:
     """Give all parts the same row blocks; sizes are None where Dask does not know them."""
     X = parts["X"]
-    if not is_dask_array(X):
-        default = max(1, TARGET_BYTES // row_bytes)
-        if isinstance(X, (ArraySource, FrameSource)) and X.shape[0] * row_bytes <= HUGE_BYTES:
-            default = X.shape[0]  # of moderate size in memory: one block, no scheduler
-        sizes = X.cut(rows_wanted or default)
-        return _rechunked(parts, sizes), sizes
-    if X.numblocks[1] > 1:
-        X = X.rechunk({1: -1})
-    known = not any(np.isnan(X.chunks[0]))
-    if known:
-        sizes = _row_chunks(X.chunks[0], rows_wanted, row_bytes)
-        return _rechunked({**parts, "X": X}, sizes), sizes
-    _check_unknown(parts, X.numblocks[0])
-    return {**parts, "X": X}, None
+    if isinstance(X, Source):
+        if sparse:
+            row_bytes = -(-X.stored_bytes // X.shape[0])
+        sizes = _source_cut(X, rows_wanted, row_bytes)
+    elif np.isnan(X.shape[0]):
+        _check_unknown(parts, rows_wanted)
+        return {**parts, "X": _merged_columns(X)}, None
+    else:
+        sizes = _row_chunks(X.chunks[0], rows_wanted, None if sparse else row_bytes)
+    return _rechunked(parts, sizes), sizes
+
+
+def _source_cut(X: Source, rows_wanted: int | None, row_bytes: int) -> tuple[int, ...]:
+    if rows_wanted is not None:
+        return even_cut(X.shape[0], rows_wanted)
+    if X.in_memory and X.shape[0] * row_bytes <= HUGE_BYTES:
+        return (X.shape[0],)  # of moderate size in memory: one block, no scheduler
+    return X.cut(max(1, TARGET_BYTES // row_bytes))
 
 
 def _row_chunks(
-    chunks: tuple[int, ...], rows_wanted: int | None, row_bytes: int
+    chunks: tuple[int, ...], rows_wanted: int | None, row_bytes: int | None
 ) -> tuple[int, ...]:
+    """Chunks that Dask knows, grouped where tiny and many, split where huge."""
     if rows_wanted is not None:
-        full, rest = divmod(sum(chunks), rows_wanted)
-        return (rows_wanted,) * full + ((rest,) if rest else ())
+        return even_cut(sum(chunks), rows_wanted)
+    if row_bytes is None:  # sparse: what a row takes is not known before it is read
+        return chunks
     crowded = len(chunks) > FEW_BLOCKS and sum(chunks) * row_bytes < len(chunks) * SMALL_BYTES
     target = max(1, TARGET_BYTES // row_bytes)
     huge = max(1, HUGE_BYTES // row_bytes)
@@ -216,29 +221,44 @@ def _row_chunks(
 def _rechunked(parts: dict[str, Any], sizes: tuple[int, ...]) -> dict[str, Any]:
     aligned = {}
     for name, part in parts.items():
-        if is_dask_array(part) and any(np.isnan(part.chunks[0])):
-            raise InvalidInputError(
-                f"{name} has unknown chunk sizes but X has known ones; call "
-                f"{name}.compute_chunk_sizes() first, so that their rows can be paired."
-            )
-        if is_dask_array(part) and part.chunks[0] != sizes:
-            part = part.rechunk({0: sizes})  # noqa: PLW2901
-        aligned[name] = part
+        if is_dask_array(part):
+            if np.isnan(part.shape[0]):
+                raise InvalidInputError(
+                    f"{name} has unknown chunk sizes but X has known ones, so their rows cannot "
+                    f"be paired; call {name}.compute_chunk_sizes() first."
+                )
+            wanted = (sizes, *((length,) for length in part.shape[1:]))
+            # Shuffles of the cluster write to disk what a few concatenations do in memory.
+            aligned[name] = part.rechunk(wanted, method="tasks")
+        else:
+            aligned[name] = part
     return aligned
 
 
-def _check_unknown(parts: dict[str, Any], n_blocks: int) -> None:
+def _merged_columns(X: Any) -> Any:
+    return X if X.numblocks[1] == 1 else X.rechunk({1: -1}, method="tasks")
+
+
+def _check_unknown(parts: dict[str, Any], rows_wanted: int | None) -> None:
+    """Refuse what needs the number of rows in each block of X."""
+    know = (
+        "call X.compute_chunk_sizes() first, or X.to_dask_array(lengths=True) on a Dask DataFrame"
+    )
+    if rows_wanted is not None:
+        raise InvalidInputError(
+            f'chunks={rows_wanted}, but X has unknown chunk sizes; {know}, or pass chunks="auto".'
+        )
     for name, part in parts.items():
         if not is_dask_array(part):
             raise InvalidInputError(
                 f"X has unknown chunk sizes, so an in-memory or stored {name} cannot be paired "
-                f"with its rows; call X.compute_chunk_sizes() first, or pass {name} as a Dask "
-                f"collection with the same partitions."
+                f"with its rows; {know}, or pass {name} as a Dask collection with the same "
+                f"partitions."
             )
-        if part.numblocks[0] != n_blocks:
+        if part.numblocks[0] != parts["X"].numblocks[0]:
             raise InvalidInputError(
-                f"{name} has {part.numblocks[0]} blocks but X has {n_blocks}, of unknown sizes; "
-                f"give both the same partitions."
+                f"{name} has {part.numblocks[0]} blocks but X has {parts['X'].numblocks[0]}, of "
+                f"unknown sizes; give both the same partitions."
             )
 
 
@@ -258,24 +278,8 @@ def _specs(
 
 
 def _stored_bytes(parts: dict[str, Any], sizes: tuple[int, ...] | None) -> int | None:
-    if sizes is None:
+    if sizes is None or any(is_dask_array(part) and is_sparse(part) for part in parts.values()):
         return None
-    total = 0
-    for part in parts.values():
-        held: Any = getattr(part, "array", None)
-        if hasattr(held, "indptr"):
-            total += held.data.nbytes + held.indices.nbytes + held.indptr.nbytes
-        else:
-            itemsize = np.dtype(part.dtype).itemsize
-            total += itemsize * int(np.prod(part.shape, dtype=np.int64))
-    return total
-
-
-def _name_of(X: Any, source: Any) -> str | None:
-    if isinstance(source, Source) and source.name:
-        return source.name
-    if isinstance(X, (str, os.PathLike)):
-        return os.fspath(X)
-    # The name of a Dask array is a hash, and tells nobody where it came from.
-    name = None if is_dask_array(X) else getattr(X, "name", None)
-    return name if isinstance(name, str) else None
+    return int(
+        sum(part.nbytes if is_dask_array(part) else part.stored_bytes for part in parts.values())
+    )

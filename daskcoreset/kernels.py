@@ -171,7 +171,8 @@ def _numpy_moments(
         weight = float(u.sum())
         if weight == 0.0:
             continue
-        reference = tile[0].copy()
+        # A row without weight may hold anything, such as 1e20 for a missing value.
+        reference = tile[int((u > 0.0).argmax())].copy()
         tile -= reference
         shift = np.einsum("i,ij->j", u, tile) / weight
         tile -= shift

@@ -210,8 +210,9 @@ def _add(parts: Sequence[_Costs]) -> _Costs:
 def nearest_distances(points: Any, centers: FloatArray) -> FloatArray:
     r"""Squared distance of every row to the nearest center, float64 of shape (n,).
 
-    Expanded as :math:`|x|^2 - 2 \langle x, q \rangle + |q|^2` about the mean of the
-    centers, in tiles of rows.
+    Which center is the nearest is found by :math:`|q|^2 - 2 \langle x, q \rangle` about the
+    mean of the centers, in tiles of rows; the distance to it is then formed from
+    differences, which cancel nothing however far apart the centers are.
     """
     origin = centers.mean(axis=0)
     shifted = centers - origin
@@ -221,7 +222,6 @@ def nearest_distances(points: Any, centers: FloatArray) -> FloatArray:
     for start in range(0, len(distances), tile_rows):
         tile = points[start : start + tile_rows]
         dense = (tile if isinstance(tile, np.ndarray) else tile.toarray()) - origin
-        nearest = (squares - 2.0 * (dense @ shifted.T)).min(axis=1)
-        nearest += np.einsum("ij,ij->i", dense, dense)
-        np.maximum(nearest, 0.0, out=distances[start : start + tile_rows])
+        dense -= shifted[(squares - 2.0 * (dense @ shifted.T)).argmin(axis=1)]
+        np.einsum("ij,ij->i", dense, dense, out=distances[start : start + tile_rows])
     return distances

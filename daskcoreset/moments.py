@@ -128,13 +128,16 @@ def distances_to(points: Points, center: FloatArray) -> FloatArray:
     """
     if isinstance(points, np.ndarray):
         return squared_distances(points, center)
-    # |c|^2 over the zeros of a row is |c|^2 less what its stored entries replace.
+    # |c|^2 over the zeros of a row is |c|^2 less what its stored entries replace. A column
+    # that is stored in every row has no zeros: left out, its offset cancels nothing.
     columns = points.indices
     stored = points.data.astype(np.float64)
-    replaced = center[columns] ** 2
-    change = (stored - center[columns]) ** 2 - replaced
-    distances = float((center * center).sum()) + _row_sums(points, change)
-    return np.maximum(distances, 0.0)
+    full = np.bincount(columns, minlength=points.shape[1]) == points.shape[0]
+    squares = np.where(full, 0.0, center * center)
+    zeros = float(squares.sum()) - _row_sums(points, squares[columns])
+    distances = _row_sums(points, (stored - center[columns]) ** 2)
+    distances += np.maximum(zeros, 0.0)
+    return distances
 
 
 def _sparse_moments(

@@ -6,8 +6,9 @@ are merged by a tree reduction whose shape depends only on the number of blocks 
 
 Facts of Dask that this module rests on, pinned by its tests: a `blockwise` call whose
 output is one object per block fuses with the read of a Dask array, so a block costs one
-task; `ArrayValuesDep` hands every block its own literal; and a second pass in the same graph
-must read through keys of its own (`bind`), or the scheduler keeps every block of the first.
+task; `ArrayValuesDep` hands every block its own literal; a second pass in the same graph
+must read through keys of its own (`bind`), or the scheduler keeps every block of the first;
+and what ``__dask_postcompute__`` returns runs as a task, on a worker of a cluster.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -32,7 +34,8 @@ __all__ = ["Lazy", "active_client", "apply", "fold", "fold_now", "leaf_layers"]
 T = TypeVar("T")
 U = TypeVar("U")
 
-_LEAF = "coreset-leaf-"
+_OURS = "coreset-"
+_LEAF = f"{_OURS}leaf-"
 
 Leaf = Callable[[BlockRows, int, Any], T]
 """``leaf(rows, number, given)``: the work on one block; `given` comes from an earlier fold."""
@@ -50,7 +53,8 @@ class Lazy(Generic[T]):
     key : hashable
         The key of the value.
     finish : callable, optional
-        Applied to the value on the side of the caller once it is computed.
+        Applied to the value once it is there. `compute` does so on the side of the caller;
+        where Dask collects the value (``dask.compute``, ``delayed``) it runs as one more task.
     """
 
     def __init__(self, graph: Any, key: Key, finish: Callable[[Any], T] | None = None) -> None:
@@ -74,7 +78,7 @@ class Lazy(Generic[T]):
     def __dask_optimize__(graph: Any, keys: Any, **_: Any) -> Any:
         from dask.array.optimization import optimize  # noqa: PLC0415 - dask.array is slow to import
 
-        return optimize(graph, keys)
+        return _named_as_asked(optimize(graph, keys))
 
     @staticmethod
     def __dask_scheduler__(graph: Any, keys: Any, **options: Any) -> Any:
@@ -83,21 +87,35 @@ class Lazy(Generic[T]):
         return dask.threaded.get(graph, keys, **options)
 
     def __dask_postcompute__(self) -> tuple[Callable[..., T], tuple[Any, ...]]:
-        return _first, (self._finish,)
+        if self._finish is None:
+            from dask.delayed import single_key  # noqa: PLC0415
+
+            return single_key, ()  # as a Delayed does: Dask adds no task for it
+        return _finished, (self._finish,)
 
     def __dask_postpersist__(self) -> tuple[Callable[..., Lazy[T]], tuple[Any, ...]]:
         return _rebuild, (self._key, self._finish)
 
     def then(self, finish: Callable[[T], U]) -> Lazy[U]:
-        """Return the same value, with `finish` applied on the side of the caller."""
+        """Return the same value, with `finish` applied once it is there."""
         return Lazy(self._graph, self._key, finish)
 
     def compute(self, **options: Any) -> T:
-        """Compute the value on the default scheduler, or as `options` say."""
+        """Compute the value on the active client or on threads, or as `options` say.
+
+        Parameters
+        ----------
+        **options
+            As ``dask.compute`` takes them, for example ``scheduler="processes"``.
+        """
         import dask  # noqa: PLC0415
 
-        (value,) = dask.compute(self, **options)
-        return value  # type: ignore[no-any-return]
+        value: Any
+        with _free_worker(), dask.config.set(_choice_of_scheduler(options)):
+            (value,) = dask.compute(Lazy(self._graph, self._key), **options)
+            # Here, and under the same choice: what it warns about must reach the caller, and
+            # blocks that it reads again must not wait for the worker that it would occupy.
+            return value if self._finish is None else self._finish(value)
 
     def as_array(self) -> Any:
         """Return the value as a 0-d object array, the form in which `blockwise` takes it."""
@@ -107,12 +125,61 @@ class Lazy(Generic[T]):
 
     @property
     def n_tasks(self) -> int:
-        """Number of tasks of the optimised graph."""
-        return len(self.__dask_optimize__(self._graph, [self._key]))
+        """Number of tasks that `compute` runs."""
+        from dask._task_spec import DataNode  # noqa: PLC0415
+
+        graph = self.__dask_optimize__(self._graph, [self._key])
+        return sum(not isinstance(node, DataNode) for node in graph.values())
 
 
-def _first(results: Sequence[Any], finish: Callable[[Any], Any] | None) -> Any:
-    return results[0] if finish is None else finish(results[0])
+def _finished(results: Sequence[Any], finish: Callable[[Any], T]) -> T:
+    with _free_worker():
+        return finish(results[0])
+
+
+def _choice_of_scheduler(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings by which computes inside `finish` run where the outer one ran."""
+    import dask  # noqa: PLC0415
+
+    chosen = {
+        name: options[name] for name in ("scheduler", "num_workers", "pool") if name in options
+    }
+    if not chosen and not dask.config.get("scheduler", None) and "distributed" not in sys.modules:
+        # Without a choice Dask imports distributed, half a second, to look for a client.
+        chosen["scheduler"] = "threads"
+    return chosen
+
+
+def _free_worker() -> AbstractContextManager[Any]:
+    """Leave the thread pool of a worker while a task of it waits for other tasks.
+
+    A worker of one thread that computed in a task would otherwise wait for itself.
+    """
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return nullcontext()
+    try:
+        distributed.get_worker()
+    except ValueError:  # not in a task of a worker
+        return nullcontext()
+    return distributed.worker_client()  # type: ignore[no-any-return]
+
+
+def _named_as_asked(graph: Any) -> Any:
+    """Give fused tasks the name of their last part, in place of an alias beside each.
+
+    Fusion of tasks that are not blockwise (`da.random`) renames them and leaves an alias
+    under the old name: a second task for every block.
+    """
+    from dask._task_spec import Alias  # noqa: PLC0415
+    from dask.highlevelgraph import HighLevelGraph  # noqa: PLC0415
+
+    if isinstance(graph, HighLevelGraph):  # fusion is switched off
+        return graph
+    for key, node in list(graph.items()):
+        if isinstance(node, Alias) and _layer_of(key).startswith(_OURS):
+            graph[key] = graph.pop(node.target).substitute({}, key=key)
+    return graph
 
 
 def _rebuild(graph: Any, key: Any, finish: Any, *, rename: Any = None) -> Lazy[Any]:
@@ -191,7 +258,7 @@ def fold(
     pair = (given.as_array(), "") if isinstance(given, Lazy) else (given, None)
     task = _LeafTask(leaf, blocks.rules, names)
     token = uuid.uuid4().hex  # of a name, never of a result: hashing every spec would cost more
-    values: Any = _Literals(blocks.specs)
+    values: Any = _Literals(token, blocks.specs)
     specs = ArrayValuesDep(((1,) * blocks.n_blocks,), values)
     pairs: list[Any] = [specs, "i", *pair]
     for array in arrays:
@@ -219,7 +286,10 @@ def fold(
 class _Literals:
     """Per-block literals, addressed as Dask addresses the values of an array."""
 
-    values: tuple[Any, ...]
+    name: str
+    # Dask hashes what `repr` returns: with the values in it, every block would be printed,
+    # at ten times the cost of the rest of the graph.
+    values: tuple[Any, ...] = field(repr=False)
 
     def __getitem__(self, index: tuple[int, ...]) -> Any:
         return self.values[index[0]]
@@ -240,19 +310,19 @@ def _tree(
     from dask._task_spec import List, Task, TaskRef  # noqa: PLC0415
 
     layer: dict[Key, Any] = {}
+
+    def merged(key: Key, group: Sequence[Key]) -> Key:
+        layer[key] = Task(key, combine, List(*(TaskRef(part) for part in group)))
+        return key
+
     level = 0
-    while True:
+    while len(keys) > split_every:
         level += 1
-        merged: list[Key] = []
-        for start in range(0, len(keys), split_every):
-            group = keys[start : start + split_every]
-            last = len(keys) <= split_every
-            key = (name,) if last else (name, level, start // split_every)
-            layer[key] = Task(key, combine, List(*(TaskRef(part) for part in group)))
-            merged.append(key)
-        keys = merged
-        if len(keys) == 1:
-            return layer, keys[0]
+        keys = [
+            group[0] if len(group) == 1 else merged((name, level, number), group)
+            for number, group in enumerate(_groups(keys, split_every))
+        ]
+    return layer, merged((name,), keys)
 
 
 def apply(function: Callable[..., T], *values: Lazy[Any]) -> Lazy[T]:
@@ -283,10 +353,11 @@ def fold_now(
     parts: list[T] = [
         leaf(read_block(spec, {}, blocks.rules), spec.number, given) for spec in blocks.specs
     ]
-    while True:
-        parts = [combine(group) for group in _groups(parts, split_every)]
-        if len(parts) == 1:
-            return parts[0]
+    while len(parts) > split_every:
+        parts = [
+            group[0] if len(group) == 1 else combine(group) for group in _groups(parts, split_every)
+        ]
+    return combine(parts)
 
 
 def _groups(parts: Sequence[T], size: int) -> Iterator[Sequence[T]]:
@@ -297,7 +368,7 @@ def _groups(parts: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 def leaf_layers(value: Lazy[Any]) -> dict[str, int]:
     """Return the number of blocks in every fold of a graph, by the name of its leaf tasks."""
     return {
-        name: layer.numblocks[0] if hasattr(layer, "numblocks") else len(layer.get_output_keys())
+        name: len(layer.get_output_keys())
         for name, layer in value.__dask_graph__().layers.items()
         if name.startswith(_LEAF)
     }

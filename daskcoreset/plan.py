@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,10 @@ _ROOT_COPIES = 4
 """Candidates as sent, gathered, scored and ordered."""
 
 
+_ONE_THREAD = ("sync", "synchronous", "single-threaded", "processes", "multiprocessing")
+"""Schedulers of Dask whose processes run one task at a time."""
+
+
 @dataclass(frozen=True)
 class BuildPlan:
     """What ``build(..., dry_run=True)`` returns; nothing has been read.
@@ -36,7 +39,7 @@ class BuildPlan:
     bytes_read : int or None
         Decoded bytes of all reads together; None where the number of rows is unknown.
     tasks : int
-        Tasks of the optimised graph.
+        Tasks that will run; none for one block in memory, which needs no scheduler.
     block_bytes : int or None
         Bytes of the largest block of points.
     threads : int
@@ -56,11 +59,13 @@ class BuildPlan:
 
     def __str__(self) -> str:
         rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
+        blocks = _count(self.n_blocks, "block")
+        largest = "" if self.block_bytes is None else f" of at most {_size(self.block_bytes)}"
+        tasks = _count(self.tasks, "task") if self.tasks else "no scheduler"
         return (
-            f"{self.reads} read{'s' * (self.reads > 1)} of {rows} rows in {self.n_blocks:,} blocks"
-            f" (largest {_size(self.block_bytes)}): {_size(self.bytes_read)} in all, "
-            f"{self.tasks:,} tasks, peak {_size(self.peak_bytes)} per worker of {self.threads} "
-            f"thread{'s' * (self.threads > 1)}"
+            f"{_count(self.reads, 'read')} of {rows} rows in {blocks}{largest}: "
+            f"{_size(self.bytes_read)} in all, {tasks}, "
+            f"peak {_size(self.peak_bytes)} per worker of {_count(self.threads, 'thread')}"
         )
 
 
@@ -81,7 +86,8 @@ def plan_build(
         Threads of a worker; by default those of the active client's largest worker, or one
         for every core.
     """
-    threads = threads or _threads_of_a_worker()
+    here = blocks.in_memory and blocks.n_blocks == 1
+    threads = threads or (1 if here else threads_of_a_worker())
     row_bytes = blocks.rules.dtype.itemsize * blocks.rules.n_features
     rows = None if blocks.sizes is None else max(blocks.sizes)
     peak = None
@@ -94,25 +100,37 @@ def plan_build(
         n_blocks=blocks.n_blocks,
         n_rows=blocks.n_rows,
         bytes_read=None if blocks.stored_bytes is None else reads * blocks.stored_bytes,
-        tasks=lazy.n_tasks,
+        tasks=0 if here else lazy.n_tasks,
         block_bytes=None if rows is None else rows * row_bytes,
         threads=threads,
         peak_bytes=peak,
     )
 
 
-def _threads_of_a_worker() -> int:
+def threads_of_a_worker() -> int:
+    """Return the threads that share the memory of one worker, where a build would run now."""
+    import dask  # noqa: PLC0415
+
     from daskcoreset.passes import active_client  # noqa: PLC0415
 
-    client = active_client()
+    scheduler = dask.config.get("scheduler", None)
+    client = active_client() if scheduler in (None, "distributed", "dask.distributed") else None
     if client is not None and (threads := client.nthreads()):
         return int(max(threads.values()))
-    return os.cpu_count() or 1
+    if scheduler in _ONE_THREAD:
+        return 1
+    from dask.system import CPU_COUNT  # noqa: PLC0415 - knows the limits of containers
+
+    return int(dask.config.get("num_workers", None) or CPU_COUNT)
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def _size(count: int | None) -> str:
     if count is None:
-        return "unknown size"
+        return "an unknown size"
     value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
     while value >= 1024 and len(units) > 1:
         value, units = value / 1024, units[1:]

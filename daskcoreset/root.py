@@ -138,10 +138,9 @@ class Root:
         numbers, masses = self._masses(census)
         shares = dict(zip(numbers, masses.sum(axis=1) / masses.sum(), strict=True))
         drawn = {part.number: part for part in census.drawn}
+        # By what the block was asked for, not by what it drew: that would be biased.
         short = [
-            number
-            for number, part in drawn.items()
-            if self.size * shares[number] > part.target and len(part.rows) < census.kept[number]
+            number for number, part in drawn.items() if self.size * shares[number] > part.target
         ]
         if short:
             wanted = {number: self.candidates * shares[number] for number in short}

@@ -69,7 +69,8 @@ class Drawn:
     coins : ndarray of shape (k,), float64, or None
         Uniform numbers for rejection, drawn where the rows were.
     target : float
-        Rows that the block was asked for.
+        Rows that the block was asked for; infinite where it gave all that have a score, so
+        that nothing was left to chance.
     """
 
     number: int
@@ -245,6 +246,8 @@ def _candidates(
 ) -> Drawn:
     inclusion = candidate_inclusion(scores, target)
     chosen = systematic(inclusion, rng)
+    if not ((0.0 < inclusion) & (inclusion < 1.0)).any():
+        target = np.inf
     return Drawn(number, block.take(chosen), inclusion[chosen], target=target)
 
 

@@ -82,7 +82,7 @@ def draw_with_replacement(scores: FloatArray, count: int, rng: np.random.Generat
     running = np.cumsum(scores)
     # Below running[-1] whatever the rounding, so that the search ends on a row with mass.
     points = np.minimum(rng.random(count) * running[-1], np.nextafter(running[-1], 0.0))
-    return np.searchsorted(running, points, side="right").astype(np.int64)
+    return np.asarray(np.searchsorted(running, points, side="right"), dtype=np.int64)
 
 
 def candidate_inclusion(scores: FloatArray, target: float) -> FloatArray:

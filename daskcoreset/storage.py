@@ -105,7 +105,7 @@ def write_group(
     ({'age': array([31, 45])}, {})
     """
     contents = Contents(arrays, dims, attributes, kind, schema_version).checked()
-    place, path = _resolve(store, reading=False)
+    place, path = _resolve(store)
     if place.read_only or not place.store.supports_deletes:
         msg = f"store {place} is read-only or cannot delete; write to a directory and copy that"
         raise InvalidInputError(msg)
@@ -164,7 +164,7 @@ def read_group(
     ...
     daskcoreset.errors.StoreError: ...: no Zarr version 3 group; check the path
     """
-    place, path = _resolve(store, reading=True)
+    place, path = _resolve(store)
     where = str(path or place)
     if path is not None and is_leftover(path):
         msg = f"{path} is left over from an interrupted write; if it is wanted, rename it first"
@@ -198,7 +198,7 @@ def read_group(
     return arrays, attributes
 
 
-def _resolve(store: object, *, reading: bool) -> tuple[StorePath, Path | None]:
+def _resolve(store: object) -> tuple[StorePath, Path | None]:
     """Return the place in a Zarr store and, if it is on a local disk, its path."""
     if isinstance(store, str) and store.startswith(("file://", "local://")):
         store = store.partition("://")[2]
@@ -222,12 +222,12 @@ def _resolve(store: object, *, reading: bool) -> tuple[StorePath, Path | None]:
         return store, None
     # Followed through links, so that a rename replaces the directory and not the link to it.
     path = (store.store.root / store.path).resolve()
-    # Read-only for reading, or opening a directory that is missing would make it.
-    return StorePath(LocalStore(path, read_only=reading or store.read_only)), path
+    return StorePath(LocalStore(path, read_only=store.read_only)), path
 
 
 def _open(place: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
-    # Store and path apart, or zarr takes the store to be open, which a zip file is not yet.
+    # Store and path apart, or zarr takes the store to be open already: a zip file would not
+    # be read, and a directory that is missing would be made.
     # Without consolidated metadata, which may say something else than the arrays' own.
     return zarr.open_group(
         place.store, path=place.path, mode=mode, zarr_format=3, use_consolidated=False
@@ -287,11 +287,11 @@ def _write_array(group: zarr.Group, name: str, array: AnyArray, dims: tuple[str,
         shape=array.shape,
         dtype="string" if text else array.dtype.newbyteorder("<"),
         chunks=tuple(max(1, min(n, rows) if i == 0 else n) for i, n in enumerate(array.shape)),
-        # Named here because a user's zarr configuration may name another default.
-        compressors=[ZstdCodec()],
+        # The checksum stops damaged text before its decoder believes a length of gigabytes.
+        compressors=[ZstdCodec(checksum=True)],
         fill_value="" if text else 0,
         dimension_names=dims,
-        # A chunk equal to the fill value would otherwise be left out, and -0.0 equals 0.
+        # A chunk equal to the fill value would otherwise be left out, and -0j equals 0.
         config={"write_empty_chunks": True},
     )
     target[...] = array

@@ -22,14 +22,17 @@ ROOT = Path(daskcoreset.__file__).parent
 LAYERS: dict[str, tuple[str, ...]] = {
     "foundation": (
         "blocks",
+        "containers",
         "contents",
         "coreset",
         "durable",
         "errors",
+        "frames",
         "inputs",
         "kernels",
         "layout",
         "opening",
+        "parquet",
         "points",
         "provenance",
         "sources",

@@ -21,6 +21,7 @@ from zarr.errors import ZarrUserWarning
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, StorePath, WrapperStore, ZipStore
 
 from daskcoreset import storage
+from daskcoreset.contents import Contents
 from daskcoreset.durable import new_directory
 from daskcoreset.errors import (
     InvalidInputError,
@@ -128,11 +129,12 @@ def test_read_group__returns_the_bits_written(arrays: Arrays, attributes: dict[s
     [
         np.array(["a\0b", "", "ccc" * 9], dtype=np.dtypes.StringDType()),
         np.array([-0.0, -0.0, -0.0]),
+        np.full(3, complex(-0.0, -0.0)),
         np.array([0x7FF8000000000001, 0xFFF0000000000000, 1], dtype=np.uint64).view(np.float64),
         np.asfortranarray(np.arange(6.0).reshape(3, 2)),
         np.arange(30)[::10],
     ],
-    ids=["variable-length", "minus-zero", "nan-payload", "fortran", "strided"],
+    ids=["variable-length", "minus-zero", "complex-zero", "nan-payload", "fortran", "strided"],
 )
 def test_read_group__returns_unusual_arrays(array: AnyArray) -> None:
     store = MemoryStore()
@@ -202,6 +204,15 @@ def test_write_group__replaces_what_a_link_points_to(tmp_path: Path) -> None:
 def test_write_group__fills_an_empty_directory(tmp_path: Path) -> None:
     write(tmp_path)
     assert_holds(tmp_path)
+
+
+def test_contents__digest_tells_texts_apart() -> None:
+    first, second = (
+        Contents({"t": np.array(texts, np.dtypes.StringDType())}, {"t": ("row",)}, {}, "k", 1)
+        for texts in (["a", "bc"], ["ab", "c"])
+    )
+    assert first.header(complete=False) == second.header(complete=False)
+    assert first.header(complete=True) != second.header(complete=True)
 
 
 def test_write_group__drops_arrays_of_the_replaced_group(tmp_path: Path) -> None:
@@ -446,7 +457,7 @@ def test_read_group__never_returns_damaged_data(tmp_path: Path) -> None:
     for path in [path for path in (tmp_path / "s").rglob("*") if path.is_file()]:
         whole = path.read_bytes()
         refused = 0
-        for position in range(0, len(whole), 1 + len(whole) // 5):
+        for position in range(0, len(whole), 1 + len(whole) // 12):
             damaged = bytearray(whole)
             damaged[position] ^= 0x11
             path.write_bytes(damaged)
@@ -542,7 +553,7 @@ def test_read_group__refuses_edited_metadata(
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("shape", [3]),
+        ("shape", [10**15]),
         ("shape", [1]),
         ("data_type", "float64"),
         ("data_type", "uint8"),
@@ -554,7 +565,8 @@ def test_read_group__refuses_edited_arrays(tmp_path: Path, field: str, value: An
     write(tmp_path / "s")
     path = tmp_path / "s" / "zeros" / "zarr.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
-    with pytest.raises(StoreError):
+    # An edited shape is refused before memory is taken for it.
+    with pytest.raises(StoreError, match="its shape is" if field == "shape" else None):
         read(tmp_path / "s")
 
 
@@ -682,15 +694,17 @@ def test_write_group__does_not_open_when_a_remote_write_is_interrupted(overwrite
     for at in range(1, 100):
         inner = MemoryStore()
         if overwrite:
-            write(inner)
+            # Its arrays have other names, which a rerun has to recognise as ours as well.
+            old = {"before": np.arange(3)}
+            write_group(inner, old, {"before": ("row",)}, {}, kind="demo", schema_version=3)
         try:
             write(FailingStore(inner, at), "second", overwrite=overwrite)
         except ConnectionError:
-            if overwrite and at == 1:
-                assert_holds(inner)
-            else:
-                with pytest.raises(StoreError):
+            if at > 1:
+                with pytest.raises(StoreError, match="incomplete"):
                     read(inner)
+            elif overwrite:
+                assert same(read(inner)[0], old)
             write(inner, "third", overwrite=True)
             assert_holds(inner, "third")
         else:

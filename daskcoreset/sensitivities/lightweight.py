@@ -74,8 +74,9 @@ class Lightweight(Sensitivity[Moments]):
         np.multiply(block.weights, share / weight, out=scores[0])
         if phi > 0.0:
             distances = distances_to(block.points, summary.mean)
-            np.multiply(block.weights, distances, out=scores[1])
-            scores[1] *= 0.5 / phi
+            # Zero by zero where the distance overflows, on a row that does not count.
+            np.multiply(block.weights, distances, out=scores[1], where=block.weights > 0.0)
+            scores[1] /= 2.0 * phi
         return scores
 
     def masses(self, local: Moments, summary: Moments) -> FloatArray:

@@ -1,0 +1,11 @@
+"""``python -m daskcoreset``: the command line."""
+
+from __future__ import annotations
+
+import sys
+
+from daskcoreset.cli import main
+
+# Worker processes import this module again and must not start the program again.
+if __name__ == "__main__":
+    sys.exit(main())

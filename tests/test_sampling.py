@@ -1,0 +1,275 @@
+"""Quotas, draws, inclusion probabilities and weights, each against what defines it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from daskcoreset.sampling import (
+    candidate_inclusion,
+    draw_with_replacement,
+    inclusion_probabilities,
+    merge_duplicates,
+    split_quota,
+    systematic,
+)
+from daskcoreset.testing import assert_multinomial
+from daskcoreset.typing import FloatArray
+
+# Scores over 600 orders of magnitude, zeros and ties among them.
+EXTREME = st.one_of(
+    st.sampled_from([0.0, 1.0, 1e-300, 1e300, 0.1]),
+    st.floats(-300, 300).map(lambda exponent: 10.0**exponent),
+)
+# Scores as blocks have them: sums and shares neither overflow nor underflow.
+MODERATE = st.one_of(st.sampled_from([0.0, 1.0, 0.1]), st.floats(1e-6, 1e6))
+
+
+class Fixed(np.random.Generator):
+    """A generator whose uniform numbers are given: for the ends of the unit interval."""
+
+    def __init__(self, *values: float) -> None:
+        super().__init__(np.random.PCG64(0))
+        self.values = np.array(values)
+
+    def random(self, size: Any = None, *_: Any, **__: Any) -> Any:
+        return self.values[0] if size is None else np.resize(self.values, size)
+
+
+# --- quotas ------------------------------------------------------------------------------
+
+
+@pytest.mark.statistical
+def test_split_quota__is_multinomial_over_blocks_and_components() -> None:
+    """False-alarm rate: 1e-6."""
+    masses = np.array([[3.0, 0.0], [0.0, 0.0], [1.0, 5.0], [0.5, 0.5]])
+    counts = [split_quota(17, masses, np.random.default_rng(seed)) for seed in range(4000)]
+
+    assert_multinomial(np.reshape(counts, (4000, 8)), masses.ravel() / 10)
+
+
+@given(
+    masses=arrays(np.float64, st.tuples(st.integers(1, 30), st.integers(1, 3)), elements=MODERATE),
+    size=st.integers(0, 1000),
+)
+def test_split_quota__sums_to_the_size_and_spares_what_has_no_mass(
+    masses: FloatArray, size: int
+) -> None:
+    assume(masses.sum() > 0)
+    counts = split_quota(size, masses, np.random.default_rng(0))
+
+    assert counts.shape == masses.shape
+    assert counts.dtype == np.int64
+    assert counts.sum() == size
+    assert counts.min() >= 0
+    assert not counts[masses == 0].any()
+
+
+def test_split_quota__scale_of_the_masses_does_not_matter() -> None:
+    masses = np.array([[3.0, 1.0], [2.0, 0.0]])
+    small, large = (
+        split_quota(100, masses * scale, np.random.default_rng(1)) for scale in (2e-300, 2e300)
+    )
+
+    assert (small == large).all()
+
+
+# --- draws with replacement --------------------------------------------------------------
+
+
+@pytest.mark.statistical
+def test_draw_with_replacement__rows_in_proportion_and_independent() -> None:
+    """False-alarm rate: 1e-6."""
+    scores = np.array([0.0, 5.0, 1.0, 0.0, 0.0, 2.0, 2.0, 0.0])
+    draws = [draw_with_replacement(scores, 30, np.random.default_rng(s)) for s in range(3000)]
+
+    counts = [np.bincount(rows, minlength=len(scores)) for rows in draws]
+    assert_multinomial(counts, scores / 10)
+
+
+@pytest.mark.statistical
+def test_draw_with_replacement__draws_of_one_call_are_exchangeable() -> None:
+    """Rejection keeps the first ones, so their order must say nothing about their scores.
+
+    False-alarm rate: 1e-6.
+    """
+    scores = np.array([5.0, 1.0, 3.0, 1.0])
+    draws = [draw_with_replacement(scores, 9, np.random.default_rng(s)) for s in range(3000)]
+
+    first, last = np.array(draws)[:, [0, -1]].T
+    for rows in (first, last):
+        counts = np.bincount(rows, minlength=4)
+        assert scipy.stats.chisquare(counts, 300 * scores).pvalue > 2.5e-7
+    table = np.zeros((4, 4))
+    np.add.at(table, (first, last), 1)
+    assert scipy.stats.chi2_contingency(table).pvalue > 5e-7
+
+
+@given(scores=arrays(np.float64, st.integers(1, 40), elements=EXTREME), seed=st.integers(0, 99))
+def test_draw_with_replacement__never_a_row_without_score(scores: FloatArray, seed: int) -> None:
+    assume(scores.any())
+    rows = draw_with_replacement(scores, 20, np.random.default_rng(seed))
+
+    assert rows.dtype == np.int64
+    assert (scores[rows] > 0).all()
+
+
+@pytest.mark.parametrize("scores", [[0.0, 1.0, 0.0], [0.0, 5e-324, 0.0], [0.0, 0.1, 0.2, 0.0]])
+@pytest.mark.parametrize("point", [0.0, np.nextafter(1.0, 0.0)])
+def test_draw_with_replacement__ends_of_the_interval(scores: list[float], point: float) -> None:
+    (row,) = draw_with_replacement(np.array(scores), 1, Fixed(point))
+
+    assert scores[row] > 0
+
+
+def test_draw_with_replacement__nothing_wanted() -> None:
+    rows = draw_with_replacement(np.zeros(3), 0, np.random.default_rng(0))
+
+    assert rows.shape == (0,)
+    assert rows.dtype == np.int64
+
+
+# --- inclusion probabilities -------------------------------------------------------------
+
+
+@given(
+    scores=arrays(np.float64, st.integers(0, 40), elements=MODERATE),
+    target=st.floats(1e-3, 100.0),
+)
+def test_candidate_inclusion__proportional_up_to_the_cap(scores: FloatArray, target: float) -> None:
+    inclusion = candidate_inclusion(scores, target)
+
+    share = target * scores / (scores.sum() or 1.0)
+    np.testing.assert_allclose(inclusion, np.minimum(share, 1.0), rtol=1e-12)
+    assert inclusion.sum() <= target * (1 + 1e-12)
+
+
+def check_inclusion(scores: FloatArray, size: int) -> FloatArray:
+    inclusion = inclusion_probabilities(scores, size)
+    positive = int((scores > 0).sum())
+    assert inclusion.shape == scores.shape
+    assert (inclusion >= 0).all()
+    assert (inclusion <= 1).all()
+    assert not inclusion[scores == 0].any()
+    assert inclusion.sum() == pytest.approx(min(size, positive), rel=1e-12)
+    return inclusion
+
+
+@given(scores=arrays(np.float64, st.integers(1, 60), elements=MODERATE), size=st.integers(1, 70))
+def test_inclusion_probabilities__proportional_below_the_cap(scores: FloatArray, size: int) -> None:
+    inclusion = check_inclusion(scores, size)
+
+    # All rows below the cap share one factor, by which every row at the cap exceeds it.
+    free = (inclusion < 1) & (scores > 0)
+    if free.any():
+        factor = (inclusion[free].sum()) / scores[free].sum()
+        np.testing.assert_allclose(inclusion[free], factor * scores[free], rtol=1e-9)
+        assert (scores[inclusion == 1] * factor >= 1 - 1e-9).all()
+
+
+@given(scores=arrays(np.float64, st.integers(1, 60), elements=EXTREME), size=st.integers(1, 70))
+def test_inclusion_probabilities__extreme_ratios(scores: FloatArray, size: int) -> None:
+    inclusion = check_inclusion(scores, size)
+
+    assert (np.diff(inclusion[np.argsort(scores)]) >= -1e-12).all()
+
+
+@given(value=EXTREME.filter(bool), n=st.integers(1, 50), size=st.integers(1, 50))
+def test_inclusion_probabilities__ties_are_alike(value: float, n: int, size: int) -> None:
+    inclusion = check_inclusion(np.full(n, value), size)
+
+    np.testing.assert_allclose(inclusion, min(1.0, size / n), rtol=1e-12)
+
+
+def test_inclusion_probabilities__cap_after_cap() -> None:
+    # 100 is certain, then 10, then 4: each only once those above it are set aside.
+    inclusion = inclusion_probabilities(np.array([100.0, 10.0, 4.0, 1.0, 1.0, 1.0]), 4)
+
+    np.testing.assert_allclose(inclusion, [1, 1, 1, 1 / 3, 1 / 3, 1 / 3])
+
+
+def test_inclusion_probabilities__zeros_count_for_nothing() -> None:
+    assert inclusion_probabilities(np.array([0.0, 3.0, 0.0, 1.0]), 3).tolist() == [0, 1, 0, 1]
+
+
+# --- systematic draws --------------------------------------------------------------------
+
+
+@given(
+    sixteenths=arrays(np.int64, st.integers(1, 30), elements=st.integers(0, 16)),
+)
+def test_systematic__inclusion_is_exact(sixteenths: Any) -> None:
+    # With multiples of 1/16 the 16 starts between are all that can happen: no chance is left.
+    counts = np.zeros(len(sixteenths), dtype=np.int64)
+    for start in (np.arange(16) + 0.5) / 16:
+        np.add.at(counts, systematic(sixteenths / 16, Fixed(start)), 1)
+
+    assert (counts == sixteenths).all()
+
+
+@pytest.mark.statistical
+def test_systematic__every_row_as_often_as_its_probability() -> None:
+    """A binomial test a row, at 1e-6 over their number; the draws are those of users."""
+    rng = np.random.default_rng(3)
+    inclusion = inclusion_probabilities(rng.pareto(1.0, size=50), 12)
+    counts = np.zeros(50, dtype=np.int64)
+    n_seeds = 4000
+    for seed in range(n_seeds):
+        counts[systematic(inclusion, np.random.default_rng(seed))] += 1
+
+    for count, probability in zip(counts.tolist(), inclusion, strict=True):
+        chance = scipy.stats.binomtest(count, n_seeds, min(1.0, probability)).pvalue
+        assert chance > 1e-6 / 50
+
+
+@given(
+    inclusion=arrays(np.float64, st.integers(0, 60), elements=st.floats(0, 1)),
+    seed=st.integers(0, 99),
+)
+def test_systematic__as_many_rows_as_expected_in_every_stretch(
+    inclusion: FloatArray, seed: int
+) -> None:
+    rows = systematic(inclusion, np.random.default_rng(seed))
+
+    assert rows.dtype == np.int64
+    assert (np.diff(rows) > 0).all()
+    assert (inclusion[rows] > 0).all()
+    taken = np.isin(np.arange(len(inclusion)), rows)
+    assert taken[inclusion == 1].all()
+    # Between any two rows, what is taken differs from what is expected by less than one.
+    ahead = np.concatenate([[0.0], np.cumsum(taken - inclusion)])
+    assert ahead.max() - ahead.min() < 1 + 1e-9
+
+
+def test_systematic__asks_for_one_number() -> None:
+    rng, other = np.random.default_rng(0), np.random.default_rng(0)
+    systematic(np.full(100, 0.3), rng)
+    other.random()
+
+    assert rng.random() == other.random()
+
+
+# --- duplicates --------------------------------------------------------------------------
+
+
+@given(
+    indices=arrays(np.int64, st.integers(0, 40), elements=st.integers(0, 9)),
+    seed=st.integers(0, 99),
+)
+def test_merge_duplicates__weights_add(indices: Any, seed: int) -> None:
+    weights = np.random.default_rng(seed).random(len(indices))
+    positions, sums = merge_duplicates(indices, weights)
+
+    expected: dict[int, float] = {}
+    for index, weight in zip(indices.tolist(), weights.tolist(), strict=True):
+        expected[index] = expected.get(index, 0.0) + weight
+    assert indices[positions].tolist() == sorted(expected)
+    np.testing.assert_allclose(sums, [expected[index] for index in sorted(expected)], rtol=1e-12)
+    assert positions.dtype == np.int64
+    assert sums.dtype == np.float64
