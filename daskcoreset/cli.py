@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
-from typing import TextIO
+from typing import Any
 
 from daskcoreset.errors import CoresetError, CoresetWarning, MissingDependencyError
 
@@ -84,25 +84,26 @@ def _report(error: BaseException, *, debug: bool) -> int:
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     # Typer's own errors carry their code: 2 for wrong usage.
-    return int(getattr(error, "exit_code", FAILURE)) if _is_typers(error) else FAILURE
+    return FAILURE if _typers_message(error) is None else int(getattr(error, "exit_code", FAILURE))
 
 
 def _message(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
-    if _is_typers(error):
+    if (own := _typers_message(error)) is not None:
         context = getattr(error, "ctx", None)
         where = "daskcoreset" if context is None else context.command_path
-        return f"{error.format_message().rstrip('.')}; see: {where} --help"
+        return f"{own.rstrip('.')}; see: {where} --help"
     if isinstance(error, CoresetError):
         return str(error)
     # An error from elsewhere may say little without its name: KeyError('X') is "'X'".
     return f"{type(error).__name__}: {error} (--debug shows the traceback)"
 
 
-def _is_typers(error: BaseException) -> bool:
+def _typers_message(error: BaseException) -> str | None:
     # By what it can do: the class is click's or, in newer versions of typer, its own.
-    return hasattr(error, "format_message")
+    message = getattr(error, "format_message", None)
+    return None if message is None else str(message())
 
 
 def _say(text: str) -> None:
@@ -122,15 +123,7 @@ def _forget_output() -> None:
 
 @contextmanager
 def _warnings_in_one_line() -> Iterator[None]:
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        del category, filename, lineno, file, line
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
         _say(f"warning: {message}")
 
     with warnings.catch_warnings():

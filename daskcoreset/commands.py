@@ -22,7 +22,7 @@ import daskcoreset
 from daskcoreset.contents import HEADER
 from daskcoreset.convert import find_members, write_store
 from daskcoreset.coreset import Coreset
-from daskcoreset.errors import MissingDependencyError, StoreError
+from daskcoreset.errors import InvalidInputError, MissingDependencyError, StoreError
 from daskcoreset.progress import showing
 from daskcoreset.provenance import thaw
 from daskcoreset.sensitivities import CONSTRUCTIONS
@@ -62,7 +62,7 @@ Progress = Annotated[
 ]
 
 
-def _print_version(value: bool) -> None:  # noqa: FBT001 - typer calls it so
+def _print_version(value: bool) -> None:
     if value:
         typer.echo(f"daskcoreset {daskcoreset.__version__}")
         raise typer.Exit
@@ -86,6 +86,7 @@ def options(
 def build(
     source: In,
     out: Out,
+    *,
     size: Annotated[int, typer.Option(min=1, help="Rows wanted.")],
     method: Annotated[str, _choice(*CONSTRUCTIONS, text="Construction.")] = "lightweight",
     seed: Annotated[int | None, typer.Option(min=0, help="Makes the result repeatable.")] = None,
@@ -105,7 +106,6 @@ def build(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Run on so many processes of this machine.")
     ] = None,
-    *,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a coreset.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; do nothing.")] = False,
     progress: Progress = None,
@@ -117,15 +117,16 @@ def build(
     asked: dict[str, Any] = {"size": size, "method": method, "random_state": seed}
     asked |= {"sampling": sampling, "passes": passes, "on_invalid": on_invalid}
     asked |= {"sample_weight": weights, "chunks": chunks or "auto"}
+    source = _absolute(source)
+    if dry_run:
+        with _cluster(scheduler, workers):  # its workers decide how much memory is taken
+            _show("plan", asdict(daskcoreset.build(source, labels, dry_run=True, **asked)))
+        return
     start = time.perf_counter()
     # Defined before processes start, for this is where wrong input shows.
     lazy = daskcoreset.build(source, labels, compute=False, **asked)
-    with _cluster(scheduler, workers):
-        if dry_run:
-            _show("plan", asdict(daskcoreset.build(source, labels, dry_run=True, **asked)))
-            return
-        with showing(progress, lazy):
-            coreset = lazy.compute()
+    with _cluster(scheduler, workers), showing(progress, lazy):
+        coreset = lazy.compute()
     coreset.to_zarr(out, overwrite=overwrite)
     made = {"store": out, **_facts(coreset)}
     shown = ("store", "method", "rows", "n", "features", "dtype", "labels", "weight", "seed")
@@ -140,7 +141,7 @@ def store(
     labels: Labels = None,
     weights: Weights = None,
     chunks: Annotated[
-        int | None, typer.Option(min=1, metavar="ROWS", help="Rows per chunk; 16 MiB of them.")
+        int | None, typer.Option(min=1, metavar="ROWS", help="Rows per chunk; 16 MiB by default.")
     ] = None,
     *,
     progress: Progress = None,
@@ -153,9 +154,7 @@ def store(
     members = find_members(source)
     y = labels or ("y" if "y" in members else None)
     sample_weight = weights or ("sample_weight" if "sample_weight" in members else None)
-    written = write_store(
-        source, out, y, sample_weight, rows_per_chunk=chunks, progress=progress
-    )
+    written = write_store(source, out, y, sample_weight, rows_per_chunk=chunks, progress=progress)
     shapes = {name: " x ".join(map(str, shape)) for name, shape in written.items()}
     seconds = round(time.perf_counter() - start, 2)
     _show("store", {"store": out, **shapes, "seconds": seconds})
@@ -184,7 +183,7 @@ def demo(
     folder: Annotated[
         str | None, typer.Option(help="Where the store and the picture go; a new one by default.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="First of the seeds.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**31, help="First of the seeds.")] = 0,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Less of everything.")] = False,
     progress: Progress = None,
@@ -193,6 +192,12 @@ def demo(
     from daskcoreset.demo import run_demo  # noqa: PLC0415 - imports scikit-learn
 
     run_demo(data, folder=folder, seed=seed, quick=quick, progress=progress)
+
+
+def _absolute(source: str) -> str:
+    # For workers in another folder, and for the provenance, which outlives this one.
+    path = Path(source).expanduser()
+    return str(path.resolve()) if "://" not in source and path.exists() else source
 
 
 def _facts(coreset: Coreset) -> dict[str, Any]:
@@ -274,13 +279,22 @@ def _cluster(scheduler: str | None, workers: int | None) -> Iterator[None]:
             "brings it."
         ) from error
     if scheduler is not None:
-        with distributed.Client(scheduler):
+        try:
+            client = distributed.Client(scheduler)
+        except (OSError, ValueError) as error:
+            raise InvalidInputError(
+                f"no scheduler answers at {scheduler!r} ({error}); check the address."
+            ) from error
+        with client:
             yield
         return
     with (
-        # Without a dashboard: its port may be taken, which is a warning on every start.
+        # Any port: the usual one may be taken, which would be a warning on every start.
         distributed.LocalCluster(
-            n_workers=workers, processes=True, dashboard_address=None, silence_logs=logging.ERROR
+            n_workers=workers,
+            processes=True,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.ERROR,
         ) as cluster,
         distributed.Client(cluster),
     ):

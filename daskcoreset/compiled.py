@@ -14,7 +14,16 @@ import numpy as np
 
 from daskcoreset.typing import AnyArray, FloatArray, IndexArray
 
-__all__ = ["bisection_order", "column_moments", "first_nonfinite_row", "squared_distances", "walk"]
+__all__ = [
+    "bisection_order",
+    "cluster_table",
+    "column_moments",
+    "first_nonfinite_row",
+    "kmeans_plus_plus",
+    "nearest_center",
+    "squared_distances",
+    "walk",
+]
 
 # NaN and infinity keep their meaning in both.
 _ROW_SUMS = {"reassoc", "contract", "nsz"}  # the sum along a row may be vectorised
@@ -34,6 +43,17 @@ def _jit(fastmath: set[str]) -> Callable[..., Any]:
 
 
 @_jit(_IN_ORDER)
+def _first_weighted(
+    weights: FloatArray, start: int, stop: int
+) -> int:  # pragma: no cover - runs compiled
+    """Return the first row with a weight: without one it may hold anything, such as 1e20."""
+    for i in range(start, stop):
+        if weights[i] > 0.0:
+            return i
+    return start
+
+
+@_jit(_IN_ORDER)
 def column_moments(
     points: AnyArray, weights: FloatArray, tile_rows: int, mean: FloatArray, m2: FloatArray
 ) -> float:  # pragma: no cover - runs compiled
@@ -46,9 +66,7 @@ def column_moments(
     for start in range(0, n, tile_rows):
         stop = min(n, start + tile_rows)
         weight = 0.0
-        first = start  # a row without weight may hold anything, such as 1e20 for a missing value
-        while first + 1 < stop and weights[first] == 0.0:
-            first += 1
+        first = _first_weighted(weights, start, stop)
         for j in range(d):
             center[j] = points[first, j]
             shift[j] = 0.0
@@ -253,3 +271,102 @@ def bisection_order(
             for j in range(d):
                 last[j] = points[rows[0], j]
     return order
+
+
+@_jit(_IN_ORDER)
+def nearest_center(
+    points: AnyArray, columns: FloatArray, labels: IndexArray, distances: FloatArray
+) -> None:  # pragma: no cover - runs compiled
+    """Fill `labels` and `distances`; `columns` are the centers transposed, (d, k)."""
+    n, d = points.shape
+    k = columns.shape[1]
+    total = np.empty(k)
+    for i in range(n):
+        total[:] = 0.0
+        for j in range(d):
+            x = np.float64(points[i, j])
+            for c in range(k):
+                gap = x - columns[j, c]
+                total[c] += gap * gap
+        best = 0
+        for c in range(1, k):
+            if total[c] < total[best]:
+                best = c
+        labels[i] = best
+        distances[i] = total[best]
+
+
+@_jit(_ROW_SUMS)
+def _approach(
+    points: AnyArray, row: int, label: int, labels: IndexArray, distances: FloatArray
+) -> None:  # pragma: no cover - runs compiled
+    """Let rows that are nearer to a new center change over to it."""
+    n, d = points.shape
+    for i in range(n):
+        total = 0.0
+        for j in range(d):
+            gap = np.float64(points[i, j]) - points[row, j]
+            total += gap * gap
+        if total < distances[i]:
+            distances[i] = total
+            labels[i] = label
+
+
+@_jit(_IN_ORDER)
+def kmeans_plus_plus(
+    points: AnyArray,
+    weights: FloatArray,
+    coins: FloatArray,
+    labels: IndexArray,
+    distances: FloatArray,
+) -> IndexArray:  # pragma: no cover - runs compiled
+    """Return the rows chosen; `distances` start infinite, `coins` are one uniform a center."""
+    n = points.shape[0]
+    rows = np.empty(coins.shape[0], np.int64)
+    for c in range(coins.shape[0]):
+        total = 0.0
+        for i in range(n):
+            total += weights[i] if c == 0 else weights[i] * distances[i]
+        if total == 0.0:  # every row is a center already
+            return rows[:c].copy()
+        running, chosen = 0.0, -1
+        for i in range(n):
+            share = weights[i] if c == 0 else weights[i] * distances[i]
+            running += share
+            if share > 0.0:
+                chosen = i
+                if running > coins[c] * total:
+                    break
+        rows[c] = chosen
+        _approach(points, chosen, c, labels, distances)
+    return rows
+
+
+@_jit(_IN_ORDER)
+def cluster_table(
+    points: AnyArray,
+    weights: FloatArray,
+    labels: IndexArray,
+    centers: FloatArray,
+    mass: FloatArray,
+    cost: FloatArray,
+) -> None:  # pragma: no cover - runs compiled
+    """Move `centers` to the weighted means of their rows; fill `mass` and `cost` about them."""
+    n, d = points.shape
+    shift = np.zeros(centers.shape)
+    for i in range(n):
+        c = labels[i]
+        mass[c] += weights[i]
+        for j in range(d):
+            shift[c, j] += weights[i] * (points[i, j] - centers[c, j])
+    for c in range(centers.shape[0]):
+        if mass[c] > 0.0:
+            for j in range(d):
+                centers[c, j] += shift[c, j] / mass[c]
+    for i in range(n):
+        c = labels[i]
+        total = 0.0
+        for j in range(d):
+            gap = points[i, j] - centers[c, j]
+            total += gap * gap
+        cost[c] += weights[i] * total

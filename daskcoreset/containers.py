@@ -18,6 +18,7 @@ from daskcoreset.sources import HDF5Source
 __all__ = ["Members", "take_members"]
 
 _HDF5 = (".h5", ".hdf5", ".hdf")
+_CSR = ("data", "indices", "indptr", "shape")  # a sparse X in an .npz file, with y beside it
 _ZARR = ("zarr.json", ".zarray", ".zgroup")
 
 
@@ -72,7 +73,8 @@ def take_members(X: Any, y: Any, sample_weight: Any) -> Members:
 
 def _members_of(X: Any, keys: dict[str, str]) -> Members | None:
     """Return X and what `keys` name beside it; None when X is one array."""
-    if hasattr(X, "columns") and hasattr(X, "iloc"):
+    # The class is asked, for a Delayed object claims to have every attribute.
+    if hasattr(type(X), "columns") and hasattr(type(X), "iloc"):
         _check_keys(keys, list(X.columns), "the data frame X has the columns")
         if hasattr(X, "__dask_graph__"):
             rest = tuple(str(column) for column in X.columns if column not in keys.values())
@@ -143,6 +145,11 @@ def _pick(group: Any, name: str, names: tuple[str, ...]) -> Any:
     """Return the array called `name`, or the only one with the dimensions it must have."""
     if name in names:
         return _member(group, name)
+    if name == "X" and isinstance(group, np.lib.npyio.NpzFile) and set(_CSR) <= set(names):
+        import scipy.sparse as sp  # noqa: PLC0415 - few files are sparse
+
+        data, indices, indptr, shape = (group[part] for part in _CSR)
+        return sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
     wanted = 2 if name == "X" else 1
     fitting = [other for other in names if group[other].ndim == wanted]
     if len(fitting) != 1:

@@ -74,14 +74,16 @@ def write_store(
     >>> write_store(np.eye(4), f"{folder}/eye.zarr", y=np.arange(4))
     {'X': (4, 4), 'y': (4,)}
     """
+    if rows_per_chunk is not None and rows_per_chunk < 1:
+        raise InvalidInputError(
+            f"rows_per_chunk must be at least 1, got {rows_per_chunk}; pass more rows."
+        )
     path = _free_path(store)
-    parts = open_all(X, y, sample_weight)
+    parts = open_all(X, y, sample_weight).parts
     for name, part in parts.items():
         if hasattr(part, "__dask_graph__"):
             raise InvalidTypeError(f"{name} is a Dask collection; write it with its to_zarr().")
-    rows = rows_per_chunk or _rows_per_chunk(parts["X"])
-    if rows < 1:
-        raise InvalidInputError(f"rows_per_chunk must be at least 1, got {rows}; pass more rows.")
+    rows = _rows_per_chunk(parts["X"]) if rows_per_chunk is None else rows_per_chunk
     try:
         with new_directory(path, may_replace=lambda: _free_path(path) is None) as scratch:
             _fill(scratch, parts, rows, progress)
@@ -93,7 +95,7 @@ def write_store(
 
 
 def find_members(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Name the arrays of a Zarr group or .npz file; nothing for what has no named arrays.
+    """Name the arrays of a Zarr group, HDF5 or .npz file; nothing for what has none by name.
 
     Parameters
     ----------
@@ -110,16 +112,22 @@ def find_members(path: str | os.PathLike[str]) -> tuple[str, ...]:
     ()
     """
     text = os.fspath(path)
+    suffix = Path(text).suffix.lower()
     try:
-        if text.lower().endswith(".npz"):
+        if suffix == ".npz":
             with np.load(text, allow_pickle=False) as file:
                 return tuple(file.files)
-        if "://" in text or (Path(text) / "zarr.json").exists() or (Path(text) / ".zgroup").exists():
+        if suffix in (".h5", ".hdf5", ".hdf"):
+            import h5py  # noqa: PLC0415 - optional
+
+            with h5py.File(text, "r") as file:
+                return tuple(file)
+        if "://" in text or any((Path(text) / name).exists() for name in ("zarr.json", ".zgroup")):
             import zarr  # noqa: PLC0415 - slow to import
 
             group = zarr.open(text, mode="r")
             return tuple(group.array_keys()) if isinstance(group, zarr.Group) else ()
-    except (OSError, ValueError):
+    except (OSError, ValueError, ImportError):
         return ()  # opening it for reading says what is wrong
     return ()
 
@@ -137,7 +145,7 @@ def _free_path(store: str | os.PathLike[str]) -> Path:
 
 def _rows_per_chunk(X: Any) -> int:
     row_bytes = X.dtype.itemsize * X.shape[1]
-    return max(1, min(int(X.shape[0]), CHUNK_BYTES // row_bytes))
+    return max(1, min(int(X.shape[0]), int(CHUNK_BYTES // row_bytes)))
 
 
 def _fill(path: Path, parts: dict[str, Any], rows: int, progress: bool | None) -> None:

@@ -150,13 +150,22 @@ def _sparse_moments(
     u = np.repeat(weights, np.diff(points.indptr))
     columns = points.indices
     stored = points.data.astype(np.float64)
-    mean: FloatArray = np.bincount(columns, weights=u * stored, minlength=n_features) / weight
-    # Stored entries and zeros apart: nothing cancels.
-    of_stored = np.bincount(columns, weights=u, minlength=n_features)
-    squares = u * (stored - mean[columns]) ** 2
-    m2 = np.bincount(columns, weights=squares, minlength=n_features).astype(np.float64)
-    m2 += np.maximum(weight - of_stored, 0.0) * mean**2
-    return weight, mean, m2
+
+    def by_column(values: FloatArray) -> FloatArray:
+        return np.bincount(columns, weights=values, minlength=n_features).astype(np.float64)
+
+    # Stored entries first, about one of their own: equal ones give exactly zero.
+    of_stored = by_column(u)
+    center = np.zeros(n_features)
+    center[columns[u > 0.0]] = stored[u > 0.0]
+    shift = by_column(u * (stored - center[columns]))
+    center += np.divide(shift, of_stored, out=shift, where=of_stored > 0.0)
+    m2 = by_column(u * (stored - center[columns]) ** 2)
+    # Then the zeros, which a column that is stored in every row has not.
+    full = np.bincount(columns, minlength=n_features) == points.shape[0]
+    share = np.where(full, 1.0, np.minimum(of_stored / weight, 1.0))
+    m2 += center**2 * (weight * share * (1.0 - share))
+    return weight, center * share, m2
 
 
 def _row_sums(points: sp.csr_array, values: FloatArray) -> FloatArray:

@@ -141,7 +141,7 @@ def _xarray_name(part: Any) -> str | None:
 
 
 def _open_dask_frame(part: Any, name: str) -> Any:
-    if not hasattr(part, "npartitions") or not hasattr(getattr(part, "_meta", None), "ndim"):
+    if not hasattr(type(part), "_meta") or not hasattr(part._meta, "ndim"):  # noqa: SLF001
         raise InvalidTypeError(
             f"{name} is a {type(part).__name__}; pass a Dask array or a Dask DataFrame."
         )
@@ -150,7 +150,8 @@ def _open_dask_frame(part: Any, name: str) -> Any:
 
 def is_dask_array(part: Any) -> bool:
     """Whether `part` is a Dask array."""
-    return hasattr(part, "__dask_graph__") and hasattr(part, "numblocks")
+    # The class is asked, for a Delayed object claims to have every attribute.
+    return hasattr(part, "__dask_graph__") and hasattr(type(part), "numblocks")
 
 
 def is_sparse(part: Any) -> bool:

@@ -72,15 +72,15 @@ class ParquetFiles:
 
     def table(self, columns: Sequence[str]) -> ParquetSource:
         """Return some columns as the matrix X."""
-        plain = {name: [_plain_dtype(t) for t in self._types[name]] for name in columns}
-        check_numeric({name: self._types[name][0] for name in columns if None in plain[name]})
-        dtype = common_dtype([np.float32, *(t for types in plain.values() for t in types)])
+        plain = {name: _plain_dtype(self._types[name]) for name in columns}
+        check_numeric({name: self._types[name][0] for name in columns if plain[name] == OBJECT})
+        # A null of any column becomes NaN, which only a floating dtype can hold.
+        dtype = common_dtype([np.float32, *plain.values()])
         return ParquetSource(self, tuple(columns), dtype)
 
     def column(self, name: str) -> ParquetSource:
         """Return one column as a vector of labels or weights."""
-        plain = [_plain_dtype(t) for t in self._types[name]]
-        dtype = OBJECT if None in plain else common_dtype(plain)
+        dtype = _plain_dtype(self._types[name])
         if self._nulls.get(name, True) and dtype.kind in "biu":
             dtype = np.result_type(dtype, np.float32)
         return ParquetSource(self, (name,), dtype, flat=True)
@@ -159,13 +159,13 @@ def _column_to_numpy(column: Any, dtype: np.dtype[Any]) -> AnyArray:
     return np.asarray(column.to_numpy())
 
 
-def _plain_dtype(kind: Any) -> np.dtype[Any] | None:
+def _plain_dtype(kinds: Sequence[Any]) -> np.dtype[Any]:
+    """Return the dtype that holds the types that one column has in all files."""
     import pyarrow.types as pt  # noqa: PLC0415 - optional
 
-    if pt.is_integer(kind) or pt.is_floating(kind) or pt.is_boolean(kind):
-        dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
-        return dtype
-    return None
+    if all(pt.is_integer(k) or pt.is_floating(k) or pt.is_boolean(k) for k in kinds):
+        return common_dtype(kind.to_pandas_dtype() for kind in kinds)
+    return OBJECT
 
 
 def parquet_files(path: str) -> list[str]:

@@ -7,12 +7,13 @@ are merged by a tree reduction whose shape depends only on the number of blocks 
 Facts of Dask that this module rests on, pinned by its tests: a `blockwise` call whose
 output is one object per block fuses with the read of a Dask array, so a block costs one
 task; `ArrayValuesDep` hands every block its own literal; a second pass in the same graph
-must read through keys of its own (`bind`), or the scheduler keeps every block of the first;
+must read through keys of its own, or the scheduler keeps every block of the first;
 and what ``__dask_postcompute__`` returns runs as a task, on a worker of a cluster.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -61,6 +62,8 @@ class Lazy(Generic[T]):
         self._graph = graph
         self._key = key
         self._finish = finish
+        # Of one key there are as many values as ways to finish; functions have no sure token.
+        self._token: Key = key if finish is None else uuid.uuid4().hex
 
     def __dask_graph__(self) -> Any:
         return self._graph
@@ -72,19 +75,22 @@ class Lazy(Generic[T]):
         return (_layer_of(self._key),)
 
     def __dask_tokenize__(self) -> Key:
-        return self._key
+        return self._token
 
-    @staticmethod
-    def __dask_optimize__(graph: Any, keys: Any, **_: Any) -> Any:
-        from dask.array.optimization import optimize  # noqa: PLC0415 - dask.array is slow to import
+    @property
+    def __dask_optimize__(self) -> Callable[..., Any]:
+        # The very function of arrays: where a compute mixes several, Dask optimises by kind and
+        # returns the results by kind too, whatever the order in which they were asked for.
+        import dask.array as da  # noqa: PLC0415 - slow to import
 
-        return _named_as_asked(optimize(graph, keys))
+        return da.Array.__dask_optimize__  # type: ignore[no-any-return]
 
-    @staticmethod
-    def __dask_scheduler__(graph: Any, keys: Any, **options: Any) -> Any:
+    @property
+    def __dask_scheduler__(self) -> Callable[..., Any]:
+        # Again that of arrays itself: Dask refuses to mix collections of different schedulers.
         import dask.threaded  # noqa: PLC0415
 
-        return dask.threaded.get(graph, keys, **options)
+        return dask.threaded.get
 
     def __dask_postcompute__(self) -> tuple[Callable[..., T], tuple[Any, ...]]:
         if self._finish is None:
@@ -112,7 +118,7 @@ class Lazy(Generic[T]):
 
         value: Any
         with _free_worker(), dask.config.set(_choice_of_scheduler(options)):
-            (value,) = dask.compute(Lazy(self._graph, self._key), **options)
+            (value,) = dask.compute(_Alone(self._graph, self._key), **options)
             # Here, and under the same choice: what it warns about must reach the caller, and
             # blocks that it reads again must not wait for the worker that it would occupy.
             return value if self._finish is None else self._finish(value)
@@ -128,8 +134,23 @@ class Lazy(Generic[T]):
         """Number of tasks that `compute` runs."""
         from dask._task_spec import DataNode  # noqa: PLC0415
 
-        graph = self.__dask_optimize__(self._graph, [self._key])
+        graph = _Alone.optimize(self._graph, [self._key])
         return sum(not isinstance(node, DataNode) for node in graph.values())
+
+
+class _Alone(Lazy[T]):
+    """A lazy value that is computed on its own, so that its graph may be tidied further."""
+
+    @property
+    def __dask_optimize__(self) -> Callable[..., Any]:
+        return self.optimize
+
+    @staticmethod
+    def optimize(graph: Any, keys: Any, **_: Any) -> Any:
+        """Fuse as arrays do, without what that leaves behind."""
+        import dask.array as da  # noqa: PLC0415
+
+        return _named_as_asked(da.Array.__dask_optimize__(graph, keys))
 
 
 def _finished(results: Sequence[Any], finish: Callable[[Any], T]) -> T:
@@ -254,10 +275,10 @@ def fold(
     from dask.layers import ArrayValuesDep  # noqa: PLC0415
 
     names = tuple(blocks.arrays)
-    arrays = _read_after(list(blocks.arrays.values()), given)
+    token = uuid.uuid4().hex  # of a name, never of a result: hashing every spec would cost more
+    arrays = _read_after(list(blocks.arrays.values()), given, token)
     pair = (given.as_array(), "") if isinstance(given, Lazy) else (given, None)
     task = _LeafTask(leaf, blocks.rules, names)
-    token = uuid.uuid4().hex  # of a name, never of a result: hashing every spec would cost more
     values: Any = _Literals(token, blocks.specs)
     specs = ArrayValuesDep(((1,) * blocks.n_blocks,), values)
     pairs: list[Any] = [specs, "i", *pair]
@@ -295,13 +316,109 @@ class _Literals:
         return self.values[index[0]]
 
 
-def _read_after(arrays: list[Any], given: Any) -> list[Any]:
+def _read_after(arrays: list[Any], given: Any, seed: str) -> list[Any]:
+    """Return copies of the arrays under fresh keys, none of which is read before `given`.
+
+    Sharing the reads of the pass before would hold the whole array until this one.
+    """
     if not isinstance(given, Lazy) or not arrays:
         return arrays
-    from dask.graph_manipulation import bind  # noqa: PLC0415
+    from dask.graph_manipulation import checkpoint  # noqa: PLC0415
 
-    # Fresh keys that wait: sharing the first pass's reads would hold the whole array.
-    return list(bind(arrays, given, seed="coreset-pass"))
+    waited_for: Any = checkpoint(given)
+    return [_copied_array(array, waited_for, seed) for array in arrays]
+
+
+def _copied_array(array: Any, waited_for: Any, seed: str) -> Any:
+    from dask.base import clone_key  # noqa: PLC0415
+    from dask.highlevelgraph import HighLevelGraph  # noqa: PLC0415
+
+    graph = array.__dask_graph__()
+    tasks = _plain_tasks(graph)
+    # What is in memory anyway need not be copied. Nor must it wait: the tasks that need it
+    # would all become ready at one time, and Dask would run them before those that use them.
+    kept = {name for name, nodes in tasks.items() if not _does_work(nodes, graph.layers)}
+    if array.name in kept:
+        return array
+    keys = {
+        key
+        for name, layer in graph.layers.items()
+        if name not in kept
+        for key in tasks.get(name) or layer.get_output_keys()
+    }
+    layers = dict(waited_for.__dask_graph__().layers)
+    needs = dict(waited_for.__dask_graph__().dependencies)
+    for name, layer in graph.layers.items():
+        if name in kept:
+            layers[name], needs[name] = layer, graph.dependencies[name]
+            continue
+        # `bind` of Dask would do, were it not for layers of plain tasks: it renames them and
+        # leaves them with the inputs of the originals, so that two passes share their reads.
+        if name in tasks:
+            copy, waits = _copied_tasks(tasks[name], keys, waited_for.key, seed)
+        else:
+            copy, waits = layer.clone(keys=keys, seed=seed, bind_to=waited_for.key)
+        new = clone_key(name, seed)
+        layers[new] = copy
+        needs[new] = {
+            need if need in kept else clone_key(need, seed) for need in graph.dependencies[name]
+        }
+        if waits:
+            needs[new].add(waited_for.key)
+    rebuild, extra = array.__dask_postpersist__()
+    new_name = clone_key(array.name, seed)
+    return rebuild(HighLevelGraph(layers, needs), *extra, rename={array.name: new_name})
+
+
+def _plain_tasks(graph: Any) -> dict[str, dict[Key, Any]]:
+    """Return the tasks of all layers that are no more than a mapping of them."""
+    from dask._task_spec import convert_legacy_graph  # noqa: PLC0415
+    from dask.highlevelgraph import Layer  # noqa: PLC0415
+
+    keys = graph.get_all_external_keys()
+    return {
+        name: convert_legacy_graph(dict(layer), all_keys=keys)
+        for name, layer in graph.layers.items()
+        if type(layer).clone is Layer.clone
+    }
+
+
+def _does_work(nodes: Mapping[Key, Any], layers: Mapping[str, Any]) -> bool:
+    from dask._task_spec import Task  # noqa: PLC0415
+
+    return any(
+        isinstance(node, Task) or any(_layer_of(need) in layers for need in node.dependencies)
+        for node in nodes.values()
+    )
+
+
+def _copied_tasks(
+    tasks: Mapping[Key, Any], keys: set[Key], waited_for: str, seed: str
+) -> tuple[Any, bool]:
+    from dask._task_spec import Task, TaskRef  # noqa: PLC0415
+    from dask.base import clone_key  # noqa: PLC0415
+    from dask.highlevelgraph import MaterializedLayer  # noqa: PLC0415
+
+    name_of = functools.cache(functools.partial(clone_key, seed=seed))
+
+    def renamed(key: Any) -> Any:
+        return (name_of(key[0]), *key[1:]) if isinstance(key, tuple) else name_of(key)
+
+    copies: dict[Any, Any] = {}
+    waits = False
+    for key, task in tasks.items():
+        inputs = {need: renamed(need) for need in task.dependencies if need in keys}
+        new = renamed(key)
+        copies[new] = task.substitute(inputs, key=new)
+        if not inputs and isinstance(task, Task):
+            waits = True
+            copies[new] = Task(new, _after, copies[new], TaskRef(waited_for))
+    return MaterializedLayer(copies), waits
+
+
+def _after(value: T, waited_for: object) -> T:
+    del waited_for
+    return value
 
 
 def _tree(

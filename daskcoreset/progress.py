@@ -40,10 +40,13 @@ def showing(progress: bool | None, lazy: Lazy[Any]) -> Iterator[None]:
         yield
         return
     layers = leaf_layers(lazy)
-    with counting(True, sum(layers.values())) as advance:
+    with (
+        counting(True, sum(layers.values())) as advance,
         # Both at once, for a setting of Dask may send the work past an active client.
-        with _on_this_machine(advance, layers), _on_a_cluster(advance, layers):
-            yield
+        _on_this_machine(advance, layers),
+        _on_a_cluster(advance, layers),
+    ):
+        yield
 
 
 @contextmanager

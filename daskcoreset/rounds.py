@@ -53,6 +53,10 @@ __all__ = [
 
 Sampling = Literal["systematic", "multinomial"]
 
+_MOST_PROPOSALS = 4
+"""Proposals for each row of a block at most: a `size` above the number of rows, where that is
+unknown, asks for more than memory holds, only to learn that every row is wanted."""
+
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
@@ -135,6 +139,8 @@ class Census:
             dropped = sum(self.read.values())
             found = f"none of the {dropped} rows of X is finite" if dropped else "X has no rows"
             raise InvalidInputError(f"{found}; pass at least one usable row.")
+        if not np.isfinite(self.weight):
+            raise InvalidInputError("sample_weight sums to infinity; scale it down.")
         if self.weight == 0.0:
             raise InvalidInputError(
                 "sample_weight is zero on every row; give at least one row a positive weight."
@@ -151,12 +157,14 @@ class Combine:
         """Merge neighbouring parts, in the order of the blocks."""
         problems = [part.problem for part in parts if part.problem is not None]
         summaries = [part.summary for part in parts if part.summary is not None]
+        with quiet():
+            summary = reduce(self.construction.merge, summaries) if summaries else None
         return Census(
             read={number: rows for part in parts for number, rows in part.read.items()},
             kept={number: rows for part in parts for number, rows in part.kept.items()},
             weights={number: u for part in parts for number, u in part.weights.items()},
             problem=min(problems, key=lambda found: found[0]) if problems else None,
-            summary=reduce(self.construction.merge, summaries) if summaries else None,
+            summary=summary,
             locals={number: local for part in parts for number, local in part.locals.items()},
             drawn=tuple(drawn for part in parts for drawn in part.drawn),
         )
@@ -237,6 +245,8 @@ class Harvest:
             if self.sampling == "systematic":
                 drawn = _candidates(block, number, scores, target, rng)
             else:
+                if self.n_rows is None:
+                    target = min(target, _MOST_PROPOSALS * rows.read)
                 drawn = _proposals(block, number, scores, int(np.ceil(target)), rng)
         return _census(rows, number, local, drawn)
 
@@ -246,7 +256,7 @@ def _candidates(
 ) -> Drawn:
     inclusion = candidate_inclusion(scores, target)
     chosen = systematic(inclusion, rng)
-    if not ((0.0 < inclusion) & (inclusion < 1.0)).any():
+    if not ((inclusion > 0.0) & (inclusion < 1.0)).any():
         target = np.inf
     return Drawn(number, block.take(chosen), inclusion[chosen], target=target)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # No deadline: the first call of a kernel compiles it, which takes seconds once.
@@ -18,3 +21,16 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],  # a loaded machine is no fault of the code
 )
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Any]:
+    """Two worker processes of one thread each, started once; connect with ``Client(cluster)``.
+
+    No client stays connected: it would become the default scheduler of every other test.
+    """
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+    ) as started:
+        yield started

@@ -112,5 +112,5 @@ def test_resolve_seed__out_of_range(seed: Any) -> None:
 
 @pytest.mark.parametrize("value", ["7", 7.0, True, np.random, [7]])
 def test_resolve_seed__wrong_type(value: Any) -> None:
-    with pytest.raises(InvalidTypeError, match="random_state must be .*; pass an int"):
+    with pytest.raises(InvalidTypeError, match=r"random_state must be .*; pass an int"):
         resolve_seed(value)

@@ -1,0 +1,301 @@
+"""The main job in one command: k-means on coresets of real data, against k-means on all of it."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskcoreset import datasets
+from daskcoreset.build import build
+from daskcoreset.convert import write_store
+from daskcoreset.errors import DataUnavailableError, InvalidInputError, MissingDependencyError
+from daskcoreset.metrics import kmeans_cost, relative_error
+from daskcoreset.progress import counting
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.table import Table
+
+    from daskcoreset.datasets import Dataset
+    from daskcoreset.typing import FloatArray
+
+__all__ = ["run_demo"]
+
+_PREFERRED = ("cod_rna", "covtype")
+"""Larger sets, taken where they are; the picture that scikit-learn carries otherwise."""
+
+_CHUNKS = 12
+"""Chunks that the store has at least, for the sets here are small beside a good chunk."""
+
+_CHUNK_ROWS = 2**18
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to choose rows, and how the picture shows it without colours."""
+
+    name: str
+    options: dict[str, str]
+    line: dict[str, Any]
+
+
+CONTENDERS = (
+    Contender(
+        "uniform",
+        {"method": "uniform", "sampling": "multinomial"},
+        {"color": "0.55", "linestyle": "--", "marker": "o", "markerfacecolor": "white"},
+    ),
+    Contender(
+        "lightweight, paper",
+        {"method": "lightweight", "sampling": "multinomial"},
+        {"color": "0.25", "linestyle": ":", "marker": "s"},
+    ),
+    Contender(
+        "lightweight, default",
+        {"method": "lightweight", "sampling": "systematic"},
+        {"color": "black", "linestyle": "-", "marker": "^"},
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is done."""
+
+    sizes: tuple[int, ...]
+    n_seeds: int
+    n_clusters: int
+    n_init: int
+
+
+FULL = Scale(sizes=(500, 1000, 2000, 5000, 10_000), n_seeds=5, n_clusters=50, n_init=3)
+QUICK = Scale(sizes=(250, 1000), n_seeds=2, n_clusters=8, n_init=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """What one contender reached at one size; one entry for every seed."""
+
+    size: int
+    contender: Contender
+    errors: FloatArray
+    build_seconds: FloatArray
+    solve_seconds: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Everything the table and the picture show."""
+
+    name: str
+    shape: tuple[int, int]
+    scale: Scale
+    full_seconds: float
+    cells: list[Cell]
+
+
+def run_demo(
+    name: str | None = None,
+    *,
+    folder: str | None = None,
+    seed: int = 0,
+    quick: bool = False,
+    progress: bool | None = None,
+) -> Comparison:
+    """Compare solutions found on coresets with the one found on all rows, and print and draw it.
+
+    Parameters
+    ----------
+    name : str, optional
+        A set of `daskcoreset.datasets.load` or `load_bundled`; by default a larger one
+        from the folder in DASKCORESET_DATA, or a picture that scikit-learn carries.
+    folder : str, optional
+        Where the store and the picture go; by default a new temporary folder, which stays.
+    seed : int, default=0
+        First of the seeds.
+    quick : bool, default=False
+        Fewer clusters, sizes and seeds: seconds instead of half a minute.
+    progress : bool or None, default=None
+        As in `daskcoreset.build`.
+
+    Returns
+    -------
+    Comparison
+    """
+    if find_spec("matplotlib") is None:
+        raise MissingDependencyError(
+            'the demo draws with matplotlib; pip install "daskcoreset[plot]" brings it.'
+        )
+    dataset = _load(name)
+    n = dataset.X.shape[0]
+    scale = QUICK if quick else FULL
+    # A coreset of most rows would be no coreset.
+    sizes = tuple(size for size in scale.sizes if 2 * size <= n)
+    if not sizes:
+        raise InvalidInputError(
+            f"data {dataset.name!r} has {n} rows; choose a set of at least {2 * scale.sizes[0]}."
+        )
+    scale = replace(scale, sizes=sizes)
+    place = Path(folder or tempfile.mkdtemp(prefix="daskcoreset-demo-"))
+    store, picture = place / f"{dataset.name}.zarr", place / f"{dataset.name}.png"
+    rows = min(_CHUNK_ROWS, -(-n // _CHUNKS))
+    write_store(dataset.X, store, rows_per_chunk=rows, progress=False)
+    comparison = _compare(dataset.name, str(store), rows, scale=scale, seed=seed, progress=progress)
+    _draw(comparison).savefig(picture)
+    _print(_table(comparison), store, picture)
+    return comparison
+
+
+def _load(name: str | None) -> Dataset:
+    stored = datasets.available()
+    if name is None:
+        name = next((known for known in _PREFERRED if known in stored), "china")
+    if name in stored:
+        return datasets.load(name)
+    if name in datasets.BUNDLED:
+        return datasets.load_bundled(name)
+    where = f"DASKCORESET_DATA has {', '.join(stored)}" if stored else "DASKCORESET_DATA is not set"
+    raise DataUnavailableError(
+        f"data {name!r} is unknown; scikit-learn has {', '.join(datasets.BUNDLED)}, and {where}."
+    )
+
+
+def _compare(
+    name: str, store: str, rows: int, *, scale: Scale, seed: int, progress: bool | None
+) -> Comparison:
+    import zarr  # noqa: PLC0415 - slow to import
+
+    X: Any = zarr.open_group(store, mode="r")["X"]
+    seeds = range(seed, seed + scale.n_seeds)
+    cells, found = [], []
+    with counting(progress, 2 + len(scale.sizes) * len(CONTENDERS), unit="step") as advance:
+        everything = np.asarray(X[:])
+        start = time.perf_counter()
+        full = _solve(everything, None, scale, seed)
+        full_seconds = time.perf_counter() - start
+        advance(1)
+        for size in scale.sizes:
+            for contender in CONTENDERS:
+                times, centers = _try(store, rows, size, contender, scale=scale, seeds=seeds)
+                cells.append((size, contender, times))
+                found.append(centers)
+                advance(1)
+        # One read of the data for all solutions.
+        costs = kmeans_cost(store, [full, *(one for several in found for one in several)])
+        advance(1)
+    errors = relative_error(costs[1:], costs[0]).reshape(len(cells), len(seeds))
+    return Comparison(
+        name,
+        tuple(X.shape),
+        scale,
+        full_seconds,
+        [
+            Cell(size, contender, error, times[:, 0], times[:, 1])
+            for (size, contender, times), error in zip(cells, errors, strict=True)
+        ],
+    )
+
+
+def _try(
+    store: str, rows: int, size: int, contender: Contender, *, scale: Scale, seeds: Sequence[int]
+) -> tuple[FloatArray, list[FloatArray]]:
+    """Build and solve once for every seed; return seconds, (n_seeds, 2), and solutions."""
+    times, solutions = np.empty((len(seeds), 2)), []
+    options: dict[str, Any] = {"size": size, "chunks": rows, **contender.options}
+    for i, seed in enumerate(seeds):
+        start = time.perf_counter()
+        coreset = build(store, random_state=seed, progress=False, **options)
+        built = time.perf_counter()
+        solutions.append(_solve(coreset.points, coreset.weights, scale, seed))
+        times[i] = built - start, time.perf_counter() - built
+    return times, solutions
+
+
+def _solve(points: Any, weights: FloatArray | None, scale: Scale, seed: int) -> FloatArray:
+    from sklearn.cluster import KMeans  # noqa: PLC0415 - slow to import
+
+    model = KMeans(scale.n_clusters, n_init=scale.n_init, random_state=seed)
+    centers: FloatArray = model.fit(points, sample_weight=weights).cluster_centers_
+    return centers
+
+
+def _table(comparison: Comparison) -> Table:
+    from rich.table import Table  # noqa: PLC0415 - optional
+
+    scale, (n, d) = comparison.scale, comparison.shape
+    table = Table(
+        title=f"k-means with {scale.n_clusters} clusters on {comparison.name}, {n:,} x {d}",
+        caption=f"Error: cost on all rows above that of the solution found on all rows, mean ± "
+        f"deviation over {scale.n_seeds} seeds; negative if that solution is the worse one. "
+        f"Times: medians, in seconds.",
+    )
+    for heading in ("size", "method", "error %", "build", "solve", "speed-up"):
+        table.add_column(heading, justify="left" if heading == "method" else "right")
+    for i, cell in enumerate(comparison.cells):
+        build_seconds = np.median(cell.build_seconds)
+        solve_seconds = np.median(cell.solve_seconds)
+        table.add_row(
+            f"{cell.size:,}",
+            cell.contender.name,
+            f"{100 * cell.errors.mean():.2f} ± {100 * cell.errors.std(ddof=1):.2f}",
+            f"{build_seconds:.3f}",
+            f"{solve_seconds:.3f}",
+            f"{comparison.full_seconds / (build_seconds + solve_seconds):.0f} x",
+            end_section=(i + 1) % len(CONTENDERS) == 0,
+        )
+    table.add_row(f"{n:,}", "all rows", "0", "", f"{comparison.full_seconds:.3f}", "1 x")
+    return table
+
+
+def _print(table: Table, store: Path, picture: Path) -> None:
+    import typer  # noqa: PLC0415 - optional
+    from rich.console import Console  # noqa: PLC0415 - optional
+
+    Console().print(table)
+    # Not by rich, which breaks long lines, and nobody could copy a broken path.
+    for name, path in (("store", store), ("picture", picture)):
+        typer.echo(f"{name}\t{path}")
+
+
+def _draw(comparison: Comparison) -> Figure:
+    """Draw error against size; without pyplot, which would choose a window system."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 - optional
+    from matplotlib.ticker import FixedLocator, LogLocator, NullLocator  # noqa: PLC0415
+
+    figure = Figure(figsize=(6.4, 4.4), dpi=150, layout="constrained")
+    axes = figure.add_subplot()
+    for i, contender in enumerate(CONTENDERS):
+        cells = [cell for cell in comparison.cells if cell.contender is contender]
+        mean = np.array([cell.errors.mean() for cell in cells])
+        spread = np.array([cell.errors.std(ddof=1) for cell in cells])
+        # Side by side, so that the bars of one method do not hide those of another.
+        sizes = np.array([cell.size for cell in cells]) * 1.04 ** (i - 1)
+        shown = np.where(mean > 0, mean, np.nan)
+        axes.errorbar(sizes, shown, spread, label=contender.name, capsize=3, **contender.line)
+        # A logarithm has no place for these: on the edge, where they can be seen to be low.
+        edge = axes.get_xaxis_transform()
+        for size in sizes[mean <= 0]:
+            axes.plot(size, 0, transform=edge, clip_on=False, **contender.line)
+            axes.annotate("≤ 0", (size, 0), (7, 4), edge, "offset points")
+    axes.set_xscale("log")
+    axes.set_yscale("log", nonpositive="clip")
+    axes.xaxis.set_major_locator(FixedLocator(comparison.scale.sizes))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.4g} %")
+    axes.set_xlabel("rows in the coreset")
+    axes.set_ylabel("cost above that of k-means on all rows")
+    n, d = comparison.shape
+    axes.set_title(f"{comparison.name}: {n:,} x {d}, {comparison.scale.n_clusters} clusters")
+    axes.grid(visible=True, which="major", color="0.9")
+    axes.legend()
+    return figure

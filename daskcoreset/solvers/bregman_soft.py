@@ -1,0 +1,227 @@
+"""Bregman soft clustering: EM for mixtures of exponential families."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from daskcoreset.divergences import Divergence
+from daskcoreset.divergences.base import product, tiles
+from daskcoreset.randomness import RandomState
+from daskcoreset.solvers.bregman import bregman_hard
+from daskcoreset.solvers.bregman_start import Rows, check_count, check_tolerance, prepare
+from daskcoreset.typing import FloatArray, IndexArray, Points
+
+__all__ = ["SoftClustering", "bregman_soft"]
+
+_VANISHED = 1e-200
+"""Share of the weight below which a component has no mean that float64 could hold."""
+
+
+@dataclass(frozen=True, eq=False)
+class SoftClustering:
+    r"""Mixture found by `bregman_soft`.
+
+    Attributes
+    ----------
+    divergence : Divergence
+        As used, with its precision where that was estimated.
+    centers : ndarray of shape (k, d), float64
+        Means of the components.
+    mixing : ndarray of shape (k,), float64
+        Their weights :math:`\pi_j`, of sum one.
+    cost : float
+        :math:`-\sum_x u(x) \ln \sum_j \pi_j e^{-d(x, c_j)}` over the rows that were
+        clustered.
+    n_iter : int
+        Number of EM steps.
+    converged : bool
+        Whether it stopped before `max_iter` ran out.
+    """
+
+    divergence: Divergence
+    centers: FloatArray
+    mixing: FloatArray
+    cost: float
+    n_iter: int
+    converged: bool
+
+    def responsibilities(self, points: Points) -> FloatArray:
+        r""":math:`p(j | x) \propto \pi_j e^{-d(x, c_j)}`, float64 of shape (n, k)."""
+        out = np.empty((points.shape[0], len(self.centers)))
+        for part in tiles(*_table_shape(points, self.centers)):
+            out[part] = self._expectation(points[part])[1]
+        return out
+
+    def labels(self, points: Points) -> IndexArray:
+        """Most probable component of every row, int64 of shape (n,)."""
+        out = np.empty(points.shape[0], dtype=np.int64)
+        for part in tiles(*_table_shape(points, self.centers)):
+            out[part] = self._expectation(points[part])[1].argmax(axis=1)
+        return out
+
+    def costs(self, points: Points) -> FloatArray:
+        r""":math:`-\ln \sum_j \pi_j e^{-d(x, c_j)}` of every row, float64 of shape (n,)."""
+        out = np.empty(points.shape[0])
+        for part in tiles(*_table_shape(points, self.centers)):
+            out[part] = self._expectation(points[part])[0]
+        return out
+
+    def _expectation(self, tile: Points) -> tuple[FloatArray, FloatArray]:
+        return _expectation(self.divergence.divergence(tile, self.centers), self.mixing)
+
+
+def bregman_soft(
+    points: Points,
+    n_clusters: int,
+    *,
+    divergence: str | Divergence = "squared_euclidean",
+    sample_weight: Any = None,
+    init: Any = None,
+    n_init: int = 1,
+    max_iter: int = 300,
+    tol: float = 1e-6,
+    random_state: RandomState = None,
+) -> SoftClustering:
+    r"""Fit a mixture of k exponential-family components to weighted rows.
+
+    Component j has the density :math:`p(x | j) \propto e^{-d(x, c_j)}`: Gaussians of
+    covariance :math:`P^{-1}/2` for a (squared) Mahalanobis distance, Poisson distributions
+    for "kl", exponential ones for "itakura_saito". EM with weights lowers
+
+    .. math:: -\sum_x u(x) \ln \sum_j \pi_j e^{-d(x, c_j)}
+
+    in every step. The divergence has a scale here: multiplied data are clustered more
+    sharply.
+
+    Parameters
+    ----------
+    points : ndarray or csr_array of shape (n, d)
+        float32 or float64; a coreset, say. One dense copy in float64 is made.
+    n_clusters : int
+        Number of components k.
+    divergence : str or Divergence, default="squared_euclidean"
+        As for `bregman_hard`.
+    sample_weight : array-like of shape (n,), optional
+        Weights u; ones by default.
+    init : array-like of shape (k, d), optional
+        Centers to start from; otherwise those of `bregman_hard`. The mixing weights start
+        equal.
+    n_init : int, default=1
+        Starts of the hard clustering.
+    max_iter : int, default=300
+        Most EM steps, and most moves per start of the hard clustering.
+    tol : float, default=1e-6
+        Stop once a step lowers the cost by less than this per unit of weight.
+    random_state : int, Generator, RandomState or None, default=None
+        For the seeds of the hard clustering.
+
+    Returns
+    -------
+    SoftClustering
+
+    Raises
+    ------
+    InvalidInputError
+        As for `bregman_hard`.
+
+    Warns
+    -----
+    CoresetWarning
+        If there are fewer distinct rows than clusters.
+
+    Examples
+    --------
+    >>> points = np.array([[1.0], [2.0], [30.0], [40.0]])
+    >>> found = bregman_soft(points, 2, divergence="kl", init=[[1.0], [30.0]])
+    >>> found.centers.round(3).ravel(), found.mixing.round(3)
+    (array([ 1.5, 35. ]), array([0.5, 0.5]))
+    >>> found.responsibilities(np.array([[1.0], [10.0]])).round(3)
+    array([[1.   , 0.   ],
+           [0.881, 0.119]])
+
+    References
+    ----------
+    Banerjee, Merugu, Dhillon and Ghosh (2005), Clustering with Bregman Divergences, section
+    5 and Algorithm 3; Bachem, Lucic and Krause (2018), section 6, for the objective.
+    """
+    for name, value in (("n_init", n_init), ("max_iter", max_iter)):
+        check_count(name, value)
+    check_tolerance(tol)
+    rows = prepare(points, n_clusters, divergence, sample_weight)
+    if init is None:
+        start = bregman_hard(
+            points,
+            n_clusters,
+            divergence=rows.divergence,
+            sample_weight=sample_weight,
+            n_init=n_init,
+            max_iter=max_iter,
+            tol=tol,
+            random_state=random_state,
+        )
+        init = start.centers
+    centers = rows.starting_centers(init, n_clusters)
+    found = _expectation_maximisation(rows, centers, max_iter, tol)
+    return replace(found, centers=found.centers + rows.origin)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """What the expectation step leaves: all that maximisation needs."""
+
+    cost: float
+    totals: FloatArray
+    sums: FloatArray
+
+
+def _expectation_maximisation(
+    rows: Rows, centers: FloatArray, max_iter: int, tol: float
+) -> SoftClustering:
+    """Alternate between the steps until they gain nothing; centers less the origin."""
+    mixing = np.full(len(centers), 1.0 / len(centers))
+    state = _sums(rows, centers, mixing)
+    smallest_gain = tol * float(rows.weights.sum())
+    n_iter, converged = 0, False
+    while n_iter < max_iter and not converged:
+        n_iter += 1
+        # A component without weight keeps its center, and stays without.
+        alive = state.totals > _VANISHED * state.totals.sum()
+        moved, shares = centers.copy(), np.where(alive, state.totals, 0.0)
+        moved[alive] = state.sums[alive] / state.totals[alive, None]
+        shares /= shares.sum()
+        after = _sums(rows, moved, shares)
+        converged = not state.cost - after.cost > smallest_gain
+        if after.cost <= state.cost:  # otherwise by rounding alone
+            centers, mixing, state = moved, shares, after
+    return SoftClustering(rows.divergence, centers, mixing, state.cost, n_iter, converged)
+
+
+def _sums(rows: Rows, centers: FloatArray, mixing: FloatArray) -> _Sums:
+    cost, totals, sums = 0.0, np.zeros(len(centers)), np.zeros(centers.shape)
+    for part in tiles(*_table_shape(rows.points, centers)):
+        tile, weights = rows.points[part], rows.weights[part]
+        costs, shares = _expectation(rows.divergence.divergence(tile, centers), mixing)
+        cost += float((weights * costs).sum())
+        shares *= weights[:, None]
+        totals += shares.sum(axis=0)
+        sums += product(shares.T, tile)
+    return _Sums(cost, totals, sums)
+
+
+def _expectation(table: FloatArray, mixing: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Soft minimum of every row of divergences, and the responsibilities."""
+    with np.errstate(divide="ignore"):  # a component may have no weight
+        logits = np.log(mixing) - table
+    top = logits.max(axis=1)
+    shares = np.exp(logits - top[:, None])
+    totals = shares.sum(axis=1)
+    shares /= totals[:, None]
+    return -top - np.log(totals), shares
+
+
+def _table_shape(points: Points, centers: FloatArray) -> tuple[int, int]:
+    """Rows, and the numbers that each needs: its divergences, or itself in float64."""
+    return points.shape[0], max(centers.shape)

@@ -1,0 +1,315 @@
+"""The compiled kernels, their NumPy twins, and plain formulas agree; nothing needs numba."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import daskcoreset
+from daskcoreset import kernels
+from daskcoreset.kernels import (
+    column_moments,
+    first_nonfinite_row,
+    squared_distances,
+    systematic_walk,
+)
+from daskcoreset.rounds import Sampling
+from daskcoreset.typing import AnyArray, FloatArray
+
+KINDS = ["compiled", "numpy"]
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run a test with the compiled kernels and with NumPy, on tiles of a few rows."""
+    if request.param == "numpy":
+        monkeypatch.setattr(kernels, "compiled_loops", lambda: None)
+    else:
+        pytest.importorskip("numba")
+    monkeypatch.setattr(kernels, "_TILE_NUMBERS", 8)
+    return str(request.param)
+
+
+both = pytest.mark.usefixtures("kind")
+# The fixture holds for all examples of a property alike.
+shared_fixture = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@st.composite
+def weighted_rows(draw: st.DrawFn) -> tuple[AnyArray, FloatArray]:
+    """Rows with an offset, in float32 and float64, and weights of which some are zero."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_rows, n_features = draw(st.integers(1, 70)), draw(st.integers(1, 9))
+    offset = draw(st.sampled_from([0.0, -3.0, 1e6, 1e8]))
+    points = rng.normal(size=(n_rows, n_features)) + offset
+    points[:, 0] = offset
+    u = rng.lognormal(size=n_rows) * (rng.random(n_rows) < draw(st.sampled_from([0.5, 1.0])))
+    return points.astype(draw(st.sampled_from([np.float32, np.float64]))), u
+
+
+def plain_moments(points: AnyArray, u: FloatArray) -> tuple[Any, Any, Any]:
+    """Two passes in long double, about a row of the data."""
+    wide = points.astype(np.longdouble)
+    gap = wide - wide[0]
+    weight = u.astype(np.longdouble).sum()
+    shift = (u[:, np.newaxis] * gap).sum(axis=0) / weight
+    return weight, wide[0] + shift, (u[:, np.newaxis] * (gap - shift) ** 2).sum(axis=0)
+
+
+# --- moments -----------------------------------------------------------------------------
+
+
+@given(rows=weighted_rows())
+@shared_fixture
+@both
+def test_column_moments__equal_plain_formulas(rows: tuple[AnyArray, FloatArray]) -> None:
+    points, u = rows
+    if not u.any():
+        u = np.ones(len(u))
+    weight, mean, m2 = column_moments(points, u)
+
+    exact = plain_moments(points, u)
+    scale = np.abs(points).max()
+    np.testing.assert_allclose(weight, float(exact[0]), rtol=1e-13)
+    np.testing.assert_allclose(mean, exact[1].astype(float), rtol=0, atol=1e-14 * scale + 1e-14)
+    # Means of tiles are rounded as the offset demands, and their differences enter M2.
+    rounding = 8 * np.finfo(float).eps * scale * np.sqrt(weight * exact[2].astype(float))
+    error = np.abs(m2 - exact[2].astype(float))
+    assert (error <= 1e-12 * exact[2].astype(float) + rounding).all()
+    assert m2[0] == 0.0
+    assert mean[0] == points[0, 0]
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e8])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@both
+def test_column_moments__offset_costs_no_digits_in_many_tiles(
+    offset: float, dtype: type[np.floating[Any]]
+) -> None:
+    # float32 steps by 8 at 1e8: spreads that it can hold.
+    rng = np.random.default_rng(0)
+    points = (rng.normal(scale=100.0, size=(5000, 3)) + offset).astype(dtype)
+    _, mean, m2 = column_moments(points, np.ones(5000))
+
+    _, exact_mean, exact_m2 = plain_moments(points, np.ones(5000))
+    np.testing.assert_allclose(mean, exact_mean.astype(float), rtol=1e-14)
+    np.testing.assert_allclose(m2, exact_m2.astype(float), rtol=1e-9)
+
+
+@both
+def test_column_moments__rows_without_weight_may_hold_anything() -> None:
+    rng = np.random.default_rng(0)
+    points, u = rng.normal(size=(100, 2)), rng.integers(0, 2, 100).astype(float)
+    expected = column_moments(points[u > 0], u[u > 0])
+    points[u == 0] = 1e20
+    # The first rows of tiles among them: they are what sums are taken about.
+    assert (u[::8] == 0).any()
+
+    for found, exact in zip(column_moments(points, u), expected, strict=True):
+        assert found == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_rows", [0, 5])
+@both
+def test_column_moments__no_weight_at_all(n_rows: int) -> None:
+    weight, mean, m2 = column_moments(np.ones((n_rows, 2), dtype=np.float32), np.zeros(n_rows))
+
+    assert weight == 0.0
+    assert mean.tolist() == m2.tolist() == [0.0, 0.0]
+
+
+# --- distances ---------------------------------------------------------------------------
+
+
+@given(rows=weighted_rows())
+@shared_fixture
+@both
+def test_squared_distances__equal_plain_formula(rows: tuple[AnyArray, FloatArray]) -> None:
+    points, _ = rows
+    center = points[-1].astype(float) + 0.37
+    found = squared_distances(points, center)
+
+    exact = ((points.astype(np.longdouble) - center) ** 2).sum(axis=1)
+    np.testing.assert_allclose(found, exact.astype(float), rtol=1e-13)
+    assert found.dtype == np.float64
+
+
+@both
+def test_squared_distances__zero_at_the_center() -> None:
+    points = np.full((3, 4), 1e8 + 0.1)
+
+    assert squared_distances(points, points[0]).tolist() == [0.0, 0.0, 0.0]
+
+
+@both
+def test_squared_distances__float32_does_not_overflow() -> None:
+    points = np.array([[3e38, -3e38]], dtype=np.float32)
+    expected = 2 * float(np.float32(3e38)) ** 2
+
+    assert squared_distances(points, np.zeros(2))[0] == pytest.approx(expected, rel=1e-15)
+
+
+# --- rows that are not finite ------------------------------------------------------------
+
+
+@given(
+    points=arrays(
+        st.sampled_from([np.float32, np.float64]),
+        st.tuples(st.integers(0, 40), st.integers(1, 5)),
+        elements=st.one_of(
+            st.just(0.0),
+            st.floats(-(2.0**100), 2.0**100, width=32),
+            st.sampled_from([np.nan, np.inf, -np.inf]),
+        ),
+        fill=st.just(1.0),
+    )
+)
+@shared_fixture
+@both
+def test_first_nonfinite_row__equals_a_search(points: AnyArray) -> None:
+    bad = np.flatnonzero(~np.isfinite(points).all(axis=1))
+
+    assert first_nonfinite_row(points) == (bad[0] if len(bad) else -1)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@both
+def test_first_nonfinite_row__in_every_column_and_tile(
+    value: float, dtype: type[np.floating[Any]]
+) -> None:
+    limits = np.finfo(dtype)
+    for row in (0, 7, 1500):
+        for column in (0, 1, 2):
+            # The largest numbers are finite, and so are sums of them.
+            points = np.full((1501, 3), limits.max, dtype=dtype)
+            points[row, column] = value
+            assert first_nonfinite_row(points) == row
+
+
+# --- systematic walk ---------------------------------------------------------------------
+
+
+@given(
+    eighths=arrays(np.int64, st.integers(0, 60), elements=st.integers(0, 8)),
+    start=st.integers(0, 15),
+)
+@shared_fixture
+@both
+def test_systematic_walk__equals_its_definition(eighths: Any, start: int) -> None:
+    # Sixteenths are exact, so that the definition is, too.
+    found = systematic_walk(eighths / 8, start / 16)
+
+    passed = 2 * np.cumsum(eighths)
+    points = range(start, int(passed[-1]) if len(passed) else 0, 16)
+    assert found.tolist() == [int((passed <= point).sum()) for point in points]
+    assert found.dtype == np.int64
+
+
+@both
+def test_systematic_walk__certain_rows_are_all_taken() -> None:
+    for start in (0.0, 0.1, 0.5, 1.0 - 1e-12):
+        assert systematic_walk(np.ones(50), float(start)).tolist() == list(range(50))
+
+
+# --- with and without numba --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        column_moments,
+        lambda X, u: squared_distances(X, u[:3]),
+        lambda X, _: first_nonfinite_row(np.where(X > 3.1, np.nan, X).astype(X.dtype)),
+        lambda _, u: systematic_walk(u, 0.3),
+    ],
+    ids=["column_moments", "squared_distances", "first_nonfinite_row", "systematic_walk"],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kernels__compiled_and_numpy_agree(
+    call: Callable[..., Any], dtype: type[np.floating[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(2)
+    points = rng.normal(size=(20_000, 3)).astype(dtype)
+    u = rng.random(20_000)
+    compiled = call(points, u)
+    monkeypatch.setattr(kernels, "compiled_loops", lambda: None)
+    fallback = call(points, u)
+
+    compiled, fallback = (out if isinstance(out, tuple) else (out,) for out in (compiled, fallback))
+    for one, other in zip(compiled, fallback, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@both
+def test_kernels__read_only_arrays() -> None:
+    points, u = np.ones((3, 2)), np.full(3, 0.5)
+    points.flags.writeable = u.flags.writeable = False
+
+    assert column_moments(points, u)[0] == 1.5
+    assert squared_distances(points, np.zeros(2)).tolist() == [2.0, 2.0, 2.0]
+    assert first_nonfinite_row(points) == -1
+    assert systematic_walk(u, 0.25).tolist() == [0, 2]
+
+
+def test_compiled_loops__are_there_with_numba_and_looked_for_once() -> None:
+    pytest.importorskip("numba")
+    loops = kernels.compiled_loops()
+
+    assert loops is not None
+    assert kernels.compiled_loops() is loops
+
+
+WITHOUT_NUMBA = """
+import sys
+sys.modules["numba"] = None  # what makes an import fail
+import numpy as np
+import daskcoreset
+from daskcoreset import kernels
+
+assert kernels.compiled_loops() is None
+X = np.random.default_rng(0).normal(size=(3000, 3)) + 1e6
+for sampling in ("systematic", "multinomial"):
+    for passes in (1, 2):
+        coreset = daskcoreset.build(
+            X, size=50, chunks=1000, random_state=0, sampling=sampling, passes=passes
+        )
+        print(*coreset.indices)
+        print(*(float(weight).hex() for weight in coreset.weights))
+"""
+
+
+def test_build__without_numba() -> None:
+    """The whole build works where numba is not, and gives the same coreset."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", WITHOUT_NUMBA],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+    lines = iter(done.stdout.splitlines())
+    X = np.random.default_rng(0).normal(size=(3000, 3)) + 1e6
+    modes: list[tuple[Sampling, Literal[1, 2]]] = [
+        ("systematic", 1),
+        ("systematic", 2),
+        ("multinomial", 1),
+        ("multinomial", 2),
+    ]
+    for sampling, passes in modes:
+        coreset = daskcoreset.build(
+            X, size=50, chunks=1000, random_state=0, sampling=sampling, passes=passes
+        )
+        assert [int(index) for index in next(lines).split()] == coreset.indices.tolist()
+        weights = [float.fromhex(weight) for weight in next(lines).split()]
+        np.testing.assert_allclose(weights, coreset.weights, rtol=1e-9)

@@ -1,0 +1,249 @@
+"""Costs against brute force and scikit-learn, whatever form the data have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+
+import daskcoreset
+from daskcoreset import metrics
+from daskcoreset.coreset import Coreset
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.metrics import distortion, kmeans_cost, nearest_distances, relative_error
+from daskcoreset.testing import CountingArray, CountingScheduler
+
+
+def brute_cost(X: Any, centers: Any, u: Any = None) -> float:
+    wide = np.asarray(X, dtype=np.longdouble)
+    squares = ((wide[:, np.newaxis] - np.asarray(centers)) ** 2).sum(axis=2)
+    return float((squares.min(axis=1) * (1.0 if u is None else u)).sum())
+
+
+@pytest.fixture
+def data() -> tuple[Any, Any, Any]:
+    """Rows, weights of which some are zero, and four centers."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3)) * [1.0, 10.0, 0.1]
+    u = rng.lognormal(size=500) * (rng.random(500) < 0.8)
+    return X, u, X[:4] + 0.1
+
+
+FORMS = {
+    "numpy": lambda X: X,
+    "list": lambda X: X.tolist(),
+    "fortran": np.asfortranarray,
+    "sparse": sp.csr_array,
+    "coo": sp.coo_matrix,
+    "dask": lambda X: da.from_array(X, chunks=((100, 0, 1, 399), (2, 1))),
+    "dask of sparse": lambda X: da.from_array(X, chunks=(100, 3)).map_blocks(sp.csr_array),
+    "rows read in slices": CountingArray,
+}
+
+
+# --- kmeans_cost -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_kmeans_cost__any_input(form: Any, data: tuple[Any, Any, Any]) -> None:
+    X, u, centers = data
+
+    assert kmeans_cost(form(X), centers) == pytest.approx(brute_cost(X, centers), rel=1e-12)
+    found = kmeans_cost(form(X), centers, u)
+    assert found == pytest.approx(brute_cost(X, centers, u), rel=1e-12)
+    assert type(found) is float
+
+
+def test_kmeans_cost__equals_scikit_learn(data: tuple[Any, Any, Any]) -> None:
+    X, u, _ = data
+    model = KMeans(5, n_init=1, random_state=0).fit(X, sample_weight=u)
+
+    found = kmeans_cost(X, model.cluster_centers_, u)
+    assert found == pytest.approx(model.inertia_, rel=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("offset", [1e4, 1e6, 1e8])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_kmeans_cost__large_common_offset(dtype: Any, offset: float, form: Any) -> None:
+    # Spread 100 at 1e8, where float32 goes in steps of 8; spread 1 would be gone in the data.
+    rng = np.random.default_rng(0)
+    X = (rng.normal(scale=max(1.0, offset / 1e6), size=(300, 3)) + offset).astype(dtype)
+    centers = X[:5].astype(np.float64) + 0.25
+
+    assert kmeans_cost(form(X), centers) == pytest.approx(brute_cost(X, centers), rel=1e-12)
+
+
+@pytest.mark.parametrize("distance", [1e4, 1e6, 1e8])
+def test_kmeans_cost__centers_far_apart(distance: float) -> None:
+    # One far cluster or outlier with a center of its own: heavy tails do this.
+    rng = np.random.default_rng(0)
+    centers = np.array([[distance, 0.0], [-distance, 0.0], [0.0, 0.0]])
+    X = np.repeat(centers, 100, axis=0) + rng.normal(size=(300, 2))
+
+    assert kmeans_cost(X, centers) == pytest.approx(brute_cost(X, centers), rel=1e-12)
+
+
+def test_kmeans_cost__zero_on_the_centers() -> None:
+    X = np.random.default_rng(0).normal(size=(50, 4)) + 1e6
+
+    assert kmeans_cost(X, X) == 0.0
+
+
+@given(
+    n_rows=st.integers(1, 60),
+    n_features=st.integers(1, 4),
+    k=st.integers(1, 9),
+    seed=st.integers(0, 99),
+)
+def test_nearest_distances__equal_brute_force_in_tiles(
+    n_rows: int, n_features: int, k: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    X, centers = rng.normal(size=(n_rows, n_features)), rng.normal(size=(k, n_features))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metrics, "_TILE_NUMBERS", 16)
+        found = nearest_distances(X, centers)
+
+    exact = ((X[:, np.newaxis] - centers) ** 2).sum(axis=2).min(axis=1)
+    np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-13)
+
+
+def test_kmeans_cost__several_solutions_in_one_read(data: tuple[Any, Any, Any]) -> None:
+    X, u, _ = data
+    rng = np.random.default_rng(1)
+    solutions = [rng.normal(size=(k, 3)) for k in (1, 2, 7)]
+    rows, weights = CountingArray(X), CountingArray(u)
+    found = kmeans_cost(rows, solutions, weights)
+
+    np.testing.assert_allclose(found, [brute_cost(X, Q, u) for Q in solutions], rtol=1e-12)
+    assert (rows.reads == 1).all()
+    assert (weights.reads == 1).all()
+
+
+def test_kmeans_cost__solutions_as_one_array(data: tuple[Any, Any, Any]) -> None:
+    X, _, centers = data
+    stacked = np.stack([centers, centers + 1, centers - 1])
+
+    expected = [brute_cost(X, Q) for Q in stacked]
+    np.testing.assert_allclose(kmeans_cost(X, stacked), expected, rtol=1e-12)
+    assert kmeans_cost(X, stacked[:1]).shape == (1,)
+    assert kmeans_cost(X, [centers]).shape == (1,)
+
+
+def test_kmeans_cost__one_compute_for_dask_and_none_for_memory(
+    data: tuple[Any, Any, Any],
+) -> None:
+    X, _, centers = data
+    scheduler = CountingScheduler()
+    with dask.config.set(scheduler=scheduler):
+        kmeans_cost(X, centers)
+        assert scheduler.calls == 0
+        kmeans_cost(da.from_array(X, chunks=(100, 3)), [centers, centers])
+        assert scheduler.calls == 1
+
+
+def test_kmeans_cost__same_bits_on_every_scheduler(data: tuple[Any, Any, Any]) -> None:
+    X, u, centers = data
+    lazy = da.from_array(X, chunks=(60, 3))
+    costs = set()
+    for scheduler in ("synchronous", "threads"):
+        with dask.config.set(scheduler=scheduler):
+            costs.add(kmeans_cost(lazy, centers, u))
+
+    assert len(costs) == 1
+
+
+@pytest.mark.parametrize(
+    ("centers", "message"),
+    [
+        (np.zeros((2, 4)), r"centers has shape \(2, 4\); .* 3 columns"),
+        (np.zeros(3), r"centers has shape \(3,\)"),
+        (np.zeros((0, 3)), r"centers has shape \(0, 3\); pass at least one"),
+        ([np.zeros((2, 3)), np.zeros((2, 2))], r"centers has shape \(2, 2\)"),
+        ([[0.0, np.nan, 0.0]], "centers is not finite"),
+        ([], "centers is empty"),
+    ],
+)
+def test_kmeans_cost__bad_centers(centers: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        kmeans_cost(np.zeros((5, 3)), centers)
+
+
+@pytest.mark.parametrize("chunks", [20, 4])
+def test_kmeans_cost__first_bad_row_is_named(chunks: int) -> None:
+    X = np.zeros((20, 2))
+    X[[9, 15], 1] = np.nan
+
+    with pytest.raises(InvalidInputError, match="X is nan in column 1 at row 9"):
+        kmeans_cost(da.from_array(X, chunks=(chunks, 2)), np.zeros((1, 2)))
+
+
+# --- relative_error ----------------------------------------------------------------------
+
+
+def test_relative_error__numbers_and_arrays() -> None:
+    assert relative_error(150, 100) == 0.5
+    assert type(relative_error(150, 100)) is float
+    assert relative_error([90.0, 100.0], 100.0).tolist() == [-0.1, 0.0]
+    assert relative_error([90.0, 100.0], [45.0, 200.0]).tolist() == [1.0, -0.5]
+
+
+@pytest.mark.parametrize("reference", [0.0, -1.0, np.nan, [1.0, 0.0]])
+def test_relative_error__reference_without_relative_error(reference: Any) -> None:
+    with pytest.raises(InvalidInputError, match="reference must be positive"):
+        relative_error(1.0, reference)
+
+
+# --- distortion --------------------------------------------------------------------------
+
+
+def test_distortion__is_the_largest_ratio_either_way(data: tuple[Any, Any, Any]) -> None:
+    X, u, _ = data
+    coreset = daskcoreset.build(X, size=30, sample_weight=u, random_state=1)
+    rng = np.random.default_rng(2)
+    solutions = [rng.normal(size=(k, 3)) for k in (1, 3, 20)]
+    found = distortion(coreset, X, solutions, u)
+
+    ratios = []
+    for Q in solutions:
+        of_all, of_few = brute_cost(X, Q, u), brute_cost(coreset.points, Q, coreset.weights)
+        ratios.append(max(of_all / of_few, of_few / of_all))
+    assert found == pytest.approx(max(ratios) - 1, rel=1e-9)
+    assert type(found) is float
+    one = distortion(coreset, X, solutions[0], u)
+    assert one == pytest.approx(ratios[0] - 1, rel=1e-9)
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(1.0, 0.0), (2.0, 1.0), (0.25, 3.0)])
+def test_distortion__of_scaled_weights(factor: float, expected: float) -> None:
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    coreset = Coreset(X, np.full(20, factor), np.arange(20))
+
+    assert distortion(coreset, X, X[:3]) == pytest.approx(expected, abs=1e-12)
+
+
+def test_distortion__cost_zero() -> None:
+    X = np.array([[0.0], [0.0], [3.0]])
+    misses = Coreset(X[:2], np.ones(2), np.arange(2))
+    too_much = Coreset(X, np.ones(3), np.arange(3))
+
+    assert distortion(misses, X[:2], [[0.0]]) == 0.0
+    assert distortion(misses, X, [[0.0]]) == np.inf
+    assert distortion(too_much, X[:2], [[0.0]]) == np.inf
+
+
+def test_distortion__one_read_of_the_data(data: tuple[Any, Any, Any]) -> None:
+    X, _, centers = data
+    coreset = daskcoreset.build(X, size=30, random_state=1)
+    rows = CountingArray(X)
+    distortion(coreset, rows, [centers, centers + 1])
+
+    assert (rows.reads == 1).all()

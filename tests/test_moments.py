@@ -1,0 +1,178 @@
+"""Moments against exact arithmetic, in any bracketing, dense and sparse."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskcoreset.blocks import Block
+from daskcoreset.moments import Moments, distances_to, merge_all, merge_moments, moments_of
+from daskcoreset.testing import row_sets
+from daskcoreset.typing import AnyArray, FloatArray
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+def exact_moments(points: AnyArray, u: FloatArray) -> tuple[float, list[float], list[float]]:
+    """Moments in rational arithmetic, rounded at the very end."""
+    weights = [Fraction(value) for value in u.tolist()]
+    total = sum(weights, Fraction(0))
+    means, m2s = [], []
+    for column in points.T.tolist():
+        values = [Fraction(value) for value in column]
+        mean = sum((w * x for w, x in zip(weights, values, strict=True)), Fraction(0)) / total
+        square = sum(
+            (w * (x - mean) ** 2 for w, x in zip(weights, values, strict=True)), Fraction()
+        )
+        means.append(float(mean))
+        m2s.append(float(square))
+    return float(total), means, m2s
+
+
+def joined(blocks: list[Block]) -> tuple[Any, FloatArray]:
+    points = np.concatenate([np.asarray(block.points) for block in blocks])
+    return points, np.concatenate([block.weights for block in blocks])
+
+
+def bracketed(parts: list[Moments], rng: np.random.Generator) -> Moments:
+    """Merge neighbours in a random order of operations."""
+    parts = list(parts)
+    while len(parts) > 1:
+        i = int(rng.integers(len(parts) - 1))
+        parts[i : i + 2] = [merge_moments(parts[i], parts[i + 1])]
+    return parts[0]
+
+
+def assert_close(found: Moments, points: AnyArray, u: FloatArray) -> None:
+    weight, mean, m2 = exact_moments(points, u)
+    counted = points[u > 0]
+    largest = np.abs(counted).max(axis=0).astype(float)
+    assert found.count == len(points)
+    assert found.weight == pytest.approx(weight, rel=1e-13)
+    assert (np.abs(found.mean - mean) <= 32 * EPS * largest).all()
+    # A mean that is rounded, as it must be, moves M2 by the square root of its size times that.
+    rounding = 32 * EPS * largest * np.sqrt(weight * np.array(m2))
+    rounding += weight * (32 * EPS * largest) ** 2 * (counted != counted[0]).any(axis=0)
+    assert (np.abs(found.m2 - m2) <= 1e-12 * np.array(m2) + rounding).all()
+    assert found.quantization_error == pytest.approx(math.fsum(found.m2.tolist()), rel=1e-14)
+
+
+@given(blocks=row_sets(), seed=st.integers(0, 99))
+def test_merge_moments__any_bracketing_is_exact(blocks: list[Block], seed: int) -> None:
+    parts = [moments_of(block.points, block.weights) for block in blocks]
+
+    assert_close(bracketed(parts, np.random.default_rng(seed)), *joined(blocks))
+    assert_close(merge_all(parts), *joined(blocks))
+
+
+@given(blocks=row_sets())
+def test_moments_of__one_block_is_exact(blocks: list[Block]) -> None:
+    points, u = joined(blocks)
+
+    assert_close(moments_of(points, u), points, u)
+
+
+@given(blocks=row_sets(), density=st.sampled_from([0.2, 0.9, 1.0]), seed=st.integers(0, 99))
+def test_moments_of__sparse_equals_dense(blocks: list[Block], density: float, seed: int) -> None:
+    points, u = joined(blocks)
+    points[np.random.default_rng(seed).random(points.shape) >= density] = 0
+
+    assert_close(moments_of(sp.csr_array(points), u), points, u)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e8])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_moments_of__large_common_offset(dtype: Any, offset: float, form: Any) -> None:
+    # A spread of 100 is some steps of float32 at 1e8, where sums of squares say nothing.
+    rng = np.random.default_rng(0)
+    points = (rng.normal(scale=100.0, size=(600, 2)) + offset).astype(dtype)
+    u = rng.lognormal(size=600)
+    parts = [moments_of(form(points[i : i + 60]), u[i : i + 60]) for i in range(0, 600, 60)]
+    found = merge_all(parts)
+
+    weight, mean, m2 = exact_moments(points, u)
+    assert found.weight == pytest.approx(weight, rel=1e-14)
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-14, atol=1e-12)
+    np.testing.assert_allclose(found.m2, m2, rtol=1e-9)
+
+
+@given(value=st.floats(-1e30, 1e30).map(float), weights=st.lists(st.floats(0.0, 1e6), min_size=4))
+def test_moments_of__constant_columns_give_exactly_zero(value: float, weights: list[float]) -> None:
+    u = np.array(weights)
+    points = np.full((len(u), 2), value)
+    for form in (np.asarray, sp.csr_array):
+        halves = [moments_of(form(points[:3]), u[:3]), moments_of(form(points[3:]), u[3:])]
+        for found in (moments_of(form(points), u), merge_all(halves)):
+            assert found.m2.tolist() == [0.0, 0.0]
+            assert found.mean.tolist() == ([value] * 2 if u.any() else [0.0] * 2)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("n_rows", [0, 3])
+def test_moments_of__no_weight_is_neutral(form: Any, n_rows: int) -> None:
+    nothing = moments_of(form(np.full((n_rows, 2), 7.0)), np.zeros(n_rows))
+    some = moments_of(form(np.array([[1.0, 2.0], [3.0, 5.0]])), np.ones(2))
+
+    for merged in (merge_moments(nothing, some), merge_moments(some, nothing)):
+        assert merged.count == 2 + n_rows
+        assert merged.weight == 2.0
+        assert (merged.mean == some.mean).all()
+        assert (merged.m2 == some.m2).all()
+    assert nothing.quantization_error == 0.0
+    assert merge_moments(nothing, nothing).weight == 0.0
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_moments_of__rows_without_weight_may_hold_anything(form: Any) -> None:
+    points = np.array([[1e20, 0.0], [1.0, 2.0], [2.0, 4.0], [-1e20, 1e20]])
+    found = moments_of(form(points), np.array([0.0, 1.0, 1.0, 0.0]))
+
+    assert found.mean.tolist() == [1.5, 3.0]
+    assert found.m2.tolist() == [0.5, 2.0]
+
+
+def test_quantization_error_about__is_the_sum_of_distances() -> None:
+    rng = np.random.default_rng(0)
+    points, u = rng.normal(size=(50, 3)) + 1e6, rng.lognormal(size=50)
+    center = np.array([1e6, 1e6 + 2, 1e6 - 1])
+    found = moments_of(points, u).quantization_error_about(center)
+
+    exact = math.fsum((u * ((points - center) ** 2).sum(axis=1)).tolist())
+    assert found == pytest.approx(exact, rel=1e-9)
+
+
+@given(blocks=row_sets(), density=st.sampled_from([0.2, 0.9, 1.0]), seed=st.integers(0, 99))
+def test_distances_to__sparse_equals_dense(blocks: list[Block], density: float, seed: int) -> None:
+    points, _ = joined(blocks)
+    points[np.random.default_rng(seed).random(points.shape) >= density] = 0
+    center = points.mean(axis=0, dtype=np.float64)
+
+    exact = ((points.astype(np.float64) - center) ** 2).sum(axis=1)
+    # What the zeros of a row add is the rest of a sum over all columns.
+    with_zeros = (center * center)[(points == 0).any(axis=0)].sum()
+    for form in (np.asarray, sp.csr_array):
+        found = distances_to(form(points), center)
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, exact, rtol=1e-12, atol=8 * EPS * with_zeros)
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e8])
+def test_distances_to__sparse_with_an_offset(offset: float) -> None:
+    points = np.random.default_rng(0).normal(size=(40, 3)) + offset
+    center = points.mean(axis=0)
+
+    exact = ((points - center) ** 2).sum(axis=1)
+    np.testing.assert_allclose(distances_to(sp.csr_array(points), center), exact, rtol=1e-13)
+
+
+def test_distances_to__no_rows() -> None:
+    assert distances_to(sp.csr_array((0, 3)), np.ones(3)).shape == (0,)
+    assert distances_to(np.empty((0, 3)), np.ones(3)).shape == (0,)

@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any, Literal, NoReturn
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from dask.callbacks import Callback
+
+from daskcoreset.build import build
+from daskcoreset.plan import BuildPlan
+from daskcoreset.rounds import Sampling
+
+N, D, ROWS = 3000, 4, 100
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, D))
+Y = RNG.integers(0, 3, size=N)
+WEIGHTS = RNG.uniform(0.5, 2.0, size=N)
+
+Passes = Literal[1, 2]
+
+
+@dataclass(eq=False)
+class Counted:
+    """Rows that count the bytes that are read, in any thread."""
+
+    array: Any
+    read: int = 0
+    lock: Any = field(default_factory=threading.Lock)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.array.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> Any:
+        return self.array.dtype
+
+    def __getitem__(self, index: Any) -> Any:
+        rows = self.array[index]
+        with self.lock:
+            self.read += rows.nbytes
+        return rows
+
+
+class Tasks(Callback):
+    def __init__(self) -> None:
+        self.count = 0
+        super().__init__(posttask=self._add)  # type: ignore[no-untyped-call]
+
+    def _add(self, *_: Any) -> None:
+        self.count += 1
+
+
+def sources() -> dict[str, Counted]:
+    return {"X": Counted(X), "y": Counted(Y), "sample_weight": Counted(WEIGHTS)}
+
+
+def as_dask(parts: dict[str, Counted]) -> dict[str, Any]:
+    return {
+        name: da.from_array(part, chunks=(ROWS, D)[: part.ndim], name=False)
+        for name, part in parts.items()
+    }
+
+
+@pytest.mark.parametrize("sampling", ["systematic", "multinomial"])
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("kind", ["self-reading", "dask"])
+def test_dry_run__is_what_really_happens(kind: str, passes: Passes, sampling: Sampling) -> None:
+    parts = sources()
+    arguments: Any = parts if kind == "self-reading" else as_dask(parts)
+    options: Any = {"size": 50, "passes": passes, "sampling": sampling, "random_state": 0}
+    # Candidates suffice on rows without order, so no block is read again.
+    options |= {"chunks": ROWS}
+    plan = build(**arguments, **options, dry_run=True)
+    assert sum(part.read for part in parts.values()) == 0
+    with Tasks() as tasks:
+        coreset = build(**arguments, **options)
+    assert coreset.provenance["blocks_read_again"] == 0
+    assert plan.bytes_read == sum(part.read for part in parts.values())
+    assert plan.bytes_read == passes * (X.nbytes + Y.nbytes + WEIGHTS.nbytes)
+    assert plan.tasks == tasks.count
+    assert (plan.reads, plan.n_rows, plan.n_blocks) == (passes, N, N // ROWS)
+    assert plan.block_bytes == ROWS * D * 8
+    assert coreset.provenance["passes"] == plan.reads
+
+
+def test_dry_run__one_read_where_every_row_is_wanted() -> None:
+    plan = build(Counted(X), size=N, passes=2, chunks=ROWS, dry_run=True)
+    assert (plan.reads, plan.bytes_read) == (1, X.nbytes)
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_dry_run__tasks_of_inputs_that_do_not_fuse(passes: Passes) -> None:
+    array = da.random.default_rng(0).normal(size=(N, D), chunks=(ROWS, 2))
+    plan = build(array, size=50, passes=passes, random_state=0, dry_run=True)
+    with Tasks() as tasks:
+        build(array, size=50, passes=passes, random_state=0)
+    assert plan.tasks == tasks.count
+
+
+def refuse(*_: Any, **__: Any) -> NoReturn:
+    raise AssertionError("a scheduler was called")
+
+
+@pytest.mark.parametrize("size", [50, N])
+@pytest.mark.parametrize("sampling", ["systematic", "multinomial"])
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.filterwarnings("ignore::daskcoreset.errors.CoresetWarning")
+def test_build__in_memory_calls_no_scheduler(passes: Passes, sampling: Sampling, size: int) -> None:
+    options: Any = {"size": size, "passes": passes, "sampling": sampling, "random_state": 0}
+    with dask.config.set(scheduler=refuse):
+        plan = build(X, Y, sample_weight=WEIGHTS, **options, dry_run=True)
+        coreset = build(X, Y, sample_weight=WEIGHTS, **options)
+        with pytest.raises(AssertionError, match="a scheduler was called"):
+            build(da.from_array(X, chunks=(ROWS, D)), **options)
+    assert (plan.tasks, plan.threads, plan.n_blocks) == (0, 1, 1)
+    assert 0 < len(coreset) <= size
+
+
+def test_dry_run__unknown_chunks_are_told_as_unknown() -> None:
+    array = da.from_array(X, chunks=(ROWS, D))
+    plan = build(array[array[:, 0] > 0], size=50, random_state=0, dry_run=True)
+    assert plan.n_rows is plan.bytes_read is plan.block_bytes is plan.peak_bytes is None
+    assert plan.n_blocks == N // ROWS
+    assert str(plan).startswith("1 read of an unknown number of rows in 30 blocks: an unknown size")
+
+
+@pytest.mark.parametrize(
+    ("settings", "threads"),
+    [
+        ({"num_workers": 3}, 3),
+        ({"num_workers": 3, "scheduler": "threads"}, 3),
+        ({"scheduler": "sync"}, 1),
+        ({"scheduler": "processes", "num_workers": 8}, 1),
+    ],
+)
+def test_dry_run__threads_are_those_of_the_scheduler(
+    settings: dict[str, Any], threads: int
+) -> None:
+    with dask.config.set(settings):
+        plan = build(Counted(X), size=50, chunks=ROWS, dry_run=True)
+    assert plan.threads == threads
+
+
+def test_dry_run__threads_are_all_cores_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dask.system.CPU_COUNT", 5)
+    assert build(Counted(X), size=50, chunks=ROWS, dry_run=True).threads == 5
+
+
+@pytest.mark.distributed
+def test_dry_run__threads_are_those_of_the_largest_worker(cluster: Any) -> None:
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(cluster):
+        assert build(Counted(X), size=50, chunks=ROWS, dry_run=True).threads == 1
+        with dask.config.set(scheduler="threads", num_workers=4):
+            assert build(Counted(X), size=50, chunks=ROWS, dry_run=True).threads == 4
+
+
+def test_dry_run__peak_grows_with_threads_and_blocks_not_with_rows() -> None:
+    def peak(n_threads: int, rows: int, n: int = N) -> int:
+        with dask.config.set(num_workers=n_threads):
+            array = da.zeros((n, D), chunks=(rows, D))
+            planned = build(array, size=50, chunks=rows, dry_run=True).peak_bytes
+        assert planned is not None
+        return planned
+
+    n = 10**9
+    assert peak(4, 10**6, n) > 2 * peak(1, 10**6, n)
+    assert peak(4, 10**6, n) > 5 * peak(4, 10**5, n)
+    assert peak(4, 10**6, n) == peak(4, 10**6, 10 * n)
+    # No more blocks at a time than there are.
+    assert peak(64, ROWS, 2 * ROWS) == peak(2, ROWS, 2 * ROWS)
+
+
+def test_str__tells_everything_in_words() -> None:
+    plan = BuildPlan(
+        reads=2, n_blocks=1200, n_rows=10_000_000, bytes_read=1_600_000_000, tasks=2481,
+        block_bytes=33_554_432, threads=2, peak_bytes=150_000_000,
+    )  # fmt: skip
+    assert str(plan) == (
+        "2 reads of 10,000,000 rows in 1,200 blocks of at most 32.0 MiB: 1.5 GiB in all, "
+        "2,481 tasks, peak 143 MiB per worker of 2 threads"
+    )
+
+
+def test_str__knows_singular_and_no_scheduler() -> None:
+    plan = BuildPlan(
+        reads=1, n_blocks=1, n_rows=10, bytes_read=80, tasks=0, block_bytes=80, threads=1,
+        peak_bytes=2000,
+    )  # fmt: skip
+    assert str(plan) == (
+        "1 read of 10 rows in 1 block of at most 80 B: 80 B in all, no scheduler, "
+        "peak 2.0 KiB per worker of 1 thread"
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (2**40, "1.0 TiB"), (2**52, "4096 TiB")],
+)
+def test_str__sizes(count: int, text: str) -> None:
+    plan = BuildPlan(1, 1, 1, count, 1, None, 1, None)
+    assert f": {text} in all, 1 task, peak an unknown size" in str(plan)

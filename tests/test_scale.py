@@ -1,0 +1,154 @@
+"""Many blocks: the graph must not become the job. Counts, never times, are asserted."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections import Counter
+from pathlib import Path
+from typing import Any, Literal
+
+import dask.array as da
+import numpy as np
+import pytest
+import zarr
+from dask._task_spec import DataNode
+from dask.callbacks import Callback
+
+from daskcoreset import passes
+from daskcoreset.build import build
+from daskcoreset.inputs import SMALL_BYTES, TARGET_BYTES, row_blocks
+from daskcoreset.passes import Lazy, leaf_layers
+
+ROWS = 4
+SPLIT_EVERY = 16
+
+Passes = Literal[1, 2]
+
+
+class Tasks(Callback):
+    def __init__(self) -> None:
+        self.count = 0
+        super().__init__(posttask=self._add)  # type: ignore[no-untyped-call]
+
+    def _add(self, *_: Any) -> None:
+        self.count += 1
+
+
+def rows_in(kind: str, n_blocks: int) -> Any:
+    shape = (n_blocks * ROWS, 3)
+    if kind == "self-reading":
+        return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    if kind == "blockwise":
+        return da.ones(shape, chunks=(ROWS, 3)) * da.arange(3)
+    return da.random.default_rng(0).normal(size=shape, chunks=(ROWS, 3))
+
+
+def optimised(lazy: Lazy[Any]) -> dict[Any, Any]:
+    return dict(passes._Alone.optimize(lazy.__dask_graph__(), lazy.__dask_keys__()))
+
+
+def depth_of(graph: dict[Any, Any], key: Any) -> int:
+    """Longest chain of tasks below `key`, found level by level."""
+    depth, level = 0, {key}
+    while level:
+        depth += 1
+        level = {need for node in level for need in graph[node].dependencies if need in graph}
+    return depth
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("kind", ["self-reading", "blockwise", "random"])
+def test_build__twenty_thousand_blocks(kind: str, passes: Passes) -> None:
+    n_blocks = 20_000
+    X = rows_in(kind, n_blocks)
+    lazy = build(X, size=500, passes=passes, chunks=ROWS, random_state=0, compute=False)
+    # A tree of 16 adds a fifteenth, and a part of a group on every level.
+    tree = n_blocks / 15 + math.ceil(math.log(n_blocks, SPLIT_EVERY))
+    # The second pass over what is not blockwise costs a task for the read and one for the leaf.
+    per_block = passes + (kind == "random" and passes == 2)
+    with Tasks() as tasks:
+        coreset = lazy.compute()
+    assert len(coreset) == 500
+    assert coreset.provenance["n_blocks"] == n_blocks
+    assert tasks.count == lazy.n_tasks
+    assert per_block * n_blocks <= tasks.count <= per_block * n_blocks + passes * tree + 8
+
+
+@pytest.mark.parametrize("n_blocks", [300, 5000])
+@pytest.mark.parametrize("passes", [1, 2])
+def test_graph__depth_is_logarithmic(passes: Passes, n_blocks: int) -> None:
+    X = rows_in("self-reading", n_blocks)
+    lazy = build(X, size=50, passes=passes, chunks=ROWS, random_state=0, compute=False)
+    levels = math.ceil(math.log(n_blocks, SPLIT_EVERY))
+    (key,) = lazy.__dask_keys__()
+    roots = 2 if passes == 2 else 0
+    assert depth_of(optimised(lazy), key) <= passes * (1 + levels) + roots
+
+
+def test_graph__no_task_has_many_inputs_but_few_have_many_users() -> None:
+    """What a scheduler pays for: wide nodes. Only the plan is needed by every block."""
+    lazy = build(rows_in("self-reading", 2000), size=50, passes=2, chunks=ROWS, compute=False)
+    graph = optimised(lazy)
+    users = Counter(need for node in graph.values() for need in node.dependencies)
+    assert max(len(node.dependencies) for node in graph.values()) <= SPLIT_EVERY
+    assert [count for _, count in users.most_common(2)] == [2001, 1]  # and the root
+
+
+@pytest.mark.parametrize("count", [10_000, 100_000])
+def test_row_blocks__groups_tiny_chunks(count: int) -> None:
+    X = da.zeros((count * 10, 20), chunks=(10, 20), dtype=np.float32)
+    blocks = row_blocks(X)
+    assert X.nbytes / TARGET_BYTES <= blocks.n_blocks <= X.nbytes / SMALL_BYTES + 1
+    assert blocks.n_rows == len(X)
+
+
+def test_build__grouped_chunks_cost_a_task_each_and_no_more() -> None:
+    n_chunks = 3000
+    X = da.ones((n_chunks * 10_000, 20), chunks=(10_000, 20), dtype=np.float32)
+    lazy = build(X, size=100, passes=1, random_state=0, compute=False)
+    (n_blocks,) = leaf_layers(lazy).values()
+    assert n_blocks < n_chunks / 30
+    assert lazy.n_tasks <= n_chunks + 2 * n_blocks + 10
+
+
+# --- what travels to a worker ------------------------------------------------------------
+
+
+def stores(folder: Path) -> dict[str, Any]:
+    opened = {}
+    for name, shape in (("X", (200, 5)), ("y", (200,)), ("sample_weight", (200,))):
+        opened[name] = zarr.create_array(
+            folder / f"{name}.zarr", shape=shape, chunks=(10, *shape[1:]), dtype="f8"
+        )
+    return opened
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("names", [("X",), ("X", "y", "sample_weight")], ids="+".join)
+@pytest.mark.parametrize("kind", ["zarr", "dask"])
+def test_tasks__pickle_small(
+    kind: str, names: tuple[str, ...], passes: Passes, tmp_path: Path
+) -> None:
+    arrays = {name: array for name, array in stores(tmp_path).items() if name in names}
+    if kind == "dask":
+        arrays = {name: da.from_zarr(array) for name, array in arrays.items()}
+    lazy = build(**arrays, size=20, passes=passes, chunks=10, random_state=0, compute=False)
+    sizes = [
+        len(pickle.dumps(node, protocol=5))
+        for node in optimised(lazy).values()
+        if not isinstance(node, DataNode)
+    ]
+    # A handle of a Zarr array is about 1.2 kB; handles of one store share half of that.
+    assert max(sizes) < (2048 if len(names) == 1 else 3072)
+
+
+def test_graph__pickles_the_handle_of_a_store_once(tmp_path: Path) -> None:
+    X = stores(tmp_path)["X"]
+
+    def size(rows: int) -> int:
+        lazy = build(X, size=20, chunks=rows, random_state=0, compute=False)
+        return len(pickle.dumps(lazy.__dask_graph__(), protocol=5))
+
+    assert (size(1) - size(10)) / (200 - 20) < 200  # bytes for every further block

@@ -1,0 +1,467 @@
+"""Bregman clustering against scikit-learn, plain EM, and what both algorithms promise."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+from sklearn.cluster import KMeans
+
+from daskcoreset.divergences import (
+    DIVERGENCES,
+    ItakuraSaito,
+    KullbackLeibler,
+    SquaredEuclidean,
+    SquaredMahalanobis,
+    resolve_divergence,
+)
+from daskcoreset.errors import CoresetError, CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.solvers.bregman import HardClustering, bregman_hard
+from daskcoreset.solvers.bregman_soft import SoftClustering, bregman_soft
+from daskcoreset.solvers.bregman_start import bregman_seeds, prepare
+from daskcoreset.typing import FloatArray
+
+Solver = Callable[..., HardClustering | SoftClustering]
+
+each_name = pytest.mark.parametrize("name", list(DIVERGENCES))
+each_solver = pytest.mark.parametrize("solve", [bregman_hard, bregman_soft])
+
+
+def mixture(n: int = 400, d: int = 3, k: int = 5, seed: int = 0) -> tuple[FloatArray, FloatArray]:
+    """Positive rows about k places, and weights."""
+    rng = np.random.default_rng(seed)
+    places = rng.uniform(1.0, 20.0, (k, d))
+    rows = places[rng.integers(k, size=n)] * rng.gamma(20.0, 1.0 / 20.0, (n, d))
+    return rows, rng.gamma(1.0, size=n)
+
+
+def slack(cost: float) -> float:
+    return 1e-12 * abs(cost)
+
+
+# --- hard clustering ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 300])
+def test_bregman_hard__is_lloyd_of_scikit_learn(max_iter: int) -> None:
+    rows, weights = mixture(1000, 4, 8)
+    init = rows[:8]
+
+    ours = bregman_hard(rows, 8, sample_weight=weights, init=init, max_iter=max_iter, tol=0)
+    theirs = KMeans(8, init=init, n_init=1, max_iter=max_iter, tol=0, algorithm="lloyd")
+    theirs.fit(rows, sample_weight=weights)
+
+    assert np.bincount(ours.labels(rows), minlength=8).all(), "no center was moved by hand"
+    np.testing.assert_allclose(ours.centers, theirs.cluster_centers_, rtol=1e-9, atol=1e-9)
+    assert ours.cost == pytest.approx(theirs.inertia_, rel=1e-9)
+    np.testing.assert_array_equal(ours.labels(rows), theirs.labels_)
+    assert ours.converged == (max_iter == 300)
+
+
+def test_bregman_hard__of_mahalanobis_is_lloyd_of_whitened_rows() -> None:
+    rows, weights = mixture()
+    distance = SquaredMahalanobis().fitted(rows, weights)
+
+    ours = bregman_hard(
+        rows, 5, divergence="mahalanobis", sample_weight=weights, init=rows[:5], tol=0
+    )
+    white = distance.whiten(rows)
+    theirs = bregman_hard(white, 5, sample_weight=weights, init=white[:5], tol=0)
+
+    assert isinstance(ours.divergence, SquaredMahalanobis)
+    np.testing.assert_allclose(ours.divergence.precision, distance.precision, rtol=1e-9)
+    np.testing.assert_allclose(distance.whiten(ours.centers), theirs.centers, rtol=1e-9)
+    assert ours.cost == pytest.approx(theirs.cost, rel=1e-9)
+
+
+@each_name
+@given(seed=st.integers(0, 2**32))
+def test_bregman_hard__never_raises_the_cost(name: str, seed: int) -> None:
+    rows, weights = mixture(60, 2, 4, seed)
+    costs = [
+        bregman_hard(
+            rows,
+            6,
+            divergence=name,
+            sample_weight=weights,
+            init=rows[:6],
+            max_iter=moves,
+            tol=0,
+        ).cost
+        for moves in range(1, 8)
+    ]
+    divergence = resolve_divergence(name).fitted(rows, weights)
+    costs.insert(0, float(weights @ divergence.nearest(rows, rows[:6])[1]))
+
+    assert (np.diff(costs) <= slack(costs[0])).all()
+
+
+@each_name
+def test_bregman_hard__ends_on_the_means_of_its_clusters(name: str) -> None:
+    rows, weights = mixture()
+
+    found = bregman_hard(rows, 7, divergence=name, sample_weight=weights, tol=0, random_state=0)
+
+    labels = found.labels(rows)
+    assert found.converged
+    assert found.cost == pytest.approx(weights @ found.costs(rows), rel=1e-12)
+    for j in range(7):
+        own = labels == j
+        mean = np.average(rows[own], axis=0, weights=weights[own])
+        np.testing.assert_allclose(found.centers[j], mean, rtol=1e-12)
+
+
+@each_solver
+@each_name
+def test_solvers__weights_count_rows(name: str, solve: Solver) -> None:
+    rows, _ = mixture(50)
+    counts = np.random.default_rng(0).integers(0, 4, 50)
+    options: dict[str, Any] = {"divergence": name, "n_init": 2, "random_state": 3}
+
+    weighted = solve(rows, 4, sample_weight=counts, **options)
+    repeated = solve(np.repeat(rows, counts, axis=0), 4, **options)
+
+    np.testing.assert_allclose(weighted.centers, repeated.centers, rtol=1e-8)
+    assert weighted.cost == pytest.approx(repeated.cost, rel=1e-8)
+
+
+def test_bregman_hard__gives_empty_clusters_the_worst_rows() -> None:
+    rows = np.array([[0.0], [1.0], [50.0], [51.0], [200.0]])
+    weights = np.array([1.0, 1.0, 1.0, 1.0, 1e-3])
+    init = np.array([[0.5], [-500.0], [-500.0]])  # two of the three get no rows
+
+    first = bregman_hard(rows, 3, sample_weight=weights, init=init, max_iter=1)
+    found = bregman_hard(rows, 3, sample_weight=weights, init=init, tol=0)
+
+    # Heavy rows at 51 and then at 1e-3 * 149^2 the far one: not two neighbours.
+    mean = np.average(rows[:, 0], weights=weights)
+    np.testing.assert_allclose(first.centers.ravel(), [mean, 51.0, 200.0])
+    np.testing.assert_allclose(found.centers.ravel(), [0.5, 50.5, 200.0])
+    assert found.cost == pytest.approx(1.0)
+
+
+def test_bregman_hard__leaves_spare_centers_where_they_are() -> None:
+    rows = np.repeat([[1.0], [4.0]], 3, axis=0)
+
+    found = bregman_hard(rows, 3, divergence="kl", init=[[1.0], [4.0], [90.0]])
+
+    assert found.cost == 0.0
+    assert found.centers.ravel().tolist() == [1.0, 4.0, 90.0]
+
+
+@each_solver
+def test_solvers__warn_of_fewer_distinct_rows_than_clusters(solve: Solver) -> None:
+    rows = np.repeat([[1.0], [4.0]], 3, axis=0)
+
+    with pytest.warns(CoresetWarning, match="points has 2 distinct rows where n_clusters is 4"):
+        found = solve(rows, 4, divergence="itakura_saito", random_state=0)
+
+    assert set(found.centers.ravel()) == {1.0, 4.0}
+
+
+def test_bregman_hard__stops_at_the_tolerance() -> None:
+    rows, weights = mixture(1000, 4, 8)
+    options: dict[str, Any] = {"sample_weight": weights, "init": rows[:8]}
+
+    strict, loose = (bregman_hard(rows, 8, tol=tol, **options) for tol in (0.0, 0.05))
+
+    assert loose.converged
+    assert loose.n_iter < strict.n_iter
+    assert strict.cost < loose.cost < 1.3 * strict.cost
+
+
+def test_bregman_hard__keeps_the_best_of_several_starts() -> None:
+    rows, _ = mixture(200, 2, 12)
+    one, ten = (bregman_hard(rows, 12, n_init=n, random_state=2) for n in (1, 10))
+
+    assert ten.cost < one.cost
+    again = bregman_hard(rows, 12, n_init=10, random_state=2)
+    np.testing.assert_array_equal(again.centers, ten.centers)
+    other = bregman_hard(rows, 12, random_state=4)
+    assert (other.centers != one.centers).any()
+
+
+@pytest.mark.parametrize("name", ["squared_euclidean", "mahalanobis"])
+@each_solver
+def test_solvers__lose_nothing_to_an_offset_in_float32(name: str, solve: Solver) -> None:
+    rows, weights = mixture(300)
+    near = np.round(rows * 16) / 16  # what float32 holds at 1e6
+    far = (near + 1e6).astype(np.float32)
+    options: dict[str, Any] = {"divergence": name, "sample_weight": weights, "tol": 1e-9}
+
+    about_zero = solve(near, 5, init=near[:5], **options)
+    about_offset = solve(far, 5, init=far[:5], **options)
+
+    np.testing.assert_allclose(about_offset.centers - 1e6, about_zero.centers, atol=1e-8)
+    assert about_offset.cost == pytest.approx(about_zero.cost, rel=1e-8)
+    np.testing.assert_array_equal(about_offset.labels(far), about_zero.labels(near))
+
+
+@each_solver
+@pytest.mark.parametrize("divergence", [KullbackLeibler(), ItakuraSaito()])
+def test_solvers__keep_centers_inside_the_domain(divergence: Any, solve: Solver) -> None:
+    """Rows over forty orders of magnitude: a mean formed from differences would be zero."""
+    rows = 10.0 ** np.random.default_rng(0).uniform(-30, 10, (80, 2))
+
+    found = solve(rows, 4, divergence=divergence, init=[[1.0, 1.0]] * 3 + [[1e5, 1e5]])
+
+    assert divergence.check_domain(found.centers) == -1
+    assert np.isfinite(found.cost)
+
+
+# --- soft clustering ----------------------------------------------------------------------
+
+
+def plain_em(
+    rows: FloatArray, weights: FloatArray, centers: FloatArray, divergence: Any, steps: int
+) -> tuple[FloatArray, FloatArray, float]:
+    mixing = np.full(len(centers), 1.0 / len(centers))
+    for _ in range(steps):
+        logits = np.log(mixing) - divergence.divergence(rows, centers)
+        shares = np.exp(logits - logsumexp(logits, axis=1, keepdims=True)) * weights[:, None]
+        mixing = shares.sum(axis=0) / weights.sum()
+        centers = shares.T @ rows / shares.sum(axis=0)[:, None]
+    logits = np.log(mixing) - divergence.divergence(rows, centers)
+    return centers, mixing, -float(weights @ logsumexp(logits, axis=1))
+
+
+@each_name
+def test_bregman_soft__is_plain_em(name: str) -> None:
+    rows, weights = mixture()
+    divergence = resolve_divergence(name).fitted(rows, weights)
+
+    found = bregman_soft(
+        rows, 4, divergence=name, sample_weight=weights, init=rows[:4], max_iter=5, tol=0
+    )
+
+    centers, mixing, cost = plain_em(rows, weights, rows[:4], divergence, 5)
+    np.testing.assert_allclose(found.centers, centers, rtol=1e-9)
+    np.testing.assert_allclose(found.mixing, mixing, rtol=1e-9)
+    assert found.cost == pytest.approx(cost, rel=1e-9)
+    assert (found.n_iter, found.converged) == (5, False)
+
+
+@each_name
+@given(seed=st.integers(0, 2**32))
+def test_bregman_soft__never_raises_the_cost(name: str, seed: int) -> None:
+    rows, weights = mixture(60, 2, 4, seed)
+    costs = [
+        bregman_soft(
+            rows,
+            4,
+            divergence=name,
+            sample_weight=weights,
+            init=rows[:4],
+            max_iter=steps,
+            tol=0,
+        ).cost
+        for steps in range(1, 8)
+    ]
+    divergence = resolve_divergence(name).fitted(rows, weights)
+    costs.insert(0, plain_em(rows, weights, rows[:4], divergence, 0)[2])
+
+    assert (np.diff(costs) <= slack(max(map(abs, costs))) + 1e-12 * weights.sum()).all()
+
+
+def test_bregman_soft__finds_a_mixture_of_poisson_distributions() -> None:
+    rng = np.random.default_rng(0)
+    rates, shares = np.array([[4.0, 30.0], [20.0, 5.0]]), np.array([0.3, 0.7])
+    of_row = rng.choice(2, 20_000, p=shares)
+    counts = np.maximum(rng.poisson(rates[of_row]), 0.5)  # zero lies outside the domain
+
+    found = bregman_soft(counts, 2, divergence="kl", random_state=0)
+
+    order = found.centers[:, 0].argsort()
+    assert found.converged
+    np.testing.assert_allclose(found.centers[order], rates, rtol=0.03)
+    np.testing.assert_allclose(found.mixing[order], shares, rtol=0.03)
+    assert (order[of_row] == found.labels(counts)).mean() > 0.99
+
+
+def test_bregman_soft__of_one_component_is_the_mean() -> None:
+    rows, weights = mixture()
+
+    found = bregman_soft(rows, 1, divergence="kl", sample_weight=weights)
+
+    mean = np.average(rows, axis=0, weights=weights)
+    np.testing.assert_allclose(found.centers[0], mean, rtol=1e-12)
+    assert found.cost == pytest.approx(weights @ KullbackLeibler().to_mean(rows, mean), rel=1e-9)
+
+
+def test_bregman_soft__is_hard_where_clusters_are_far_apart() -> None:
+    rows, weights = mixture()
+    rows *= 1e4
+
+    hard = bregman_hard(rows, 5, sample_weight=weights, init=rows[:5], tol=0)
+    soft = bregman_soft(rows, 5, sample_weight=weights, init=hard.centers, tol=0)
+
+    np.testing.assert_allclose(soft.centers, hard.centers, rtol=1e-9)
+    np.testing.assert_array_equal(soft.labels(rows), hard.labels(rows))
+    counts = np.bincount(hard.labels(rows), weights=weights)
+    np.testing.assert_allclose(soft.mixing, counts / weights.sum(), rtol=1e-9)
+
+
+def test_bregman_soft__lets_a_component_without_rows_go() -> None:
+    rows, weights = mixture()
+    init = np.vstack([rows[:2], [[1e4, 1e4, 1e4]]])
+
+    found = bregman_soft(rows, 3, sample_weight=weights, init=init)
+    without = bregman_soft(rows, 2, sample_weight=weights, init=init[:2])
+
+    assert found.mixing[2] == 0.0
+    assert found.centers[2].tolist() == pytest.approx([1e4] * 3)
+    np.testing.assert_allclose(found.centers[:2], without.centers, rtol=1e-9)
+    assert found.cost == pytest.approx(without.cost, rel=1e-9)
+    assert (found.responsibilities(rows)[:, 2] == 0.0).all()
+
+
+@each_name
+def test_bregman_soft__answers_for_new_rows(name: str) -> None:
+    rows, weights = mixture()
+    found = bregman_soft(rows, 3, divergence=name, sample_weight=weights, random_state=0)
+    new, _ = mixture(60_000, seed=1)  # more than one tile
+    logits = np.log(found.mixing) - found.divergence.divergence(new, found.centers)
+
+    shares = found.responsibilities(new)
+
+    total = logsumexp(logits, axis=1)
+    np.testing.assert_allclose(shares, np.exp(logits - total[:, None]), rtol=1e-8, atol=1e-300)
+    np.testing.assert_allclose(found.costs(new), -total, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(found.labels(new), shares.argmax(axis=1))
+    assert found.cost == pytest.approx(weights @ found.costs(rows), rel=1e-9)
+    copy = pickle.loads(pickle.dumps(found))
+    np.testing.assert_array_equal(copy.labels(new), found.labels(new))
+
+
+def test_bregman_soft__starts_from_the_hard_clustering() -> None:
+    rows, weights = mixture()
+    hard = bregman_hard(rows, 5, sample_weight=weights, random_state=1)
+
+    found = bregman_soft(rows, 5, sample_weight=weights, random_state=1)
+    same = bregman_soft(rows, 5, sample_weight=weights, init=hard.centers)
+
+    np.testing.assert_array_equal(found.centers, same.centers)
+
+
+# --- seeds --------------------------------------------------------------------------------
+
+
+@each_name
+def test_bregman_seeds__are_distinct_rows(name: str) -> None:
+    rows, weights = mixture()
+    checked = prepare(rows, 30, name, weights)
+
+    seeds = bregman_seeds(checked, 30, np.random.default_rng(0))
+
+    found = (seeds[:, None] == checked.points).all(axis=2)
+    assert found.any(axis=1).all()
+    assert len(np.unique(found.argmax(axis=1))) == 30
+
+
+def test_bregman_seeds__beat_rows_taken_at_random() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.vstack([rng.gamma(50.0, 0.02, (990, 2)), 40 + rng.gamma(50.0, 0.02, (10, 2))])
+    checked = prepare(rows, 3, "kl", None)
+
+    for seed in range(20):
+        seeds = bregman_seeds(checked, 3, np.random.default_rng(seed))
+        # One in a hundred is far away: rows taken at random would miss it.
+        assert (seeds[:, 0] > 20).any()
+
+
+@pytest.mark.statistical
+def test_bregman_seeds__first_is_drawn_by_weight() -> None:
+    """False-alarm rate: below 1e-6, five standard deviations of a binomial."""
+    checked = prepare(np.array([[1.0], [2.0]]), 1, "kl", [1.0, 3.0])
+    rng = np.random.default_rng(0)
+    drawn = [bregman_seeds(checked, 1, rng)[0, 0] == 2.0 for _ in range(2000)]
+
+    assert abs(np.mean(drawn) - 0.75) < 5 * np.sqrt(0.75 * 0.25 / 2000)
+
+
+# --- input --------------------------------------------------------------------------------
+
+
+@each_solver
+def test_solvers__rows_of_weight_zero_do_not_count(solve: Solver) -> None:
+    rows, weights = mixture(60)
+    wild = np.vstack([[[1e100] * 3], rows])
+
+    found = solve(wild, 4, sample_weight=np.append(0.0, weights), random_state=0)
+    without = solve(rows, 4, sample_weight=weights, random_state=0)
+
+    np.testing.assert_array_equal(found.centers, without.centers)
+
+
+@each_solver
+@each_name
+def test_solvers__take_sparse_rows_and_float32(name: str, solve: Solver) -> None:
+    rows = mixture(60)[0].astype(np.float32)
+    before = rows.copy()
+
+    dense = solve(rows, 4, divergence=name, random_state=0)
+    sparse = solve(sp.csr_array(rows), 4, divergence=name, random_state=0)
+
+    np.testing.assert_array_equal(dense.centers, sparse.centers)
+    np.testing.assert_array_equal(rows, before)
+    assert dense.centers.dtype == np.float64
+    np.testing.assert_array_equal(dense.labels(rows), sparse.labels(sp.csr_array(rows)))
+
+
+ROWS = mixture(10)[0]
+
+
+@each_solver
+@pytest.mark.parametrize(
+    ("points", "options", "error", "message"),
+    [
+        (ROWS, {"n_clusters": 0}, InvalidInputError, "n_clusters must be at least 1, got 0"),
+        (ROWS, {"n_clusters": 2.0}, InvalidTypeError, r"n_clusters must be an int, got 2\.0"),
+        (ROWS, {"n_clusters": True}, InvalidTypeError, "n_clusters must be an int, got True"),
+        (ROWS, {"n_clusters": 11}, InvalidInputError, "11 but points has 10 rows of positive"),
+        (ROWS, {"n_init": 0}, InvalidInputError, "n_init must be at least 1, got 0"),
+        (ROWS, {"max_iter": "2"}, InvalidTypeError, "max_iter must be an int, got '2'"),
+        (ROWS, {"tol": -1.0}, InvalidInputError, r"tol must be at least 0 and finite, got -1\.0"),
+        (ROWS, {"tol": np.nan}, InvalidInputError, "tol must be at least 0 and finite, got nan"),
+        (ROWS[0], {}, InvalidInputError, r"points has shape \(3,\); pass rows"),
+        (ROWS.tolist(), {}, InvalidInputError, r"points has shape \(10, 3\); pass rows"),
+        (-ROWS, {"divergence": "kl"}, InvalidInputError, "in column 0 at row 0; the Kullback"),
+        (ROWS * np.nan, {}, InvalidInputError, "points is nan in column 0 at row 0"),
+        (ROWS, {"divergence": "cosine"}, InvalidInputError, "'cosine' is unknown"),
+        (ROWS * [1, 1, 0], {"divergence": "mahalanobis"}, InvalidInputError, "is singular"),
+        (ROWS, {"sample_weight": np.ones(9)}, InvalidInputError, r"shape \(9,\) beside 10 rows"),
+        (ROWS, {"sample_weight": -np.ones(10)}, InvalidInputError, r"is -1\.0 at row 0; weights"),
+        (ROWS, {"sample_weight": np.zeros(10)}, InvalidInputError, "has 0 rows of positive"),
+        (ROWS, {"init": ROWS[:3]}, InvalidInputError, r"init has shape \(3, 3\); pass 2 centers"),
+        (
+            ROWS,
+            {"init": -ROWS[:2], "divergence": "itakura_saito"},
+            InvalidInputError,
+            "init is -.* in column 0 at row 0; the Itakura-Saito divergence is for positive",
+        ),
+    ],
+)
+def test_solvers__say_what_is_wrong(
+    points: Any, options: dict[str, Any], error: type[CoresetError], message: str, solve: Solver
+) -> None:
+    with pytest.raises(error, match=message):
+        solve(points, **({"n_clusters": 2} | options))
+
+
+def test_prepare__shifts_only_where_the_divergence_allows() -> None:
+    rows, weights = mixture()
+    mean = np.average(rows, axis=0, weights=weights)
+
+    shifted = prepare(rows, 2, SquaredEuclidean(), weights)
+    np.testing.assert_allclose(shifted.origin, mean, rtol=1e-14)
+    np.testing.assert_allclose(shifted.points, rows - mean, rtol=0, atol=1e-12)
+    kept = prepare(rows, 2, ItakuraSaito(), weights)
+    np.testing.assert_array_equal(kept.origin, np.zeros(3))
+    np.testing.assert_array_equal(kept.points, rows)

@@ -1,0 +1,264 @@
+"""Sources: any range of rows, read by a loader that pickles and needs nothing else."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+import zarr
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.frames import FrameSource
+from daskcoreset.parquet import ParquetFiles, parquet_files
+from daskcoreset.sources import (
+    ArraySource,
+    HDF5Source,
+    IndexedSource,
+    MemmapSource,
+    Source,
+    SparseSource,
+)
+from daskcoreset.typing import AnyArray
+
+N = 41
+X = np.arange(N * 3, dtype=np.float32).reshape(N, 3)
+
+
+def read(source: Source, start: int, stop: int) -> AnyArray:
+    """Read as a worker does, which gets the loader as a pickle."""
+    rows = pickle.loads(pickle.dumps(source.loader(start, stop)))()
+    return np.asarray(rows.toarray() if sp.issparse(rows) else rows)
+
+
+def in_memory(_: Path) -> Source:
+    return ArraySource(X)
+
+
+def sparse(_: Path) -> Source:
+    return SparseSource(sp.coo_matrix(X))
+
+
+def mapped(folder: Path) -> Source:
+    np.save(folder / "X.npy", X)
+    return MemmapSource.of(np.load(folder / "X.npy", mmap_mode="r"))
+
+
+def in_zarr(folder: Path) -> Source:
+    return IndexedSource(zarr.create_array(folder / "X.zarr", data=X, chunks=(4, 2)))
+
+
+def in_hdf5(folder: Path) -> Source:
+    with h5py.File(folder / "X.h5", "w") as file:
+        return HDF5Source(file.create_dataset("a/X", data=X, chunks=(7, 1)))
+
+
+def in_frame(_: Path) -> Source:
+    return FrameSource(pd.DataFrame(X))
+
+
+def in_parquet(folder: Path) -> Source:
+    columns = {f"f{j}": X[:, j] for j in range(3)}
+    (folder / "p").mkdir()
+    for number, rows in enumerate((slice(0, 10), slice(10, 10), slice(10, N))):
+        table = pa.table({name: column[rows] for name, column in columns.items()})
+        pq.write_table(table, folder / "p" / f"{number}.parquet", row_group_size=9)
+    files = ParquetFiles(str(folder / "p"))
+    return files.table(files.names)
+
+
+MAKERS = [in_memory, sparse, mapped, in_zarr, in_hdf5, in_frame, in_parquet]
+
+
+@pytest.fixture(scope="module", params=MAKERS, ids=lambda maker: maker.__name__)
+def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Source:
+    made: Callable[[Path], Source] = request.param
+    return made(tmp_path_factory.mktemp("source"))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@given(ends=st.tuples(st.integers(0, N), st.integers(0, N)).map(sorted))
+def test_loader__any_rows(source: Source, ends: list[int]) -> None:
+    start, stop = ends
+    if start == stop:
+        return  # no block is empty
+    np.testing.assert_array_equal(read(source, start, stop), X[start:stop])
+
+
+def test_source__shape_dtype_bytes(source: Source) -> None:
+    assert source.shape == (N, 3)
+    assert source.dtype == np.float32
+    if isinstance(source, SparseSource):
+        assert source.stored_bytes > (N * 3 - 1) * 8
+    else:
+        assert source.stored_bytes == X.nbytes
+
+
+def test_loader__pickles_its_own_rows_alone() -> None:
+    big = np.zeros((100_000, 10))
+    for made in (
+        ArraySource(big),
+        SparseSource(sp.csr_array(big + 1)),
+        FrameSource(pd.DataFrame(big)),
+    ):
+        assert len(pickle.dumps(made.loader(50, 60))) < 10_000
+
+
+def test_cut__whole_multiples_of_what_is_stored_together() -> None:
+    source = IndexedSource(X, granularity=4)
+    assert source.cut(10) == (8, 8, 8, 8, 8, 1)
+    assert source.cut(3) == (4,) * 10 + (1,)
+    assert IndexedSource(X).cut(100) == (N,)
+
+
+def test_sparse__loaders_hold_views() -> None:
+    matrix = sp.csr_array(np.eye(50))
+    loader: Any = SparseSource(matrix).loader(10, 20)
+    assert np.shares_memory(loader.data, matrix.data)
+    assert np.shares_memory(loader.indptr, matrix.indptr)
+    np.testing.assert_array_equal(loader().toarray(), np.eye(50)[10:20])
+
+
+# --- memmap ------------------------------------------------------------------------------
+
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "all": lambda m: m,
+    "tail": lambda m: m[5:],
+    "of a view": lambda m: m[5:][3:][:20],
+    "columns": lambda m: m[:, 1:],
+    "every other row": lambda m: m[3::2],
+    "backwards": lambda m: m[::-1],
+    "both backwards": lambda m: m[::-2, ::-1],
+    "transposed": lambda m: m[:3].T,
+    "reshaped": lambda m: m.reshape(-1, 1)[7:],
+    "other dtype": lambda m: m.view(np.int32)[4:],
+    "vector": lambda m: m[2:, 1],
+}
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS.keys())
+@pytest.mark.parametrize("offset", [0, 100, 4096 + 12])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_memmap__views_are_read_from_the_right_place(
+    view: Callable[[Any], Any], offset: int, order: Any, tmp_path: Path
+) -> None:
+    np.concatenate([np.full(offset, 255, np.uint8), X.ravel(order).view(np.uint8)]).tofile(
+        tmp_path / "raw"
+    )
+    whole = np.memmap(tmp_path / "raw", np.float32, "r", offset, X.shape, order)
+    array = view(whole)
+    # NumPy copies what it cannot view.
+    source = MemmapSource.of(array) if isinstance(array, np.memmap) else ArraySource(array)
+    expected = np.array(array)
+    np.testing.assert_array_equal(read(source, 0, len(expected)), expected)
+    np.testing.assert_array_equal(read(source, 1, 3), expected[1:3])
+    if np.shares_memory(array, whole):
+        assert isinstance(source, MemmapSource)
+        assert len(pickle.dumps(source.loader(0, len(expected)))) < 500
+
+
+def test_memmap__what_the_file_does_not_hold_comes_from_memory(tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", X)
+    changed = np.load(tmp_path / "X.npy", mmap_mode="c")
+    changed[0] = -1  # in memory only
+    gone = np.memmap(tmp_path / "gone", np.float32, "w+", shape=X.shape)
+    gone[:] = X
+    (tmp_path / "gone").unlink()
+    empty = np.load(tmp_path / "X.npy", mmap_mode="r")[:0]
+    with (tmp_path / "X.npy").open("rb") as file:
+        copied = np.load(file.name, mmap_mode="r") + 0
+    for array in (changed, gone, empty, np.asarray(copied)):
+        rows = MemmapSource.of(array) if isinstance(array, np.memmap) else ArraySource(array)
+        assert isinstance(rows, ArraySource)
+        np.testing.assert_array_equal(read(rows, 0, len(array)), np.array(array))
+
+
+def test_memmap__written_file_is_seen(tmp_path: Path) -> None:
+    made = np.memmap(tmp_path / "X", np.float32, "w+", shape=X.shape)
+    source = MemmapSource.of(made)
+    made[:] = X  # not flushed
+    np.testing.assert_array_equal(read(source, 0, N), X)
+
+
+# --- HDF5 --------------------------------------------------------------------------------
+
+
+def test_hdf5__in_memory_is_refused() -> None:
+    with (
+        h5py.File("nowhere.h5", "w", driver="core", backing_store=False) as file,
+        pytest.raises(InvalidInputError, match=r"'/X' is in memory.*dataset\[:\]"),
+    ):
+        HDF5Source(file.create_dataset("X", data=X))
+
+
+def test_hdf5__contiguous_has_no_granularity(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "X.h5", "w") as file:
+        assert HDF5Source(file.create_dataset("a", data=X)).granularity == 1
+        assert HDF5Source(file.create_dataset("b", data=X, chunks=(6, 3))).granularity == 6
+
+
+# --- Parquet -----------------------------------------------------------------------------
+
+
+def write(path: Path, **columns: Any) -> None:
+    pq.write_table(pa.table(columns), path)
+
+
+def test_parquet_files__natural_order_without_hidden_ones(tmp_path: Path) -> None:
+    for name in ("part.10.parquet", "part.9.parquet", "_metadata.parquet", ".x.parquet", "a.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "b.pq").touch()
+    found = [Path(file).name for file in parquet_files(str(tmp_path))]
+    assert found == ["b.pq", "part.9.parquet", "part.10.parquet"]
+    assert parquet_files(str(tmp_path / "a.txt")) == []
+
+
+def test_parquet__columns_in_another_order(tmp_path: Path) -> None:
+    write(tmp_path / "0.parquet", a=[1, 2], b=[10, 20])
+    write(tmp_path / "1.parquet", b=[30.5], a=[3])
+    files = ParquetFiles(str(tmp_path))
+    source = files.table(files.names)
+    assert source.dtype == np.float64
+    np.testing.assert_array_equal(read(source, 0, 3), [[1, 10], [2, 20], [3, 30.5]])
+
+
+def test_parquet__other_columns_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "0.parquet", a=[1], b=[2])
+    write(tmp_path / "1.parquet", a=[1], c=[2])
+    with pytest.raises(InvalidInputError, match=r"different columns.*'b', 'c'.*one schema"):
+        ParquetFiles(str(tmp_path))
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+@pytest.mark.parametrize("last", [3, None])
+def test_parquet__labels_are_integers_unless_some_are_missing(
+    statistics: bool, last: int | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.parquet"
+    table = pa.table({"y": pa.array([1, 2, last])})
+    pq.write_table(table, path, row_group_size=2, write_statistics=statistics)
+    source = ParquetFiles(str(path), ("y",)).column("y")
+    # Without statistics nobody knows before reading: the dtype must be the same in all blocks.
+    whole = statistics and last is not None
+    assert source.dtype == (np.int64 if whole else np.float64)
+    expected = np.array([1, 2, np.nan if last is None else last])
+    np.testing.assert_array_equal(read(source, 0, 3), expected)
+
+
+def test_parquet__cut_keeps_row_groups(tmp_path: Path) -> None:
+    table = pa.table({"a": np.arange(100.0)})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=30)
+    source = ParquetFiles(str(tmp_path / "a.parquet")).column("a")
+    assert source.cut(70) == (60, 40)
+    assert source.cut(10) == (30, 30, 30, 10)
