@@ -16,7 +16,7 @@ from daskcoreset.coreset import Coreset
 from daskcoreset.passes import Lazy
 from daskcoreset.plan import BuildPlan
 from daskcoreset.points import WeightedPoints
-from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
+from daskcoreset.sensitivities import Lightweight, Sensitivity, StrongKMeans, Uniform
 
 if TYPE_CHECKING:
     from daskcoreset import datasets
@@ -27,6 +27,7 @@ __all__ = [
     "Lazy",
     "Lightweight",
     "Sensitivity",
+    "StrongKMeans",
     "Uniform",
     "WeightedPoints",
     "build",

@@ -218,9 +218,9 @@ def _check(
         )
     if passes not in (1, 2):
         raise InvalidInputError(f"passes must be 1 or 2, got {passes!r}; pass one of these.")
-    if passes < construction.passes:
+    if passes < construction.folds:
         raise InvalidInputError(
-            f"passes=1, but {construction.name!r} needs {construction.passes} folds of the data "
+            f"passes=1, but {construction.name!r} needs {construction.folds} folds of the data "
             f"before it can score; pass passes=2."
         )
     if passes == 1 and sampling == "multinomial" and construction.proposal_bound is None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,10 +20,11 @@ import daskcoreset
 from daskcoreset.contents import HEADER
 from daskcoreset.convert import find_members, write_store
 from daskcoreset.coreset import Coreset
-from daskcoreset.errors import InvalidInputError, MissingDependencyError, StoreError
+from daskcoreset.errors import StoreError
 from daskcoreset.progress import showing
 from daskcoreset.provenance import thaw
 from daskcoreset.sensitivities import CONSTRUCTIONS
+from daskcoreset.workers import working_on
 
 __all__ = ["app"]
 
@@ -119,13 +118,13 @@ def build(
     asked |= {"sample_weight": weights, "chunks": chunks or "auto"}
     source = _absolute(source)
     if dry_run:
-        with _cluster(scheduler, workers):  # its workers decide how much memory is taken
+        with working_on(scheduler, workers):  # its workers decide how much memory is taken
             _show("plan", asdict(daskcoreset.build(source, labels, dry_run=True, **asked)))
         return
     start = time.perf_counter()
     # Defined before processes start, for this is where wrong input shows.
     lazy = daskcoreset.build(source, labels, compute=False, **asked)
-    with _cluster(scheduler, workers), showing(progress, lazy):
+    with working_on(scheduler, workers), showing(progress, lazy):
         coreset = lazy.compute()
     coreset.to_zarr(out, overwrite=overwrite)
     made = {"store": out, **_facts(coreset)}
@@ -263,39 +262,3 @@ def _kind_of(path: Path) -> str | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return kind
-
-
-@contextmanager
-def _cluster(scheduler: str | None, workers: int | None) -> Iterator[None]:
-    """Make a Dask cluster the place of work, if one was asked for, and leave it in order."""
-    if scheduler is None and workers is None:
-        yield
-        return
-    try:
-        import distributed  # noqa: PLC0415 - optional
-    except ImportError as error:
-        raise MissingDependencyError(
-            '--scheduler and --workers need distributed; pip install "daskcoreset[distributed]" '
-            "brings it."
-        ) from error
-    if scheduler is not None:
-        try:
-            client = distributed.Client(scheduler)
-        except (OSError, ValueError) as error:
-            raise InvalidInputError(
-                f"no scheduler answers at {scheduler!r} ({error}); check the address."
-            ) from error
-        with client:
-            yield
-        return
-    with (
-        # Any port: the usual one may be taken, which would be a warning on every start.
-        distributed.LocalCluster(
-            n_workers=workers,
-            processes=True,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.ERROR,
-        ) as cluster,
-        distributed.Client(cluster),
-    ):
-        yield

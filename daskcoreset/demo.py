@@ -31,10 +31,8 @@ __all__ = ["run_demo"]
 _PREFERRED = ("cod_rna", "covtype")
 """Larger sets, taken where they are; the picture that scikit-learn carries otherwise."""
 
-_CHUNKS = 12
-"""Chunks that the store has at least, for the sets here are small beside a good chunk."""
-
-_CHUNK_ROWS = 2**18
+_CHUNKS, _CHUNK_ROWS = 12, 2**18
+"""Least chunks and most rows of one: the sets here are small beside a chunk of good size."""
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import platform
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -16,7 +16,7 @@ from daskcoreset.errors import CoresetWarning
 from daskcoreset.inputs import RowBlocks
 from daskcoreset.passes import Lazy, apply, fold, fold_now
 from daskcoreset.root import Root, Selection
-from daskcoreset.rounds import Census, Combine, Harvest, Plan, Summarise, TakePlanned
+from daskcoreset.rounds import Census, Combine, Harvest, Plan, Summarise, TakePlanned, Weigh
 
 __all__ = ["Job"]
 
@@ -56,7 +56,13 @@ class Job:
         """Reads of the data."""
         if self.takes_all or self.passes == 1:
             return 1
-        return self.root.construction.passes + 1
+        return self.root.construction.folds + self._weighs + 1
+
+    @property
+    def _weighs(self) -> bool:
+        """Whether a read must add scores up before draws can be split exactly."""
+        exact = self.root.construction.masses_are_exact
+        return self.root.sampling == "multinomial" and not exact
 
     @property
     def _combine(self) -> Combine:
@@ -74,6 +80,9 @@ class Job:
             self.blocks.n_blocks,
         )
 
+    def _summarise(self, i: int) -> Summarise:
+        return Summarise(self.root.construction, self.root.seed, i)
+
     @property
     def _take(self) -> TakePlanned:
         return TakePlanned(self.root.construction, self.root.sampling, self.root.seed)
@@ -87,13 +96,18 @@ class Job:
             return taken.then(self.finish_all)
         if self.passes == 1:
             return fold(blocks, self._harvest, combine, **settings).then(self.finish_harvest)
-        summarise = Summarise(self.root.construction)
-        census = fold(blocks, summarise, combine, **settings)
-        for _ in range(1, self.root.construction.passes):
-            census = fold(blocks, summarise, combine, given=census, **settings)
+        census = apply(self.root.settle, fold(blocks, self._summarise(0), combine, **settings))
+        for i in range(1, self.root.construction.folds):
+            before = apply(_summary_of, census)
+            census = fold(blocks, self._summarise(i), combine, given=before, **settings)
+            census = apply(partial(self.root.settle, fold=i), census)
+        if self._weighs:
+            weigh = Weigh(self.root.construction)
+            sums = fold(blocks, weigh, combine, given=apply(_summary_of, census), **settings)
+            census = apply(_with_masses, census, sums)
         plan = apply(self.root.plan, census)
         second = fold(blocks, self._take, combine, given=plan, **settings)
-        return apply(_pair, plan, second).then(self.finish_planned)
+        return apply(_triple, census, plan, second).then(self.finish_planned)
 
     def run_here(self) -> Coreset:
         """Run without a scheduler, on blocks in memory."""
@@ -101,12 +115,16 @@ class Job:
             return self.finish_all(self._fold_here(self.blocks, self._take))
         if self.passes == 1:
             return self.finish_harvest(self._fold_here(self.blocks, self._harvest))
-        summarise = Summarise(self.root.construction)
-        census = self._fold_here(self.blocks, summarise)
-        for _ in range(1, self.root.construction.passes):
-            census = self._fold_here(self.blocks, summarise, census)
+        census = self.root.settle(self._fold_here(self.blocks, self._summarise(0)))
+        for i in range(1, self.root.construction.folds):
+            census = self._fold_here(self.blocks, self._summarise(i), census.summary)
+            census = self.root.settle(census, i)
+        if self._weighs:
+            weigh = Weigh(self.root.construction)
+            census = _with_masses(census, self._fold_here(self.blocks, weigh, census.summary))
         plan = self.root.plan(census)
-        return self.finish_planned((plan, self._fold_here(self.blocks, self._take, plan)))
+        second = self._fold_here(self.blocks, self._take, plan)
+        return self.finish_planned((census, plan, second))
 
     def _fold_here(
         self, blocks: RowBlocks, leaf: Callable[..., Census], given: Any = None
@@ -123,14 +141,13 @@ class Job:
 
     def finish_all(self, census: Census) -> Coreset:
         """Finish after a read of all rows."""
-        plan = Plan(None, census, None)
-        return self._coreset(self.root.finish_planned(plan, census))
+        return self._coreset(self.root.finish_planned(census, Plan(None, None), census))
 
     def finish_harvest(self, census: Census) -> Coreset:
         """Finish after one read that gave candidates."""
         return self._coreset(self.root.finish_harvest(census, self._reread))
 
-    def finish_planned(self, results: tuple[Plan, Census]) -> Coreset:
+    def finish_planned(self, results: tuple[Census, Plan, Census]) -> Coreset:
         """Finish after a read that gave what the plan asked for."""
         return self._coreset(self.root.finish_planned(*results))
 
@@ -185,11 +202,19 @@ def _outside() -> int:
     return level
 
 
-def _pair(plan: Plan, second: Census) -> tuple[Plan, Census]:
-    return plan, second
+def _summary_of(census: Census) -> Any:
+    return census.summary
 
 
-@functools.cache
+def _with_masses(census: Census, sums: Census) -> Census:
+    return replace(census, masses=sums.masses)
+
+
+def _triple(census: Census, plan: Plan, second: Census) -> tuple[Census, Plan, Census]:
+    return census, plan, second
+
+
+@cache
 def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for package in ("daskcoreset", "numpy", "dask", "numba"):

@@ -14,23 +14,26 @@ and what ``__dask_postcompute__`` returns runs as a task, on a worker of a clust
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from daskcoreset.blocks import BlockRows, Rules, rows_from
+from daskcoreset.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from dask.typing import Key
 
+    from daskcoreset.blocks import Block, Problem
     from daskcoreset.inputs import BlockSpec, RowBlocks
 
-__all__ = ["Lazy", "active_client", "apply", "fold", "fold_now", "leaf_layers"]
+__all__ = ["Lazy", "active_client", "apply", "fold", "fold_now", "leaf_layers", "map_rows"]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -480,6 +483,93 @@ def fold_now(
 def _groups(parts: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     for start in range(0, len(parts), size):
         yield parts[start : start + size]
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A block and the number of its first row; None where Dask does not know it."""
+
+    spec: BlockSpec
+    start: int | None
+
+    def error(self, problem: Problem) -> InvalidInputError:
+        """Return the error, with the row counted as far from the start as is known."""
+        if self.start is not None:
+            return problem.error(self.start)
+        place = "" if problem.row is None else f" at row {problem.row} of block {self.spec.number}"
+        return InvalidInputError(problem.message.format(row=place))
+
+
+@dataclass(frozen=True)
+class _RowTask:
+    """The task of one block of `map_rows`; picklable, with a deterministic token."""
+
+    function: Callable[[Block], Any]
+    rules: Rules
+    names: tuple[str, ...]
+
+    def __call__(self, placed: _Placed, *arrays: Any) -> Any:
+        # Of an axis that the result has not, Dask hands over the list of its blocks: one.
+        parts = (part[0] if isinstance(part, list) else part for part in arrays)
+        rows = read_block(placed.spec, dict(zip(self.names, parts, strict=True)), self.rules)
+        if rows.problem is not None:
+            raise placed.error(rows.problem)
+        return self.function(rows.block)  # type: ignore[arg-type] # there is one without a problem
+
+
+def map_rows(
+    blocks: RowBlocks, function: Callable[[Block], Any], *, dtype: Any, columns: int | None = None
+) -> Any:
+    """Define `function` of every block, as a Dask array with a row for every row of the data.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+        Rows that no cost can be given to are an error when their block runs, whatever the
+        rules say: a row left out would leave the result shorter than the data.
+    function : callable
+        ``function(block)`` gives an array of as many rows as the block. Picklable, with a
+        deterministic token.
+    dtype : dtype
+        What `function` returns.
+    columns : int or None, default=None
+        Columns of what `function` returns; None for a vector.
+
+    Returns
+    -------
+    dask.array.Array of shape (n,) or (n, columns)
+        One task a block, fused with its read; the chunks are the blocks', of unknown sizes
+        where theirs are. Nothing is computed.
+    """
+    import dask.array as da  # noqa: PLC0415
+    from dask.layers import ArrayValuesDep  # noqa: PLC0415
+
+    token = uuid.uuid4().hex
+    sizes = blocks.sizes or (np.nan,) * blocks.n_blocks
+    starts: Any = itertools.repeat(None)
+    if blocks.sizes is not None:
+        starts = itertools.accumulate(blocks.sizes, initial=0)
+    values: Any = _Literals(token, tuple(map(_Placed, blocks.specs, starts)))
+    pairs: list[Any] = [ArrayValuesDep(((1,) * blocks.n_blocks,), values), "i"]
+    for array in blocks.arrays.values():
+        pairs += [array, "ij" if array.ndim == 2 else "i"]
+    two_dimensional = any(array.ndim == 2 for array in blocks.arrays.values())
+    new_axes, chunks = {}, {"i": sizes}
+    if columns is not None and two_dimensional:
+        chunks["j"] = (columns,)
+    elif columns is not None:
+        new_axes["j"] = columns
+    return da.blockwise(
+        _RowTask(function, replace(blocks.rules, on_invalid="raise"), tuple(blocks.arrays)),
+        "i" if columns is None else "ij",
+        *pairs,
+        name=f"{_OURS}rows-{token}",
+        new_axes=new_axes,
+        adjust_chunks=chunks,
+        align_arrays=False,
+        concatenate=False,
+        meta=np.empty((0,) if columns is None else (0, 0), dtype=dtype),
+    )
 
 
 def leaf_layers(value: Lazy[Any]) -> dict[str, int]:

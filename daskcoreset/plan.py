@@ -14,8 +14,8 @@ __all__ = ["BuildPlan", "plan_build"]
 _BYTES_PER_ROW = 56
 """Temporaries of a leaf beside the points: weights, scores, distances, inclusion, float64."""
 
-_BLOCK_COPIES = 2
-"""A decoded chunk and the array it is copied into, or a block and its promoted copy."""
+_STORED_COPIES = 2
+"""A chunk as it lies on the disk, at worst incompressible, and as decoded."""
 
 _ROOT_COPIES = 4
 """Candidates as sent, gathered, scored and ordered."""
@@ -88,23 +88,36 @@ def plan_build(
     """
     here = blocks.in_memory and blocks.n_blocks == 1
     threads = threads or (1 if here else threads_of_a_worker())
-    row_bytes = blocks.rules.dtype.itemsize * blocks.rules.n_features
     rows = None if blocks.sizes is None else max(blocks.sizes)
-    peak = None
-    if rows is not None:
-        leaf = rows * (row_bytes * _BLOCK_COPIES + _BYTES_PER_ROW)
+    row_bytes = _row_bytes(blocks)
+    peak = block_bytes = None
+    if rows is not None and row_bytes is not None:
+        read_bytes = 0.0 if blocks.in_memory else _STORED_COPIES * _stored_row_bytes(blocks)
+        leaf = rows * (read_bytes + row_bytes + _BYTES_PER_ROW)
         root = min(candidates, blocks.n_rows or 0) * (row_bytes + _BYTES_PER_ROW) * _ROOT_COPIES
         peak = int(min(threads, blocks.n_blocks) * leaf + root)
+        block_bytes = int(rows * row_bytes)
     return BuildPlan(
         reads=reads,
         n_blocks=blocks.n_blocks,
         n_rows=blocks.n_rows,
         bytes_read=None if blocks.stored_bytes is None else reads * blocks.stored_bytes,
         tasks=0 if here else lazy.n_tasks,
-        block_bytes=None if rows is None else rows * row_bytes,
+        block_bytes=block_bytes,
         threads=threads,
         peak_bytes=peak,
     )
+
+
+def _row_bytes(blocks: RowBlocks) -> float | None:
+    """Bytes of the points of a row once they are brought to form; None where not known."""
+    if not blocks.sparse:
+        return blocks.rules.dtype.itemsize * blocks.rules.n_features
+    return None if blocks.stored_bytes is None else _stored_row_bytes(blocks)
+
+
+def _stored_row_bytes(blocks: RowBlocks) -> float:
+    return (blocks.stored_bytes or 0) / (blocks.n_rows or 1)
 
 
 def threads_of_a_worker() -> int:

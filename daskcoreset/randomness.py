@@ -31,6 +31,9 @@ class Stage(enum.IntEnum):
     DRAWS = 2
     ROOT = 3
     TOP_UP = 4
+    SUMMARIES = 5
+    THINNING = 6
+    SETTLING = 7
 
 
 def resolve_seed(random_state: RandomState) -> int:
@@ -81,7 +84,7 @@ def resolve_seed(random_state: RandomState) -> int:
     )
 
 
-def stream(seed: int, stage: Stage, block: int = 0) -> np.random.Generator:
+def stream(seed: int, stage: Stage, block: int = 0, fold: int = 0) -> np.random.Generator:
     """Return the generator of one stage on one block.
 
     Parameters
@@ -92,11 +95,13 @@ def stream(seed: int, stage: Stage, block: int = 0) -> np.random.Generator:
         What the numbers are for.
     block : int, default=0
         Number of the row block; 0 for work done at the root.
+    fold : int, default=0
+        Number of the read, where a stage is repeated.
 
     Returns
     -------
     numpy.random.Generator
-        PCG64 seeded by ``SeedSequence(seed, spawn_key=(stage, block))``; streams with
+        PCG64 seeded by ``SeedSequence(seed, spawn_key=(stage, block, fold))``; streams with
         different addresses are independent.
 
     Examples
@@ -105,5 +110,5 @@ def stream(seed: int, stage: Stage, block: int = 0) -> np.random.Generator:
     >>> bool((a == stream(1, Stage.DRAWS, 5).random(3)).all())
     True
     """
-    sequence = np.random.SeedSequence(seed, spawn_key=(int(stage), block))
+    sequence = np.random.SeedSequence(seed, spawn_key=(int(stage), block, fold))
     return np.random.Generator(np.random.PCG64(sequence))

@@ -3,7 +3,7 @@ r"""The root: turns what the blocks sent into the final draw."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,35 +87,40 @@ class Root:
             return float(OVERSAMPLING * self.size)
         return float(max(OVERSAMPLING * self.size, FEWEST_CANDIDATES))
 
+    def settle(self, census: Census, fold: int = 0) -> Census:
+        """Check a read and settle its summary."""
+        census.check()
+        rng = stream(self.seed, Stage.SETTLING, 0, fold)
+        with quiet():
+            return replace(census, summary=self.construction.settle(census.summary, rng))
+
     def plan(self, census: Census) -> Plan:
         """Decide what every block gives in the second read."""
-        census.check()
         if census.n_rows <= self.size:
-            return Plan(None, census, None)
+            return Plan(None, None)
         numbers, masses = self._masses(census)
         if self.sampling == "systematic":
             targets = self.candidates * masses.sum(axis=1) / masses.sum()
-            return Plan(census.summary, census, dict(zip(numbers, targets, strict=True)))
+            return Plan(census.summary, dict(zip(numbers, targets, strict=True)))
         quotas = split_quota(self.size, masses, stream(self.seed, Stage.QUOTAS))
-        return Plan(census.summary, census, dict(zip(numbers, quotas, strict=True)))
+        return Plan(census.summary, dict(zip(numbers, quotas, strict=True)))
 
-    def finish_planned(self, plan: Plan, second: Census) -> Selection:
+    def finish_planned(self, census: Census, plan: Plan, second: Census) -> Selection:
         """Draw from what the blocks gave in the second read."""
         second.check()
         if plan.wanted is None:
             return self._everything(second)
         if self.sampling == "systematic":
-            return self._reweighted(plan.census, list(second.drawn))
-        _, masses = self._masses(plan.census)
-        return self._weighted(plan.census, list(second.drawn), masses.sum())
+            return self._reweighted(census, list(second.drawn))
+        _, masses = self._masses(census)
+        return self._weighted(census, list(second.drawn), masses.sum())
 
     def finish_harvest(self, census: Census, reread: Reread) -> Selection:
         """Turn the candidates of one read into the final draw."""
-        census.check()
+        census = self.settle(census)
         if census.n_rows <= self.size:
             leaf = TakePlanned(self.construction, self.sampling, self.seed)
-            plan = Plan(None, census, None)
-            everything = reread(sorted(census.read), leaf, plan)
+            everything = reread(sorted(census.read), leaf, Plan(None, None))
             return self._everything(everything, rereads=len(census.read))
         if self.sampling == "systematic":
             return self._refined(census, reread)
@@ -125,7 +130,12 @@ class Root:
         numbers = sorted(census.locals)
         with quiet():
             masses = np.array(
-                [self.construction.masses(census.locals[i], census.summary) for i in numbers]
+                [
+                    census.masses[i]
+                    if census.masses
+                    else self.construction.masses(census.locals[i], census.summary)
+                    for i in numbers
+                ]
             )
         if not np.isfinite(masses).all():
             raise InvalidInputError(
@@ -145,7 +155,7 @@ class Root:
         if short:
             wanted = {number: self.candidates * shares[number] for number in short}
             leaf = TakePlanned(self.construction, self.sampling, self.seed, Stage.TOP_UP)
-            again = reread(short, leaf, Plan(census.summary, census, wanted))
+            again = reread(short, leaf, Plan(census.summary, wanted))
             drawn.update({part.number: part for part in again.drawn})
         return self._reweighted(census, [drawn[i] for i in sorted(drawn)], len(short))
 
@@ -185,7 +195,7 @@ class Root:
                 missing[number] = split_quota(count, mass[np.newaxis], rng)[0]
         if missing:
             leaf = TakePlanned(self.construction, self.sampling, self.seed, Stage.TOP_UP)
-            again = reread(list(missing), leaf, Plan(census.summary, census, dict(missing)))
+            again = reread(list(missing), leaf, Plan(census.summary, dict(missing)))
             kept += again.drawn
         return self._weighted(census, kept, total, len(missing))
 

@@ -20,9 +20,9 @@ is decided by the summaries, not by what was drawn, so nothing is biased by it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from daskcoreset.sampling import (
     draw_with_replacement,
     systematic,
 )
+from daskcoreset.sensitivities.lightweight import Lightweight
 from daskcoreset.typing import FloatArray, IndexArray
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ class Census:
         Merged summary.
     locals : dict
         Summary of every block.
+    masses : dict
+        Sums of the scores of every block by component, where a read added them up.
     drawn : tuple of Drawn
     """
 
@@ -109,6 +112,7 @@ class Census:
     problem: tuple[int, Problem] | None = None
     summary: Any = None
     locals: dict[int, Any] = field(default_factory=dict)
+    masses: dict[int, FloatArray] = field(default_factory=dict)
     drawn: tuple[Drawn, ...] = ()
 
     @property
@@ -166,6 +170,7 @@ class Combine:
             problem=min(problems, key=lambda found: found[0]) if problems else None,
             summary=summary,
             locals={number: local for part in parts for number, local in part.locals.items()},
+            masses={number: sums for part in parts for number, sums in part.masses.items()},
             drawn=tuple(drawn for part in parts for drawn in part.drawn),
         )
 
@@ -196,14 +201,58 @@ class Summarise:
     """Leaf of a fold that only summarises."""
 
     construction: Sensitivity[Any]
+    seed: int
+    fold: int = 0
 
-    def __call__(self, rows: BlockRows, number: int, previous: Census | None) -> Census:
+    def __call__(self, rows: BlockRows, number: int, previous: Any) -> Census:
         """Summarise one block."""
         if rows.block is None:
             return _census(rows, number)
-        before = None if previous is None else previous.summary
         with quiet():
-            return _census(rows, number, self.construction.summarise(rows.block, before))
+            block, _ = thin(self.construction, rows.block, self.seed, number, self.fold)
+            rng = stream(self.seed, Stage.SUMMARIES, number, self.fold)
+            return _census(rows, number, self.construction.summarise(block, previous, rng))
+
+
+@dataclass(frozen=True)
+class Weigh:
+    """Leaf of a read that adds scores up, for constructions that only estimate the sums."""
+
+    construction: Sensitivity[Any]
+
+    def __call__(self, rows: BlockRows, number: int, summary: Any) -> Census:
+        """Add up the scores of the block by component."""
+        if rows.block is None:
+            return _census(rows, number)
+        with quiet():
+            scores = self.construction.scores(rows.block, summary)
+        return replace(_census(rows, number), masses={number: scores.sum(axis=1)})
+
+
+class Thinning(NamedTuple):
+    """Own weights and inclusion probabilities of the rows of a thinned block."""
+
+    weights: FloatArray
+    inclusion: FloatArray
+
+
+def thin(
+    construction: Sensitivity[Any], block: Block, seed: int, number: int, fold: int = 0
+) -> tuple[Block, Thinning | None]:
+    """Return a weighted lightweight sample of a large block, and how it was taken.
+
+    Blocks of at most ``construction.thin_rows`` rows come back as they are, with None.
+    """
+    if construction.thin_rows is None or len(block) <= construction.thin_rows:
+        return block, None
+    cheap = Lightweight()
+    rng = stream(seed, Stage.THINNING, number, fold)
+    scores = cheap.scores(block, cheap.summarise(block, None, rng)).sum(axis=0)
+    inclusion = candidate_inclusion(scores, construction.thin_rows)
+    chosen = systematic(inclusion, rng)
+    sample = block.take(chosen)
+    thinning = Thinning(sample.weights, inclusion[chosen])
+    return replace(sample, weights=thinning.weights / thinning.inclusion), thinning
 
 
 @dataclass(frozen=True)
@@ -240,10 +289,13 @@ class Harvest:
         )
         rng = stream(self.seed, Stage.CANDIDATES, number)
         with quiet():
-            local = self.construction.summarise(block, None)
-            scores = self.construction.scores(block, local).sum(axis=0)
+            sample, kept = thin(self.construction, block, self.seed, number)
+            summaries = stream(self.seed, Stage.SUMMARIES, number)
+            local = self.construction.summarise(sample, None, summaries)
+            scores = self.construction.scores(sample, local).sum(axis=0)
             if self.sampling == "systematic":
-                drawn = _candidates(block, number, scores, target, rng)
+                drawn = _candidates(sample, number, scores, target, rng)
+                drawn = drawn if kept is None else _unthinned(drawn, sample, kept, target)
             else:
                 if self.n_rows is None:
                     target = min(target, _MOST_PROPOSALS * rows.read)
@@ -259,6 +311,19 @@ def _candidates(
     if not ((inclusion > 0.0) & (inclusion < 1.0)).any():
         target = np.inf
     return Drawn(number, block.take(chosen), inclusion[chosen], target=target)
+
+
+def _unthinned(drawn: Drawn, sample: Block, kept: Thinning, target: float) -> Drawn:
+    """Give rows drawn from a thinned block their own weights, and both probabilities."""
+    place = np.searchsorted(_numbers(sample), _numbers(drawn.rows))
+    rows = replace(drawn.rows, weights=kept.weights[place])
+    probability = drawn.probability * kept.inclusion[place]
+    return replace(drawn, rows=rows, probability=probability, target=target)
+
+
+def _numbers(rows: Block) -> IndexArray:
+    assert rows.rows is not None  # noqa: S101 - rows that were taken are numbered
+    return rows.rows
 
 
 def _proposals(
@@ -278,16 +343,13 @@ class Plan:
     Attributes
     ----------
     summary : object
-        Global summary.
-    census : Census
-        Of the read before, for offsets.
+        Settled global summary.
     wanted : dict of int to (float or ndarray), or None
         By block: candidates (systematic) or draws by component (multinomial); None asks for
         all rows.
     """
 
     summary: Any
-    census: Census
     wanted: dict[int, Any] | None
 
 

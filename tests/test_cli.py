@@ -3,9 +3,11 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,8 @@ from daskcoreset.errors import (
     StoreError,
 )
 from daskcoreset.metrics import kmeans_cost
+from daskcoreset.passes import active_client
+from daskcoreset.workers import working_on
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -296,6 +300,47 @@ def test_build__names_the_extra_for_a_cluster(
     assert 'pip install "daskcoreset[distributed]"' in _error_line(capsys)
 
 
+@pytest.mark.distributed
+def test_working_on__starts_processes_outside_the_main_thread() -> None:
+    pytest.importorskip("distributed")
+    counts = []
+
+    def work() -> None:
+        with working_on(None, 1):
+            counts.append(len(active_client().nthreads()))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(timeout=60)
+    assert counts == [1]
+
+
+@pytest.mark.distributed
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no process groups of this kind")
+def test_build__ends_processes_quietly_when_interrupted(tmp_path: Path, out: Path) -> None:
+    pytest.importorskip("distributed")
+    store = tmp_path / "many.zarr"
+    convert.write_store(np.random.default_rng(0).normal(size=(200_000, 4)), store)
+    arguments = ["build", store, out, "--size=9", "--chunks=40", "--workers=2", "--progress"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "daskcoreset", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        assert process.stderr is not None
+        drawn = process.stderr.read(20)  # the bar: the work has begun
+        # As a terminal does at Ctrl-C, to every process of the group.
+        os.killpg(process.pid, signal.SIGINT)
+        printed, rest = process.communicate(timeout=60)
+    drawn += rest
+    assert (process.returncode, printed) == (130, b"")
+    assert drawn.strip().startswith(b"daskcoreset: ")
+    assert drawn.endswith(b"\rerror: interrupted\n")
+    assert drawn.count(b"\n") == 1
+    assert not out.exists()
+
+
 # --- errors and ends ---------------------------------------------------------------------
 
 
@@ -309,7 +354,7 @@ def test_build__names_the_extra_for_a_cluster(
         (("build", "in", "out"), "--size"),
         (("build", "in", "out", "--size", "0"), "--size"),
         (("build", "in", "out", "--size", "x"), "--size"),
-        (("build", "in", "out", "--size=1", "--method=k"), "'k' is not one of lightweight, uni"),
+        (("build", "in", "out", "--size=1", "--method=k"), "'k' is not one of lightweight"),
         (("build", "in", "out", "--size=1", "--sampling=k"), "not one of systematic, multinomial"),
         (("build", "in", "out", "--size=1", "--passes=3"), "--passes"),
         (("build", "in", "out", "--size=1", "--on-invalid=k"), "not one of raise, drop"),

@@ -77,9 +77,10 @@ def as_dask(parts: dict[str, Counted]) -> dict[str, Any]:
 def test_dry_run__is_what_really_happens(kind: str, passes: Passes, sampling: Sampling) -> None:
     parts = sources()
     arguments: Any = parts if kind == "self-reading" else as_dask(parts)
-    options: Any = {"size": 50, "passes": passes, "sampling": sampling, "random_state": 0}
-    # Candidates suffice on rows without order, so no block is read again.
-    options |= {"chunks": ROWS}
+    # Rows without order, and not few of a block: candidates suffice, so that none is read again.
+    options: Any = {
+        "size": 600, "passes": passes, "sampling": sampling, "random_state": 0, "chunks": ROWS,
+    }  # fmt: skip
     plan = build(**arguments, **options, dry_run=True)
     assert sum(part.read for part in parts.values()) == 0
     with Tasks() as tasks:

@@ -16,6 +16,7 @@ from daskcoreset.sensitivities import (
     CONSTRUCTIONS,
     Lightweight,
     Sensitivity,
+    StrongKMeans,
     Uniform,
     resolve_method,
 )
@@ -48,9 +49,15 @@ class TwoFolds(Sensitivity[Moments]):
 
     name: ClassVar[str] = "two_folds"
     citation: ClassVar[str] = "bachem2018scalable, for tests"
-    passes: ClassVar[int] = 2
 
-    def summarise(self, block: Block, previous: Moments | None) -> Moments:
+    @property
+    def folds(self) -> int:
+        return 2
+
+    def summarise(
+        self, block: Block, previous: Moments | None, rng: np.random.Generator
+    ) -> Moments:
+        del rng
         found = moments_of(block.points, block.weights)
         if previous is None:
             return Moments(found.count, found.weight, found.mean, np.zeros_like(found.m2))
@@ -170,9 +177,11 @@ class OneRow(Lightweight):
 
 
 class DiesOnEmptyBlocks(Lightweight):
-    def summarise(self, block: Block, previous: Moments | None) -> Moments:
+    def summarise(
+        self, block: Block, previous: Moments | None, rng: np.random.Generator
+    ) -> Moments:
         assert len(block), "no rows"
-        return super().summarise(block, previous)
+        return super().summarise(block, previous, rng)
 
 
 class DrawsByDistanceAlone(Lightweight):
@@ -202,6 +211,8 @@ def rows(points: Any, weights: Any = None, dtype: Any = np.float64) -> Block:
     u = np.ones(len(points)) if weights is None else np.asarray(weights, dtype=np.float64)
     return Block(points, u, np.zeros(len(points), dtype=np.int64))
 
+
+RNG = np.random.default_rng(0)
 
 UNEVEN = [
     rows([[0.0], [1.0], [2.0]], [1, 3, 2]),
@@ -281,7 +292,7 @@ def test_lightweight__scores_are_those_of_algorithm_1(dtype: Any, form: Any) -> 
     mu = np.average(X.astype(np.float64), axis=0, weights=u)
     distances = ((X - mu) ** 2).sum(axis=1)
     block = Block(form(X), u)
-    scores = Lightweight().scores(block, Lightweight().summarise(block, None))
+    scores = Lightweight().scores(block, Lightweight().summarise(block, None, RNG))
 
     np.testing.assert_allclose(scores[0], u / (2 * u.sum()), rtol=1e-13)
     np.testing.assert_allclose(scores[1], u * distances / (2 * u @ distances), rtol=1e-12)
@@ -290,7 +301,7 @@ def test_lightweight__scores_are_those_of_algorithm_1(dtype: Any, form: Any) -> 
 def test_lightweight__by_hand() -> None:
     # Mean 1, phi = 1 + 1 + 4 * 0 = 2 with weights 1, 1, 4.
     block = rows([[0.0], [2.0], [1.0]], [1, 1, 4])
-    summary = Lightweight().summarise(block, None)
+    summary = Lightweight().summarise(block, None, RNG)
 
     expected = [[1 / 12, 1 / 12, 4 / 12], [1 / 4, 1 / 4, 0]]
     np.testing.assert_allclose(Lightweight().scores(block, summary), expected, rtol=1e-15)
@@ -301,7 +312,9 @@ def test_lightweight__by_hand() -> None:
 def test_lightweight__equal_rows_are_scored_uniformly(form: Any) -> None:
     block = Block(form(np.full((4, 2), 1e6 + 0.1)), np.array([1.0, 2.0, 0.0, 0.1]))
     construction = Lightweight()
-    summary = construction.merge(construction.summarise(block, None), moments_of(*parts(block)))
+    summary = construction.merge(
+        construction.summarise(block, None, RNG), moments_of(*parts(block))
+    )
 
     scores = construction.scores(block, summary)
     np.testing.assert_allclose(scores[0], block.weights / 6.2, rtol=1e-14)
@@ -316,7 +329,7 @@ def parts(block: Block) -> tuple[Any, FloatArray]:
 def test_lightweight__tiny_spread_does_not_overflow() -> None:
     # phi is 2e-310, whose inverse no float64 holds.
     block = rows([[0.0], [1e-155], [2e-155]])
-    scores = Lightweight().scores(block, Lightweight().summarise(block, None))
+    scores = Lightweight().scores(block, Lightweight().summarise(block, None, RNG))
 
     np.testing.assert_allclose(scores[1], [0.25, 0.0, 0.25], rtol=1e-9)
 
@@ -324,7 +337,7 @@ def test_lightweight__tiny_spread_does_not_overflow() -> None:
 def test_lightweight__rows_without_weight_may_hold_anything() -> None:
     block = rows([[1e200], [0.0], [2.0]], [0, 1, 1])
     with np.errstate(over="ignore"):
-        scores = Lightweight().scores(block, Lightweight().summarise(block, None))
+        scores = Lightweight().scores(block, Lightweight().summarise(block, None, RNG))
 
     assert scores.tolist() == [[0.0, 0.25, 0.25], [0.0, 0.25, 0.25]]
 
@@ -333,7 +346,7 @@ def test_lightweight__rows_without_weight_may_hold_anything() -> None:
 def test_scores__block_without_weight(construction: Sensitivity[Any]) -> None:
     # By its own summary: what a block does that has nothing to propose.
     block = rows([[0.0], [1.0]], [0, 0])
-    scores = construction.scores(block, construction.summarise(block, None))
+    scores = construction.scores(block, construction.summarise(block, None, RNG))
 
     assert scores.shape[1] == 2
     assert not scores.any()
@@ -341,7 +354,7 @@ def test_scores__block_without_weight(construction: Sensitivity[Any]) -> None:
 
 def test_uniform__by_hand() -> None:
     block = rows([[0.0], [2.0]], [1, 3])
-    summary = Uniform().merge(Uniform().summarise(block, None), 4.0)
+    summary = Uniform().merge(Uniform().summarise(block, None, RNG), 4.0)
 
     assert Uniform().scores(block, summary).tolist() == [[1 / 8, 3 / 8]]
     assert Uniform().masses(4.0, summary).tolist() == [0.5]
@@ -355,7 +368,13 @@ def test_constructions__are_known_by_their_names() -> None:
     assert {"lightweight", "uniform"} <= set(CONSTRUCTIONS)
     for name, kind in CONSTRUCTIONS.items():
         assert kind.name == name
-        assert resolve_method(name) == kind()
+        if name != StrongKMeans.name:
+            assert resolve_method(name) == kind()
+
+
+def test_resolve_method__name_of_a_construction_with_parameters_says_which() -> None:
+    with pytest.raises(InvalidInputError, match=r"'kmeans' needs n_clusters; .*StrongKMeans\("):
+        resolve_method("kmeans")
 
 
 def test_resolve_method__construction_is_taken_as_it_is() -> None:
@@ -366,11 +385,23 @@ def test_resolve_method__construction_is_taken_as_it_is() -> None:
 
 
 def test_resolve_method__unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(InvalidInputError, match=r"'kmeans' is unknown; .*'lightweight', 'uniform'"):
-        resolve_method("kmeans")
+    with pytest.raises(
+        InvalidInputError, match=r"'kmedians' is unknown; .*'lightweight', .*'uniform'"
+    ):
+        resolve_method("kmedians")
 
 
 @pytest.mark.parametrize("method", [None, 3, Lightweight])
 def test_resolve_method__neither_name_nor_construction(method: Any) -> None:
     with pytest.raises(InvalidTypeError, match=r"method must be .*'lightweight'"):
         resolve_method(method)
+
+
+class TestStrongKMeans(SensitivityContract):
+    def construction(self) -> StrongKMeans:
+        return StrongKMeans(3)
+
+
+class TestWelterweight(SensitivityContract):
+    def construction(self) -> StrongKMeans:
+        return StrongKMeans(8, n_centers=2)

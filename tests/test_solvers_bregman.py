@@ -95,7 +95,7 @@ def test_bregman_hard__never_raises_the_cost(name: str, seed: int) -> None:
             max_iter=moves,
             tol=0,
         ).cost
-        for moves in range(1, 8)
+        for moves in (1, 2, 3, 10)
     ]
     divergence = resolve_divergence(name).fitted(rows, weights)
     costs.insert(0, float(weights @ divergence.nearest(rows, rows[:6])[1]))
@@ -158,12 +158,12 @@ def test_bregman_hard__leaves_spare_centers_where_they_are() -> None:
 
 @each_solver
 def test_solvers__warn_of_fewer_distinct_rows_than_clusters(solve: Solver) -> None:
-    rows = np.repeat([[1.0], [4.0]], 3, axis=0)
+    rows = np.repeat([[1.0], [400.0]], 3, axis=0)
 
     with pytest.warns(CoresetWarning, match="points has 2 distinct rows where n_clusters is 4"):
-        found = solve(rows, 4, divergence="itakura_saito", random_state=0)
+        found = solve(rows, 4, divergence="kl", random_state=0)
 
-    assert set(found.centers.ravel()) == {1.0, 4.0}
+    assert set(found.centers.round(9).ravel()) == {1.0, 400.0}
 
 
 def test_bregman_hard__stops_at_the_tolerance() -> None:
@@ -262,7 +262,7 @@ def test_bregman_soft__never_raises_the_cost(name: str, seed: int) -> None:
             max_iter=steps,
             tol=0,
         ).cost
-        for steps in range(1, 8)
+        for steps in (1, 2, 3, 10)
     ]
     divergence = resolve_divergence(name).fitted(rows, weights)
     costs.insert(0, plain_em(rows, weights, rows[:4], divergence, 0)[2])

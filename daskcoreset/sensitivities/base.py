@@ -7,6 +7,8 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from daskcoreset.blocks import Block
     from daskcoreset.typing import FloatArray
 
@@ -27,9 +29,11 @@ class Sensitivity(ABC, Generic[S]):
         The name by which ``build(method=...)`` knows the construction.
     citation : str
         Key of the source in ``references.bib``, and the place in it.
-    passes : int
-        Folds of `summarise` that `scores` needs; in each, `previous` is the merged summary
-        of the one before.
+    randomised : bool
+        Whether `summarise` or `settle` draws random numbers.
+    masses_are_exact : bool
+        Whether `masses` gives the very sums of `scores`. Where it only estimates them,
+        independent draws cost one more read, which adds the scores up.
     proposal_bound : float or None
         A bound c with :math:`q(x) \le c\, Q_i\, p_i(x)` for every row x of every block i,
         where p_i are the normalised scores by the block's own summary, q those by the
@@ -39,16 +43,45 @@ class Sensitivity(ABC, Generic[S]):
 
     name: ClassVar[str]
     citation: ClassVar[str]
-    passes: ClassVar[int] = 1
+    randomised: ClassVar[bool] = False
+    masses_are_exact: ClassVar[bool] = True
     proposal_bound: ClassVar[float | None] = None
 
+    @property
+    def folds(self) -> int:
+        """Folds of `summarise` that `scores` needs; each sees the settled summary before it."""
+        return 1
+
+    @property
+    def thin_rows(self) -> int | None:
+        """Rows of a block that its summary needs; None for all.
+
+        With a number, the library hands `summarise` a weighted lightweight sample of about so
+        many rows of every larger block, so that a costly summary stays cheap beside the read.
+        """
+        return None
+
     @abstractmethod
-    def summarise(self, block: Block, previous: S | None) -> S:
-        """Summarise one block, which may be empty."""
+    def summarise(self, block: Block, previous: S | None, rng: np.random.Generator) -> S:
+        """Summarise one block, which may be empty.
+
+        Parameters
+        ----------
+        block : Block
+        previous : S or None
+            Settled summary of the fold before; None in the first.
+        rng : numpy.random.Generator
+            The block's own stream.
+        """
 
     @abstractmethod
     def merge(self, first: S, second: S) -> S:
         """Summary of the union of two neighbouring, disjoint sets of rows; associative."""
+
+    def settle(self, summary: S, rng: np.random.Generator) -> S:
+        """Turn the merged summary into what `scores` and the next fold take; at the root."""
+        del rng
+        return summary
 
     @abstractmethod
     def scores(self, block: Block, summary: S) -> FloatArray:

@@ -70,6 +70,8 @@ class StrongKMeans(Sensitivity[Clusters]):
 
     name: ClassVar[str] = "kmeans"
     citation: ClassVar[str] = "lucic2016strong, Algorithm 2"
+    randomised: ClassVar[bool] = True
+    masses_are_exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for name in ("n_clusters", "n_centers"):

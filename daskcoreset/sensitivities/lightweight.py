@@ -55,9 +55,11 @@ class Lightweight(Sensitivity[Moments]):
     # the distance part is at most 2 Q_i p_i, and so is the uniform part.
     proposal_bound: ClassVar[float | None] = 2.0
 
-    def summarise(self, block: Block, previous: Moments | None) -> Moments:
+    def summarise(
+        self, block: Block, previous: Moments | None, rng: np.random.Generator
+    ) -> Moments:
         """Moments of the block."""
-        del previous
+        del previous, rng
         return moments_of(block.points, block.weights)
 
     def merge(self, first: Moments, second: Moments) -> Moments:

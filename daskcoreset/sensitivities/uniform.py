@@ -39,9 +39,9 @@ class Uniform(Sensitivity[float]):
     citation: ClassVar[str] = "bachem2018scalable, section 7"
     proposal_bound: ClassVar[float | None] = 1.0
 
-    def summarise(self, block: Block, previous: float | None) -> float:
+    def summarise(self, block: Block, previous: float | None, rng: np.random.Generator) -> float:
         """Total weight U of the block."""
-        del previous
+        del previous, rng
         return float(block.weights.sum())
 
     def merge(self, first: float, second: float) -> float:

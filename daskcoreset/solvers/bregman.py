@@ -90,8 +90,8 @@ def bregman_hard(
     max_iter : int, default=300
         Most moves of the centers per start.
     tol : float, default=1e-6
-        Stop once a move lowers the cost by less than this share of it; with 0 go on until
-        no row changes its center.
+        Stop once a move lowers the cost by at most this share of it; with 0 go on until
+        the cost falls no more.
     random_state : int, Generator, RandomState or None, default=None
         For the seeds.
 
@@ -163,11 +163,10 @@ def _lloyd(rows: Rows, centers: FloatArray, max_iter: int, tol: float) -> _Run:
     state = _assign(rows, centers)
     for n_iter in range(1, max_iter + 1):
         moved = _assign(rows, _update(rows, state))
-        if moved.cost > state.cost:  # by rounding alone: there is nothing left to gain
-            return _Run(state, n_iter, True)
         gain = state.cost - moved.cost
-        settled = np.array_equal(moved.labels, state.labels) or gain < tol * moved.cost
-        state = moved
+        settled = np.array_equal(moved.labels, state.labels) or gain <= tol * moved.cost
+        # By rounding alone a move can cost more than it gains.
+        state = min(moved, state, key=lambda one: one.cost)
         if settled:
             return _Run(state, n_iter, True)
     return _Run(state, max_iter, False)

@@ -114,7 +114,7 @@ def bregman_soft(
     max_iter : int, default=300
         Most EM steps, and most moves per start of the hard clustering.
     tol : float, default=1e-6
-        Stop once a step lowers the cost by less than this per unit of weight.
+        Stop once a step lowers the cost by at most this per unit of weight.
     random_state : int, Generator, RandomState or None, default=None
         For the seeds of the hard clustering.
 
@@ -170,8 +170,10 @@ def bregman_soft(
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """What the expectation step leaves: all that maximisation needs."""
+    """Parameters, and what the expectation step leaves for the next ones."""
 
+    centers: FloatArray
+    mixing: FloatArray
     cost: float
     totals: FloatArray
     sums: FloatArray
@@ -181,22 +183,22 @@ def _expectation_maximisation(
     rows: Rows, centers: FloatArray, max_iter: int, tol: float
 ) -> SoftClustering:
     """Alternate between the steps until they gain nothing; centers less the origin."""
-    mixing = np.full(len(centers), 1.0 / len(centers))
-    state = _sums(rows, centers, mixing)
+    state = _sums(rows, centers, np.full(len(centers), 1.0 / len(centers)))
     smallest_gain = tol * float(rows.weights.sum())
     n_iter, converged = 0, False
     while n_iter < max_iter and not converged:
         n_iter += 1
         # A component without weight keeps its center, and stays without.
         alive = state.totals > _VANISHED * state.totals.sum()
-        moved, shares = centers.copy(), np.where(alive, state.totals, 0.0)
-        moved[alive] = state.sums[alive] / state.totals[alive, None]
-        shares /= shares.sum()
-        after = _sums(rows, moved, shares)
-        converged = not state.cost - after.cost > smallest_gain
-        if after.cost <= state.cost:  # otherwise by rounding alone
-            centers, mixing, state = moved, shares, after
-    return SoftClustering(rows.divergence, centers, mixing, state.cost, n_iter, converged)
+        centers, mixing = state.centers.copy(), np.where(alive, state.totals, 0.0)
+        centers[alive] = state.sums[alive] / state.totals[alive, None]
+        moved = _sums(rows, centers, mixing / mixing.sum())
+        converged = state.cost - moved.cost <= smallest_gain
+        # By rounding alone a step can cost more than it gains.
+        state = min(moved, state, key=lambda one: one.cost)
+    return SoftClustering(
+        rows.divergence, state.centers, state.mixing, state.cost, n_iter, converged
+    )
 
 
 def _sums(rows: Rows, centers: FloatArray, mixing: FloatArray) -> _Sums:
@@ -208,7 +210,7 @@ def _sums(rows: Rows, centers: FloatArray, mixing: FloatArray) -> _Sums:
         shares *= weights[:, None]
         totals += shares.sum(axis=0)
         sums += product(shares.T, tile)
-    return _Sums(cost, totals, sums)
+    return _Sums(centers, mixing, cost, totals, sums)
 
 
 def _expectation(table: FloatArray, mixing: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -75,7 +75,7 @@ def prepare(
         )
     rows = dense(points)
     weights = _as_weights(sample_weight, len(rows))
-    rows, weights = rows[weights > 0], weights[weights > 0]
+    rows, weights = rows[weights > 0], weights[weights > 0]  # always a copy
     chosen = resolve_divergence(divergence)
     problem = chosen.problem(points, "points")
     if problem is not None:
@@ -90,7 +90,7 @@ def prepare(
         # In two steps: the first mean is off by the rounding of large sums, the second is not.
         origin = _mean(rows, weights)
         origin += _mean(rows - origin, weights)
-        rows = rows - origin
+        rows -= origin
     return Rows(rows, weights, origin, chosen.fitted(rows, weights))
 
 

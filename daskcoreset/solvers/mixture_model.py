@@ -25,6 +25,7 @@ __all__ = [
     "mixture_from_covariances",
     "mixture_from_precisions",
     "sample",
+    "singular_error",
 ]
 
 CovarianceType: TypeAlias = Literal["full", "tied", "diag", "spherical"]
@@ -139,7 +140,7 @@ def mixture_from_covariances(
                 raise np.linalg.LinAlgError  # noqa: TRY301  # one message for all types
             factors = 1.0 / np.sqrt(covariances)
     except np.linalg.LinAlgError:
-        raise _singular(covariance_type, covariances) from None
+        raise singular_error(covariance_type, covariances) from None
     return Mixture(covariance_type, weights, means, covariances, factors)
 
 
@@ -241,7 +242,8 @@ def _inverse_factor(covariance: FloatArray) -> FloatArray:
     return np.ascontiguousarray(inverse.T)
 
 
-def _singular(kind: CovarianceType, covariances: FloatArray) -> InvalidInputError:
+def singular_error(kind: CovarianceType, covariances: FloatArray) -> InvalidInputError:
+    """Error for covariances that cannot be factored, with the remedy."""
     matrices = kind in ("full", "tied")
     variances = np.diagonal(covariances, axis1=-2, axis2=-1) if matrices else covariances
     return InvalidInputError(

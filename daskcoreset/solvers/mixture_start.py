@@ -113,7 +113,7 @@ def start_mixture(
     X : ndarray of shape (n, d), float64
         Finite rows with at least k distinct ones, about their mean.
     sample_weight : ndarray of shape (n,), float64
-        Positive weights of mean one.
+        Positive weights.
     n_components : int
         k.
     covariance_type : {"full", "tied", "diag", "spherical"}

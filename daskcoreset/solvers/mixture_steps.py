@@ -15,7 +15,12 @@ from functools import reduce
 import numpy as np
 
 from daskcoreset.solvers.mixture_density import groups, posterior, tiles
-from daskcoreset.solvers.mixture_model import CovarianceType, Mixture, mixture_from_covariances
+from daskcoreset.solvers.mixture_model import (
+    CovarianceType,
+    Mixture,
+    mixture_from_covariances,
+    singular_error,
+)
 from daskcoreset.typing import FloatArray, Points
 
 __all__ = [
@@ -28,6 +33,9 @@ __all__ = [
 
 _NO_WEIGHT = 1e-200
 """Share of a component below which its moments are rounding of subnormal numbers."""
+
+_ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
+"""Relative error that a component's mean may have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +95,8 @@ def expectation(mixture: Mixture, X: Points, sample_weight: FloatArray) -> Compo
 
     References
     ----------
-    Dempster, Laird and Rubin (1977); Lucic, Faulkner, Krause and Feldman (2017), section 2,
-    for the weights.
+    Dempster, Laird and Rubin (1977); Lucic, Faulkner, Krause and Feldman (2017) for the
+    weights.
     """
     kind = mixture.covariance_type
 
@@ -226,8 +234,22 @@ def maximisation(moments: ComponentMoments, previous: Mixture | None, reg_covar:
         covariances += reg_covar
     if kind == "spherical":
         covariances = covariances.mean(axis=1)
+    _refuse_rounding(kind, covariances, np.where(gone[:, np.newaxis], 0.0, means))
     if previous is not None and gone.any():
         means = np.where(gone[:, np.newaxis], previous.means, means)
         if kind != "tied":
             covariances[gone] = previous.covariances[gone]
     return mixture_from_covariances(kind, shares, means, covariances)
+
+
+def _refuse_rounding(kind: CovarianceType, covariances: FloatArray, means: FloatArray) -> None:
+    """Raise where a variance is what rounding of the mean makes of zero."""
+    floor = (_ROUNDING * means) ** 2
+    if kind in ("full", "tied"):
+        variances = np.diagonal(covariances, axis1=-2, axis2=-1)
+        floor = floor.max(axis=0) if kind == "tied" else floor
+    else:
+        variances = covariances
+        floor = floor.mean(axis=1) if kind == "spherical" else floor
+    if (variances < floor).any():
+        raise singular_error(kind, covariances)

@@ -1,0 +1,237 @@
+"""What all estimators share: a coreset instead of the data, and lazy answers for all rows."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import (
+    _check_sample_weight,  # public in all but name: every estimator of scikit-contrib uses it
+    validate_data,
+)
+
+from daskcoreset.build import build
+from daskcoreset.errors import CoresetWarning, InvalidInputError
+from daskcoreset.inputs import row_blocks
+from daskcoreset.passes import map_rows
+
+if TYPE_CHECKING:
+    from daskcoreset.blocks import Block
+    from daskcoreset.coreset import Coreset
+    from daskcoreset.inputs import RowBlocks
+    from daskcoreset.sensitivities import Sensitivity
+    from daskcoreset.typing import AnyArray, FloatArray, Points
+
+__all__ = ["CoresetModel", "Held", "is_held", "solver_seed"]
+
+FLOATS = [np.float64, np.float32]
+
+_SOLVER = 2**31
+"""Spawn key of the solver's numbers; those of a build have two, a stage and a block."""
+
+
+def solver_seed(seed: int) -> int:
+    """Return the seed of the solver that belongs to the seed of a fit.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the coreset; as in `daskcoreset.randomness.resolve_seed`.
+
+    Returns
+    -------
+    int
+        Below 2**32, the most that scikit-learn takes; independent of the draws of rows.
+    """
+    return int(np.random.SeedSequence(seed, spawn_key=(_SOLVER,)).generate_state(1)[0])
+
+
+def is_held(*parts: Any) -> bool:
+    """Whether all parts are in memory, of kinds that scikit-learn itself takes.
+
+    Dask, Zarr, HDF5 and xarray objects, memory maps and paths are not, and None counts as
+    in memory.
+
+    Examples
+    --------
+    >>> is_held([[1.0], [2.0]], None), is_held("data.zarr")
+    (True, False)
+    """
+    return all(_is_held(part) for part in parts)
+
+
+def _is_held(part: Any) -> bool:
+    # A Delayed object claims to have every attribute, so that Dask is asked for first.
+    if isinstance(part, np.memmap) or hasattr(part, "__dask_graph__"):
+        return False
+    if part is None or isinstance(part, (np.ndarray, list, tuple, numbers.Number)):
+        return True
+    if hasattr(type(part), "iloc") or hasattr(part, "tocsr"):
+        return True
+    # An array of another library, unless its dtype is NumPy's: then it is likely on disk.
+    return hasattr(part, "__array__") and not isinstance(getattr(part, "dtype", None), np.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Data in memory after scikit-learn's checks.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, d) or scipy sparse, float32 or float64
+    y : ndarray of shape (n,) or None
+    sample_weight : ndarray of shape (n,), float64, or None
+    """
+
+    X: Any
+    y: AnyArray | None
+    sample_weight: FloatArray | None
+
+
+class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
+    """Base of the estimators: builds the coreset, and maps what is fitted over any input.
+
+    Data in memory of the kinds that scikit-learn takes pass its own checks, and answers come
+    back at once; everything else goes to `daskcoreset.build` and is answered by Dask arrays.
+    A subclass has the parameters `size`, `sampling` and `passes` and solves on what
+    `_coreset_of` returns.
+
+    Attributes
+    ----------
+    coreset_ : Coreset
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,), object
+        Where the columns of X have names.
+    """
+
+    coreset_: Coreset
+    n_features_in_: int
+    feature_names_in_: AnyArray
+    sampling: Any
+    passes: Any
+
+    def _hold(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> Held | None:
+        """Check data in memory as scikit-learn does; None for everything else."""
+        if not is_held(X, y, sample_weight):
+            return None
+        tags = self.__sklearn_tags__()
+        fits = checks.get("reset", True)
+        target = {} if y is None and not (fits and tags.target_tags.required) else {"y": y}
+        sparse = "csr" if tags.input_tags.sparse else False
+        checked = validate_data(self, X, **target, dtype=FLOATS, accept_sparse=sparse, **checks)
+        X, y = checked if target else (checked, None)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        return Held(X, y, sample_weight)
+
+    def _coreset_of(
+        self,
+        data: Held | tuple[Any, Any, Any],
+        *,
+        size: int,
+        method: str | Sensitivity[Any],
+        seed: int,
+    ) -> Coreset:
+        """Build the coreset, and set what is known of the features."""
+        parts = (data.X, data.y, data.sample_weight) if isinstance(data, Held) else data
+        with warnings.catch_warnings():
+            # That few rows are all taken is what a user of an estimator wants.
+            warnings.filterwarnings("ignore", r"size=.* is not below", CoresetWarning)
+            coreset = build(
+                parts[0],
+                parts[1],
+                size=size,
+                method=method,
+                sample_weight=parts[2],
+                random_state=seed,
+                sampling=self.sampling,
+                passes=self.passes,
+            )
+        if not isinstance(data, Held):
+            self._note_features(parts[0], coreset)
+        elif hasattr(self, "feature_names_in_"):  # lost where scikit-learn made an array
+            columns = [str(name) for name in self.feature_names_in_]
+            coreset = replace(coreset, provenance={**coreset.provenance, "columns": columns})
+        return coreset
+
+    def _note_features(self, X: Any, coreset: Coreset) -> None:
+        self.n_features_in_ = coreset.n_features
+        columns = coreset.provenance.get("columns")
+        # Like scikit-learn: numbers that stand above columns are no names.
+        named = all(isinstance(name, str) for name in getattr(X, "columns", ()))
+        if columns is not None and named:
+            self.feature_names_in_ = np.array(columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # of an earlier fit
+
+    def _map(
+        self,
+        X: Any,
+        function: Callable[[Block], Any],
+        here: Callable[[Points], Any],
+        shape: Callable[[np.dtype[Any]], tuple[Any, int | None]],
+    ) -> Any:
+        """Apply what is fitted to every row: at once in memory and in memory maps, else lazily.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+        function : callable
+            ``function(block)``, picklable, for blocks out of core.
+        here : callable
+            ``here(X)`` for data in memory.
+        shape : callable
+            ``shape(dtype)`` gives the dtype and the columns, None for a vector, of what is
+            returned for rows of `dtype`.
+        """
+        if is_held(X):
+            held = self._hold(X, None, None, reset=False)
+            return here(held.X)  # type: ignore[union-attr] # it is in memory
+        blocks = self._open(X)
+        dtype, columns = shape(blocks.rules.dtype)
+        result = map_rows(blocks, function, dtype=dtype, columns=columns)
+        if isinstance(X, np.memmap):  # an ndarray, for which an ndarray is expected
+            return result.compute()
+        chunks = getattr(X, "chunks", None) if hasattr(X, "__dask_graph__") else None
+        if blocks.sizes is not None and chunks:
+            # Chunks that were grouped or split for the work are none of the user's business.
+            result = result.rechunk({0: chunks[0]}, method="tasks")
+        return result
+
+    def _open(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
+        """Open data out of core, and compare its columns with those of the fit."""
+        blocks = row_blocks(X, y, sample_weight)
+        found, wanted, name = blocks.rules.n_features, self.n_features_in_, type(self).__name__
+        if found != wanted:
+            raise InvalidInputError(
+                f"X has {found} features, but {name} is expecting {wanted} features as input; "
+                f"pass the columns it was fitted on."
+            )
+        fitted = getattr(self, "feature_names_in_", None)
+        if fitted is not None and blocks.columns is not None and list(fitted) != [*blocks.columns]:
+            raise InvalidInputError(
+                f"The feature names should match those that were passed during fit: X has the "
+                f"columns {list(blocks.columns)}, and {name} was fitted on {list(fitted)}; select "
+                f"these, in this order."
+            )
+        return blocks
+
+    @staticmethod
+    def _refuse_frames(estimator: Any) -> None:
+        """Refuse to hold in memory, as a frame, what was asked for lazily."""
+        from sklearn import get_config  # noqa: PLC0415
+
+        own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
+        wanted = own or get_config()["transform_output"]
+        if wanted != "default":
+            raise InvalidInputError(
+                f"set_output(transform={wanted!r}) makes a frame in memory, but X is out of core; "
+                f'call set_output(transform="default") and get a Dask array.'
+            )

@@ -1,0 +1,114 @@
+"""scikit-learn's KMeans on weighted rows, kept safe from offsets and from sampling."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.cluster import KMeans
+
+from daskcoreset.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from daskcoreset.typing import AnyArray, FloatArray, Points
+
+__all__ = ["Centers", "check_init", "solve"]
+
+
+class Centers(NamedTuple):
+    """A solution: centers of shape (k, d) in float64, and the steps it took."""
+
+    centers: FloatArray
+    n_iter: int
+
+
+def check_init(init: Any, n_clusters: int, n_features: int) -> None:
+    """Refuse initial centers that do not fit, before the data are read for long."""
+    shape = np.shape(init)
+    if shape != (n_clusters, n_features):
+        raise InvalidInputError(
+            f"init has shape {shape}; pass {n_clusters} centers of {n_features} features, one "
+            f"for each of n_clusters."
+        )
+
+
+def solve(
+    points: Points,
+    weights: FloatArray,
+    n_clusters: int,
+    *,
+    init: Any,
+    n_init: int,
+    max_iter: int,
+    tol: float,
+    seed: int,
+) -> Centers:
+    """Run k-means on weighted rows.
+
+    Dense rows are moved to their weighted mean, in float64, before anything is squared: in
+    float32 a large offset would leave nothing of the distances. scikit-learn measures `tol`
+    by the variance of the rows as they are; that of a coreset is larger than that of the
+    data, for its far rows are many and light, so `tol` is put in proportion.
+
+    Parameters
+    ----------
+    points : ndarray of shape (m, d) or csr_array
+        Distinct rows, at least k.
+    weights : ndarray of shape (m,), float64
+        Positive.
+    n_clusters, init, n_init, max_iter, tol
+        As in `CoresetKMeans`; `n_init` a number.
+    seed : int
+        Below 2**32.
+
+    Returns
+    -------
+    Centers
+
+    Examples
+    --------
+    >>> rows = np.float32(1e6) + np.array([[0.0], [1.0], [9.0]], dtype=np.float32)
+    >>> options = {"init": "k-means++", "n_init": 1, "max_iter": 10, "tol": 1e-4, "seed": 0}
+    >>> found = solve(rows, np.array([1.0, 3.0, 1.0]), 2, **options)
+    >>> sorted(float(center) - 1e6 for center in found.centers[:, 0])
+    [0.75, 9.0]
+    """
+    shift: Any = 0.0
+    if isinstance(points, np.ndarray):
+        shift, points, ratio = _centered(points, weights)
+        tol *= ratio
+    if callable(init):
+        init = _Shifted(init, shift)
+    elif not isinstance(init, str):
+        # Sparse rows are not moved; scikit-learn asks for the dtype of the rows.
+        init, n_init = (np.asarray(init, dtype=np.float64) - shift).astype(points.dtype), 1
+    model = KMeans(
+        n_clusters,
+        init=init,
+        n_init=n_init,
+        max_iter=max_iter,
+        tol=tol,
+        random_state=seed,
+        copy_x=False,
+    ).fit(points, sample_weight=weights)
+    centers: FloatArray = model.cluster_centers_.astype(np.float64) + shift
+    return Centers(centers, int(model.n_iter_))
+
+
+def _centered(points: AnyArray, weights: FloatArray) -> tuple[FloatArray, AnyArray, float]:
+    mean: FloatArray = np.average(points, axis=0, weights=weights)
+    moved = points - mean
+    variance = float(moved.var(axis=0).mean())
+    weighted = float(np.average(np.square(moved), axis=0, weights=weights).mean())
+    return mean, moved.astype(points.dtype), weighted / variance if variance else 1.0
+
+
+class _Shifted:
+    """Calls a user's `init` with the rows where the user knows them to be."""
+
+    def __init__(self, init: Any, shift: Any) -> None:
+        self.init, self.shift = init, shift
+
+    def __call__(self, X: Any, n_clusters: int, random_state: Any) -> Any:
+        rows = X + self.shift if isinstance(X, np.ndarray) else X
+        return self.init(rows, n_clusters, random_state=random_state) - self.shift

@@ -1,0 +1,165 @@
+"""Scores of classifiers and regressors over data out of core, in one read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.passes import fold
+
+if TYPE_CHECKING:
+    from daskcoreset.blocks import BlockRows, Problem
+    from daskcoreset.inputs import RowBlocks
+    from daskcoreset.typing import AnyArray, FloatArray
+
+__all__ = ["Agreement", "accuracy", "r_squared"]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How predictions agree with the truth, on some of the rows.
+
+    Attributes
+    ----------
+    weight : float
+        Total weight.
+    right : float
+        Weight of the rows whose prediction equals the truth.
+    mean, spread : float
+        Weighted mean of the truth, and weighted sum of squares about it.
+    residual : float
+        Weighted sum of squared errors.
+    """
+
+    weight: float = 0.0
+    right: float = 0.0
+    mean: float = 0.0
+    spread: float = 0.0
+    residual: float = 0.0
+
+    @classmethod
+    def of(
+        cls, truth: AnyArray, found: AnyArray, weights: FloatArray, *, numbers: bool
+    ) -> Agreement:
+        """Compare values as numbers, or as they are.
+
+        Examples
+        --------
+        >>> one = np.ones(2)
+        >>> Agreement.of(np.array(["a", "b"]), np.array(["a", "c"]), one, numbers=False).right
+        1.0
+        """
+        total = float(weights.sum())
+        if not total:
+            return cls()
+        if not numbers:
+            return cls(weight=total, right=float(weights[truth == found].sum()))
+        mean = float(np.average(truth, weights=weights))
+        spread = float(weights @ np.square(truth - mean))
+        residual = float(weights @ np.square(truth - found))
+        return cls(weight=total, mean=mean, spread=spread, residual=residual)
+
+    def __add__(self, other: Agreement) -> Agreement:
+        """Unite two disjoint sets of rows, as Chan, Golub and LeVeque (1979) do."""
+        weight = self.weight + other.weight
+        if not weight:
+            return self
+        gap, share = other.mean - self.mean, other.weight / weight
+        return Agreement(
+            weight,
+            self.right + other.right,
+            self.mean + gap * share,
+            self.spread + other.spread + gap**2 * self.weight * share,
+            self.residual + other.residual,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Compare:
+    estimator: Any
+    numbers: bool
+
+    def __call__(self, rows: BlockRows, number: int, given: object) -> _Part:
+        del given
+        block = rows.block
+        if block is None or not len(block):
+            problem = None if rows.problem is None else (number, rows.problem)
+            return _Part(Agreement(), {number: rows.read}, problem)
+        found = np.asarray(self.estimator.predict(block.points))
+        truth: Any = block.labels
+        if self.numbers:
+            truth, found = truth.astype(np.float64), found.astype(np.float64)
+        same = Agreement.of(truth, found, block.weights, numbers=self.numbers)
+        return _Part(same, {number: rows.read}, None)
+
+
+@dataclass(frozen=True)
+class _Part:
+    agreement: Agreement
+    read: dict[int, int]
+    problem: tuple[int, Problem] | None
+
+
+def _joined(parts: Sequence[_Part]) -> _Part:
+    problems = [part.problem for part in parts if part.problem is not None]
+    return _Part(
+        reduce(Agreement.__add__, (part.agreement for part in parts)),
+        {number: rows for part in parts for number, rows in part.read.items()},
+        min(problems, key=lambda found: found[0]) if problems else None,
+    )
+
+
+def _agreement(estimator: Any, blocks: RowBlocks, *, numbers: bool) -> Agreement:
+    if not blocks.has_labels:
+        raise InvalidInputError("y is missing; pass the labels that the score compares with.")
+    part = fold(blocks, _Compare(estimator, numbers), _joined).compute()
+    if part.problem is not None:
+        number, problem = part.problem
+        raise problem.error(sum(rows for i, rows in part.read.items() if i < number))
+    if not part.agreement.weight:
+        raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
+    return part.agreement
+
+
+def accuracy(estimator: Any, blocks: RowBlocks) -> float:
+    """Weighted share of the rows whose label `estimator` predicts.
+
+    Parameters
+    ----------
+    estimator : object
+        Fitted, with ``predict``.
+    blocks : RowBlocks
+        Rows with labels.
+
+    Returns
+    -------
+    float
+    """
+    found = _agreement(estimator, blocks, numbers=False)
+    return found.right / found.weight
+
+
+def r_squared(estimator: Any, blocks: RowBlocks) -> float:
+    """Weighted coefficient of determination, as `sklearn.metrics.r2_score` has it.
+
+    Parameters
+    ----------
+    estimator : object
+        Fitted, with ``predict``.
+    blocks : RowBlocks
+        Rows with labels.
+
+    Returns
+    -------
+    float
+        At most one. Where the truth is constant, one if it is met exactly and else zero.
+    """
+    found = _agreement(estimator, blocks, numbers=True)
+    if not found.spread:
+        return 0.0 if found.residual else 1.0
+    return 1.0 - found.residual / found.spread
