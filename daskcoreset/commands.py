@@ -23,7 +23,7 @@ from daskcoreset.coreset import Coreset
 from daskcoreset.errors import StoreError
 from daskcoreset.progress import showing
 from daskcoreset.provenance import thaw
-from daskcoreset.sensitivities import CONSTRUCTIONS
+from daskcoreset.sensitivities import CONSTRUCTIONS, resolve_method
 from daskcoreset.workers import working_on
 
 __all__ = ["app"]
@@ -88,6 +88,9 @@ def build(
     *,
     size: Annotated[int, typer.Option(min=1, help="Rows wanted.")],
     method: Annotated[str, _choice(*CONSTRUCTIONS, text="Construction.")] = "lightweight",
+    clusters: Annotated[
+        int | None, typer.Option(min=1, help="Clusters k, for the methods that need it.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Makes the result repeatable.")] = None,
     sampling: Annotated[
         str, _choice("systematic", "multinomial", text="How rows are drawn.")
@@ -113,7 +116,8 @@ def build(
     if scheduler is not None and workers is not None:
         raise typer.BadParameter("--scheduler and --workers exclude each other; give one.")
     _check_target(out, overwrite=overwrite)
-    asked: dict[str, Any] = {"size": size, "method": method, "random_state": seed}
+    construction = resolve_method(method, n_clusters=clusters)
+    asked: dict[str, Any] = {"size": size, "method": construction, "random_state": seed}
     asked |= {"sampling": sampling, "passes": passes, "on_invalid": on_invalid}
     asked |= {"sample_weight": weights, "chunks": chunks or "auto"}
     source = _absolute(source)

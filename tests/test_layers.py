@@ -22,6 +22,7 @@ ROOT = Path(daskcoreset.__file__).parent
 LAYERS: dict[str, tuple[str, ...]] = {
     "foundation": (
         "blocks",
+        "compiled",
         "containers",
         "contents",
         "coreset",
@@ -40,18 +41,26 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "typing",
     ),
     "mechanism": (
+        "convert",
         "moments",
         "passes",
         "progress",
         "randomness",
     ),
     "sampling": (
+        "clusters",
+        "divergences",
+        "divergences.base",
+        "divergences.positive",
+        "divergences.quadratic",
+        "divergences.summaries",
         "ordering",
         "root",
         "rounds",
         "sampling",
         "sensitivities",
         "sensitivities.base",
+        "sensitivities.kmeans",
         "sensitivities.lightweight",
         "sensitivities.uniform",
     ),
@@ -66,15 +75,28 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "datasets.mixtures",
         "margin",
         "metrics",
+        "solvers",
+        "solvers.bregman",
+        "solvers.bregman_soft",
+        "solvers.bregman_start",
+        "solvers.mixture",
+        "solvers.mixture_criteria",
+        "solvers.mixture_density",
+        "solvers.mixture_model",
+        "solvers.mixture_start",
+        "solvers.mixture_steps",
         "tree",
     ),
-    "front door": ("build", "plan"),
+    "front door": ("build", "job", "plan"),
     "users": (
         "",  # daskcoreset/__init__.py, the public names
         "cli",
+        "commands",
+        "demo",
         "estimators",
         "plotting",
         "testing",
+        "workers",
     ),
     "program": ("__main__",),
 }
@@ -82,6 +104,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
 # Files of mathematics take NumPy blocks and know nothing of Dask. A package means all of it.
 MATHEMATICS = (
     "blocks",
+    "clusters",
+    "compiled",
+    "divergences",
     "errors",
     "kernels",
     "moments",
@@ -92,6 +117,7 @@ MATHEMATICS = (
     "rounds",
     "sampling",
     "sensitivities",
+    "solvers",
     "typing",
 )
 DASK = ("dask", "distributed")

@@ -405,3 +405,9 @@ class TestStrongKMeans(SensitivityContract):
 class TestWelterweight(SensitivityContract):
     def construction(self) -> StrongKMeans:
         return StrongKMeans(8, n_centers=2)
+
+
+def test_resolve_method__n_clusters_goes_to_the_construction_that_takes_it() -> None:
+    assert resolve_method("kmeans", n_clusters=7) == StrongKMeans(7)
+    with pytest.raises(InvalidInputError, match="'uniform' takes no n_clusters"):
+        resolve_method("uniform", n_clusters=7)

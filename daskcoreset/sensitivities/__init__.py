@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 from typing import Any
 
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
@@ -28,13 +28,17 @@ CONSTRUCTIONS: dict[str, type[Sensitivity[Any]]] = {
 """What ``build(method=...)`` knows by name."""
 
 
-def resolve_method(method: str | Sensitivity[Any]) -> Sensitivity[Any]:
+def resolve_method(
+    method: str | Sensitivity[Any], n_clusters: int | None = None
+) -> Sensitivity[Any]:
     """Return the construction that a ``method`` argument stands for.
 
     Parameters
     ----------
     method : str or Sensitivity
         A name in `CONSTRUCTIONS`, or a construction with its parameters.
+    n_clusters : int or None, default=None
+        For a name whose construction has this parameter, its value.
 
     Returns
     -------
@@ -58,15 +62,28 @@ def resolve_method(method: str | Sensitivity[Any]) -> Sensitivity[Any]:
     if isinstance(method, str):
         if method not in CONSTRUCTIONS:
             raise InvalidInputError(f"method {method!r} is unknown; the known ones are {known}.")
-        construction = CONSTRUCTIONS[method]
-        needed = [field.name for field in fields(construction) if field.default is MISSING]  # type: ignore[arg-type]
-        if needed:
-            raise InvalidInputError(
-                f"method {method!r} needs {', '.join(needed)}; pass an object, for example "
-                f"{construction.__name__}({needed[0]}=...)."
-            )
-        return construction()
+        return _construct(CONSTRUCTIONS[method], n_clusters)
     raise InvalidTypeError(
         f"method must be a name or a construction such as Lightweight(), got {method!r}; the "
         f"known names are {known}."
     )
+
+
+def _construct(construction: type[Sensitivity[Any]], n_clusters: int | None) -> Sensitivity[Any]:
+    # Frozen dataclasses, all of them: their fields are their parameters.
+    parameters: dict[str, Any] = construction.__dataclass_fields__  # type: ignore[attr-defined]
+    given = {"n_clusters": n_clusters} if n_clusters is not None else {}
+    unwanted = [name for name in given if name not in parameters]
+    if unwanted:
+        raise InvalidInputError(
+            f"method {construction.name!r} takes no {unwanted[0]}; leave it out."
+        )
+    missing = [
+        name for name, field in parameters.items() if name not in given and field.default is MISSING
+    ]
+    if missing:
+        raise InvalidInputError(
+            f"method {construction.name!r} needs {missing[0]}; pass an object, for example "
+            f"{construction.__name__}({missing[0]}=...)."
+        )
+    return construction(**given)

@@ -1,0 +1,389 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import xarray as xr
+import zarr
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.estimators import CoresetKMeans
+from daskcoreset.metrics import kmeans_cost
+from daskcoreset.sensitivities import Lightweight, StrongKMeans
+from daskcoreset.testing import CountingScheduler
+from daskcoreset.typing import AnyArray
+
+K = 5
+
+
+def mixture(n: int = 4000, d: int = 3) -> AnyArray:
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(K, d)) * 10
+    uneven = rng.choice(K, size=n, p=[0.6, 0.2, 0.1, 0.08, 0.02])
+    return np.asarray((centers[uneven] + rng.normal(size=(n, d))).astype(np.float32))
+
+
+X = mixture()
+WEIGHTS = np.random.default_rng(1).uniform(0.5, 2.0, size=len(X))
+COLUMNS = ["a", "b", "c"]
+
+
+def small(**options: Any) -> CoresetKMeans:
+    """Return a model that samples, so that a coreset is not simply all rows."""
+    return CoresetKMeans(**({"n_clusters": K, "size": 500, "random_state": 0} | options))
+
+
+def stored(folder: Path) -> Any:
+    array = zarr.create_array(folder / "x.zarr", shape=X.shape, chunks=(1000, 3), dtype=X.dtype)
+    array[:] = X
+    return array
+
+
+def hdf5(folder: Path) -> Any:
+    with h5py.File(folder / "x.h5", "w") as file:
+        file["X"] = X
+    return folder / "x.h5"
+
+
+def npy(folder: Path) -> str:
+    np.save(folder / "x.npy", X)
+    return str(folder / "x.npy")
+
+
+OUT_OF_CORE: dict[str, Any] = {
+    "dask": lambda _: da.from_array(X, chunks=(1000, 3)),
+    "columns": lambda _: da.from_array(X, chunks=(1000, 2)),
+    "unknown": lambda _: da.from_array(X, chunks=(1000, 3))[da.ones(len(X), chunks=1000) > 0],
+    "frame": lambda _: dd.from_pandas(pd.DataFrame(X, columns=COLUMNS), npartitions=4),
+    "zarr": stored,
+    "zarr path": lambda folder: str(stored(folder).store_path.store.root),
+    "hdf5": hdf5,
+    "npy path": npy,
+    "xarray": lambda _: xr.DataArray(X),
+    "sparse": lambda _: da.from_array(X, chunks=(1000, 3)).map_blocks(sp.csr_array),
+}
+
+
+# --- what it finds -----------------------------------------------------------------------
+
+
+def test_fit__as_good_as_kmeans_on_everything() -> None:
+    full = KMeans(K, n_init=10, random_state=0).fit(X)
+    model = small(size=400).fit(X)
+    assert model.inertia_ == pytest.approx(kmeans_cost(X, model.cluster_centers_), rel=1e-6)
+    assert model.inertia_ < 1.05 * full.inertia_
+    assert model.coreset_inertia_ == pytest.approx(model.inertia_, rel=0.3)
+    assert len(model.coreset_) == 400
+    assert model.coreset_.provenance["method"] == "kmeans"
+    assert model.n_iter_ >= 1
+
+
+@pytest.mark.parametrize("method", ["kmeans", "lightweight", "uniform", StrongKMeans(2)])
+def test_fit__methods_by_name_and_as_objects(method: Any) -> None:
+    model = small(method=method, n_init=3).fit(X)
+    assert model.inertia_ < 1.2 * KMeans(K, n_init=10, random_state=0).fit(X).inertia_
+    expected = "kmeans" if isinstance(method, StrongKMeans) else method
+    assert model.coreset_.provenance["method"] == expected
+
+
+def test_fit__float32_far_from_the_origin() -> None:
+    near = np.round(X * 8) / 8
+    far = near + np.float32(2**17)
+    models = [small().fit(rows) for rows in (near, far)]
+    assert models[1].inertia_ == pytest.approx(models[0].inertia_, rel=0.05)
+    assert models[1].cluster_centers_.dtype == np.float64
+
+
+def test_fit__weights_count_as_repeated_rows() -> None:
+    counts = np.random.default_rng(2).integers(0, 4, size=300)
+    weighted = small().fit(X[:300], sample_weight=counts)
+    repeated = small().fit(X[:300].repeat(counts, axis=0))
+    np.testing.assert_array_equal(weighted.cluster_centers_, repeated.cluster_centers_)
+    assert weighted.inertia_ == pytest.approx(repeated.inertia_)
+    assert weighted.score(X[:300], sample_weight=counts) == pytest.approx(-weighted.inertia_)
+
+
+def test_fit__size_and_passes_reach_the_build() -> None:
+    auto = CoresetKMeans(2, random_state=0).fit(X)
+    assert len(auto.coreset_) == len(X)
+    assert auto.coreset_.provenance["size"] == 10_000
+    model = small(passes=2, sampling="multinomial").fit(X)
+    assert model.coreset_.provenance["sampling"] == "multinomial"
+    assert model.coreset_.provenance["passes"] >= 2
+
+
+def test_fit__initial_centers_are_used() -> None:
+    init = KMeans(K, n_init=5, random_state=0).fit(X).cluster_centers_
+    model = small(init=init, n_init=4).fit(X)
+    np.testing.assert_allclose(model.cluster_centers_, init, atol=1.0)
+    lazy = small(init=init.tolist()).fit(da.from_array(X, chunks=1000))
+    np.testing.assert_allclose(lazy.cluster_centers_, init, atol=1.0)
+    assert small(init="random").fit(X).inertia_ > 0
+
+
+# --- inputs ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", OUT_OF_CORE)
+def test_predict__lazy_out_of_core(kind: str, tmp_path: Path) -> None:
+    data = OUT_OF_CORE[kind](tmp_path)
+    model = small().fit(data)
+    assert model.n_features_in_ == 3
+    labels, distances = model.predict(data), model.transform(data)
+    assert isinstance(labels, da.Array)
+    assert isinstance(distances, da.Array)
+    assert labels.dtype == np.int32
+    assert distances.dtype == np.float32
+    wanted = model.predict(X)
+    assert isinstance(wanted, np.ndarray)
+    np.testing.assert_array_equal(labels.compute(), wanted)
+    np.testing.assert_allclose(distances.compute(), model.transform(X), rtol=1e-4, atol=1e-4)
+    assert model.score(data) == pytest.approx(model.score(X), rel=1e-6)
+
+
+def test_predict__memory_map_gives_an_array(tmp_path: Path) -> None:
+    mapped = np.load(npy(tmp_path), mmap_mode="r")
+    model = small().fit(mapped)
+    labels = model.fit_predict(mapped)
+    assert type(labels) is np.ndarray
+    np.testing.assert_array_equal(labels, model.predict(X))
+    assert not hasattr(model, "labels_")
+
+
+def test_predict__computes_nothing_before_it_is_asked() -> None:
+    lazy = da.from_array(X, chunks=(1000, 3))
+    model = small().fit(lazy)
+    scheduler = CountingScheduler()
+    with dask.config.set(scheduler=scheduler):
+        labels, distances = model.predict(lazy), model.transform(lazy)
+        assert scheduler.calls == 0
+        labels.compute()
+        assert scheduler.calls == 1
+    assert distances.chunks == (lazy.chunks[0], (K,))
+
+
+def test_predict__keeps_the_chunks_of_the_data() -> None:
+    tiny = da.from_array(X, chunks=(40, 3))  # grouped for the work
+    labels = small().fit(tiny).predict(tiny)
+    assert labels.chunks == (tiny.chunks[0],)
+    np.testing.assert_array_equal(X[labels.compute() == 0], tiny[labels == 0].compute())
+
+
+def test_predict__known_and_unknown_weights() -> None:
+    lazy, weights = da.from_array(X, chunks=1000), da.from_array(WEIGHTS, chunks=1000)
+    model = small(compute_inertia=True).fit(lazy, sample_weight=weights)
+    assert model.coreset_.total_weight == pytest.approx(WEIGHTS.sum(), rel=0.1)
+    assert model.inertia_ == pytest.approx(-model.score(X, sample_weight=WEIGHTS))
+    assert model.inertia_ == pytest.approx(-model.score(lazy, sample_weight=WEIGHTS))
+    frame = pd.DataFrame(X, columns=COLUMNS).assign(w=WEIGHTS)
+    named = small().fit(frame, sample_weight="w")
+    assert list(named.feature_names_in_) == COLUMNS
+    assert not hasattr(named, "labels_")
+
+
+def test_fit__names_of_columns() -> None:
+    frame = pd.DataFrame(X, columns=COLUMNS)
+    lazy = dd.from_pandas(frame, npartitions=2)
+    for data in (frame, lazy):
+        model = small().fit(data)
+        assert list(model.feature_names_in_) == COLUMNS
+        assert list(model.coreset_.to_dataframe().columns[:3]) == COLUMNS
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.predict(frame[["c", "b", "a"]])
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.predict(lazy[["c", "b", "a"]])
+    model.fit(da.from_array(X, chunks=1000))
+    assert not hasattr(model, "feature_names_in_")
+    numbered = dd.from_pandas(pd.DataFrame(X), npartitions=2)
+    assert not hasattr(small().fit(numbered), "feature_names_in_")
+
+
+def test_transform__set_output_gives_frames_of_rows_in_memory() -> None:
+    model = small().set_output(transform="pandas")
+    frame = pd.DataFrame(X, columns=COLUMNS, index=np.arange(len(X)) + 7)
+    found = model.fit_transform(frame)
+    assert list(found.columns) == [f"coresetkmeans{i}" for i in range(K)]
+    assert list(found.columns) == list(model.get_feature_names_out())
+    assert found.index[0] == 7
+    with pytest.raises(InvalidInputError, match='transform="default"'):
+        model.transform(da.from_array(X, chunks=1000))
+    plain = small().fit(X)
+    with config_context(transform_output="pandas"), pytest.raises(InvalidInputError, match="Dask"):
+        plain.transform(da.from_array(X, chunks=1000))
+
+
+# --- what a user of scikit-learn does ----------------------------------------------------
+
+
+def test_attributes__absent_ones_say_what_to_do() -> None:
+    model = small()
+    with pytest.raises(NotFittedError):
+        _ = model.labels_
+    with pytest.raises(NotFittedError):
+        _ = model.inertia_
+    model.fit(da.from_array(X, chunks=1000))
+    with pytest.raises(AttributeError, match=r"predict\(X\)"):
+        _ = model.labels_
+    with pytest.raises(AttributeError, match="compute_inertia=True"):
+        _ = model.inertia_
+    assert isinstance(model.fit_predict(da.from_array(X, chunks=1000)), da.Array)
+    model.fit(X)
+    np.testing.assert_array_equal(model.labels_, model.predict(X))
+    np.testing.assert_array_equal(model.fit_predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("module", [pickle, cloudpickle])
+def test_pickle__round_trip(module: Any) -> None:
+    model = small().fit(X)
+    again = module.loads(module.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.labels_)
+    assert again.coreset_.equals(model.coreset_)
+    assert again.inertia_ == model.inertia_
+
+
+def test_clone__keeps_the_parameters_alone() -> None:
+    model = small(method=Lightweight(), tol=1e-3).fit(X)
+    fresh = clone(model)
+    assert fresh.get_params() == model.get_params()
+    assert not hasattr(fresh, "coreset_")
+    assert fresh.set_params(n_clusters=2).fit(X).cluster_centers_.shape == (2, 3)
+    assert "size=500" in repr(model)
+
+
+def test_grid_search__and_pipeline() -> None:
+    pipeline = make_pipeline(StandardScaler(), small())
+    search = GridSearchCV(pipeline, {"coresetkmeans__n_clusters": [2, K]}, cv=3).fit(X)
+    assert search.best_params_ == {"coresetkmeans__n_clusters": K}
+    assert search.predict(X).shape == (len(X),)
+    assert list(search.best_estimator_[-1:].get_feature_names_out()) == [
+        f"coresetkmeans{i}" for i in range(K)
+    ]
+
+
+def test_random_state__determines_the_result() -> None:
+    lazy = da.from_array(X, chunks=(1000, 3))
+    one, two = (small(n_init=1).fit(lazy) for _ in range(2))
+    np.testing.assert_array_equal(one.cluster_centers_, two.cluster_centers_)
+    with dask.config.set(scheduler="synchronous"):
+        three = small(n_init=1).fit(lazy)
+    np.testing.assert_array_equal(one.cluster_centers_, three.cluster_centers_)
+    other = small(random_state=1).fit(lazy)
+    assert not other.coreset_.equals(one.coreset_)
+    for state in (None, np.random.default_rng(0), np.random.RandomState(0)):  # noqa: NPY002
+        assert small(random_state=state).fit(lazy).n_iter_ >= 1
+
+
+@pytest.mark.distributed
+def test_predict__on_a_cluster(cluster: Any) -> None:
+    from distributed import Client  # noqa: PLC0415
+
+    lazy = da.from_array(X, chunks=(1000, 3))
+    here = small().fit(lazy)
+    with Client(cluster) as client:
+        there = small().fit(lazy)
+        labels = client.compute(there.predict(lazy)).result()
+    np.testing.assert_array_equal(there.cluster_centers_, here.cluster_centers_)
+    np.testing.assert_array_equal(labels, here.predict(X))
+
+
+# --- edges and bad input -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [1, 2, 7])
+def test_fit__as_many_clusters_as_distinct_rows(k: int) -> None:
+    rows = np.arange(k, dtype=float)[:, None].repeat(2, axis=1).repeat(3, axis=0)
+    model = CoresetKMeans(k, random_state=0).fit(rows)
+    assert model.inertia_ == pytest.approx(0)
+    assert len(np.unique(model.labels_)) == k
+    with pytest.raises(ValueError, match=f"n_samples={k} should be >= n_clusters={k + 1}"):
+        CoresetKMeans(k + 1).fit(rows)
+
+
+def test_fit__too_few_rows_in_the_coreset() -> None:
+    with pytest.raises(InvalidInputError, match="size=3 is below n_clusters=5"):
+        small(size=3).fit(X)
+    rows = np.r_[np.zeros((1000, 2)), np.arange(6.0).reshape(3, 2)]
+    with pytest.raises(InvalidInputError, match="rows of the coreset are distinct"):
+        CoresetKMeans(8, size=8, method="uniform", random_state=0).fit(rows)
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "k": ({"n_clusters": 0}, "n_clusters"),
+    "size": ({"size": "big"}, "size"),
+    "method": ({"method": "nonsense"}, "nonsense"),
+    "method object": ({"method": KMeans()}, "method"),
+    "sampling": ({"sampling": "all"}, "sampling"),
+    "passes": ({"passes": 3}, "passes"),
+    "init": ({"init": "middle"}, "init"),
+    "init shape": ({"init": np.ones((2, 2))}, r"init has shape \(2, 2\)"),
+    "n_init": ({"n_init": 0}, "n_init"),
+    "max_iter": ({"max_iter": 0}, "max_iter"),
+    "tol": ({"tol": -1.0}, "tol"),
+    "random_state": ({"random_state": "seed"}, "random_state"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("lazy", [False, True])
+def test_fit__bad_parameters_are_refused_before_reading(name: str, lazy: bool) -> None:
+    options, message = BAD[name]
+    scheduler = CountingScheduler()
+    with (
+        dask.config.set(scheduler=scheduler),
+        pytest.raises((ValueError, TypeError), match=message),
+    ):
+        small(**options).fit(da.from_array(X, chunks=1000) if lazy else X)
+    assert scheduler.calls == 0
+
+
+def test_fit__bad_data() -> None:
+    bad = X.copy()
+    bad[1234, 1] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        small().fit(bad)
+    with pytest.raises(InvalidInputError, match="at row 1234"):
+        small().fit(da.from_array(bad, chunks=1000))
+    with pytest.raises(ValueError, match="zero"):
+        small().fit(X, sample_weight=np.zeros(len(X)))
+    with pytest.raises(ValueError, match="Negative values"):
+        small().fit(X, sample_weight=-WEIGHTS)
+    with pytest.raises(TypeError, match="dict"):
+        small().fit({"a": 1})
+    with pytest.raises(ValueError, match="no file"):
+        small().fit("nowhere.zarr")
+
+
+def test_predict__bad_data() -> None:
+    lazy = da.from_array(X, chunks=1000)
+    for call in (small().predict, small().transform, small().score):
+        with pytest.raises(NotFittedError):
+            call(lazy)
+    model = small().fit(X)
+    for call in (model.predict, model.transform, model.score):
+        with pytest.raises(ValueError, match="X has 2 features, but CoresetKMeans is expecting 3"):
+            call(lazy[:, :2])
+        with pytest.raises(ValueError, match="X has 2 features, but CoresetKMeans is expecting 3"):
+            call(X[:, :2])
+    bad = X.copy()
+    bad[1234, 1] = np.nan
+    with pytest.raises(InvalidInputError, match="at row 1234"):
+        model.predict(da.from_array(bad, chunks=1000)).compute()
+    with pytest.raises(InvalidInputError, match="at row 1234"):
+        model.score(da.from_array(bad, chunks=1000))
