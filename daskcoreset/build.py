@@ -218,7 +218,7 @@ def _check(
         )
     if passes not in (1, 2):
         raise InvalidInputError(f"passes must be 1 or 2, got {passes!r}; pass one of these.")
-    if passes < construction.folds:
+    if passes == 1 and construction.folds > 1:
         raise InvalidInputError(
             f"passes=1, but {construction.name!r} needs {construction.folds} folds of the data "
             f"before it can score; pass passes=2."

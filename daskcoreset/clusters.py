@@ -17,7 +17,7 @@ from daskcoreset.typing import AnyArray, FloatArray, IndexArray, Points
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Clusters", "assign", "cluster", "pool", "seed_clusters"]
+__all__ = ["Clusters", "assign", "cells", "cluster", "dense_rows", "pool", "seed_clusters"]
 
 _LLOYD_STEPS = 10
 """A rough solution is all that scores need; cost falls little after a few steps."""
@@ -84,7 +84,7 @@ def seed_clusters(
     ----------
     Arthur and Vassilvitskii (2007), k-means++: the advantages of careful seeding.
     """
-    dense = _dense(points)
+    dense = dense_rows(points)
     labels = np.zeros(len(dense), dtype=np.int64)
     distances = np.full(len(dense), np.inf)
     coins = rng.random(n_clusters)
@@ -106,12 +106,19 @@ def assign(points: Points, centers: FloatArray) -> tuple[IndexArray, FloatArray]
     >>> assign(np.array([[0.0], [9.0]]), np.array([[1.0], [10.0]]))
     (array([0, 1]), array([1., 1.]))
     """
-    dense = _dense(points)
+    dense = dense_rows(points)
     labels = np.empty(len(dense), dtype=np.int64)
     distances = np.empty(len(dense))
     nearest = _numpy_nearest if (loops := compiled_loops()) is None else loops.nearest_center
     nearest(dense, np.ascontiguousarray(centers.T), labels, distances)
     return labels, distances
+
+
+def cells(points: Points, weights: FloatArray, centers: FloatArray) -> Clusters:
+    """Cells of given centers: each moves to the mean of the rows nearest to it."""
+    dense = dense_rows(points)
+    labels, _ = assign(dense, centers)
+    return _table(dense, weights, labels, np.array(centers, dtype=np.float64))
 
 
 def cluster(
@@ -123,14 +130,13 @@ def cluster(
     tries: int = 3,
 ) -> Clusters:
     """Solve roughly: k-means++ and a few steps of Lloyd, the best of several tries."""
-    dense = _dense(points)
+    dense = dense_rows(points)
     best: Clusters | None = None
     for _ in range(tries):
         found = seed_clusters(dense, weights, n_clusters, rng)
         for _ in range(_LLOYD_STEPS):
             cost = found.cost
-            labels, _ = assign(dense, found.centers)
-            found = _table(dense, weights, labels, found.centers.copy())
+            found = cells(dense, weights, found.centers)
             if found.cost >= 0.99 * cost:
                 break
         if best is None or found.cost < best.cost:
@@ -160,7 +166,8 @@ def pool(parts: Iterable[Clusters], n_clusters: int, rng: np.random.Generator) -
     )
 
 
-def _dense(points: Any) -> AnyArray:
+def dense_rows(points: Any) -> AnyArray:
+    """Return rows as an array in C order, whether they are sparse or not."""
     return np.ascontiguousarray(points if isinstance(points, np.ndarray) else points.toarray())
 
 
@@ -208,7 +215,7 @@ def _numpy_nearest(
         distances[nearer] = squares[nearer]
 
 
-def _numpy_table(
+def _numpy_table(  # noqa: PLR0917 - as the compiled loop takes them
     points: AnyArray,
     weights: FloatArray,
     labels: IndexArray,

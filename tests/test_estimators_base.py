@@ -44,7 +44,9 @@ def two(block: Block) -> Any:
 
 
 def tasks_of(array: Any) -> int:
-    graph = dict(array.__dask_optimize__(array.__dask_graph__(), array.__dask_keys__()))
+    optimize: Any = array.__dask_optimize__
+    keys: Any = array.__dask_keys__()  # type: ignore[no-untyped-call]
+    graph = dict(optimize(array.__dask_graph__(), keys))
     # Bare aliases are names, which no scheduler runs for long.
     return sum(isinstance(node, Task) and not isinstance(node, DataNode) for node in graph.values())
 

@@ -179,3 +179,15 @@ def test_distances_to__sparse_with_an_offset(offset: float) -> None:
 def test_distances_to__no_rows() -> None:
     assert distances_to(sp.csr_array((0, 3)), np.ones(3)).shape == (0,)
     assert distances_to(np.empty((0, 3)), np.ones(3)).shape == (0,)
+
+
+def test_moments_of__sparse_zero_that_has_no_weight() -> None:
+    # The only zero of a column at 1e6 does not count: rounding must not let it in.
+    rng = np.random.default_rng(0)
+    points, u = rng.normal(size=(50, 1)) + 1e6, rng.lognormal(size=50)
+    expected = moments_of(points[1:], u[1:])
+    points[0], u[0] = 0.0, 0.0
+    found = moments_of(sp.csr_array(points), u)
+
+    np.testing.assert_allclose(found.m2, expected.m2, rtol=1e-9)
+    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-15)

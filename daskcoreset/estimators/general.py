@@ -210,8 +210,9 @@ class CoresetEstimator(DelegatingModel):
             lost = np.setdiff1d(held.y, labels)
             if len(lost):
                 warnings.warn(
-                    f"no row of {len(lost)} classes is in the coreset, {lost[0]!r} among them: "
-                    f"they will never be predicted; raise size.",
+                    f"{len(lost)} of the {len(np.unique(held.y))} classes of y have no row in the "
+                    f"coreset: {', '.join(map(str, lost[:5]))}. They will never be predicted; "
+                    f"raise size.",
                     CoresetWarning,
                     stacklevel=3,
                 )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from daskcoreset.clusters import Clusters, assign, pool, seed_clusters
+from daskcoreset.clusters import Clusters, assign, cells, pool, seed_clusters
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.sensitivities.base import Sensitivity
+from daskcoreset.sensitivities.rough import Seeds, merge_seeds, propose, settle_seeds
 
 if TYPE_CHECKING:
     from daskcoreset.blocks import Block
@@ -18,9 +19,14 @@ if TYPE_CHECKING:
 
 __all__ = ["StrongKMeans"]
 
+Rough: TypeAlias = Literal["pilot", "kmeans||", "kmeans++"]
+
+_ROUNDS = 5
+"""Rounds of k-means||: the cost hardly falls after five (Bahmani et al. 2012, section 5)."""
+
 
 @dataclass(frozen=True)
-class StrongKMeans(Sensitivity[Clusters]):
+class StrongKMeans(Sensitivity["Clusters | Seeds"]):
     r"""Coresets for k-means with a multiplicative error only.
 
     With a rough solution B of k centers, its cells :math:`B_i` and
@@ -44,6 +50,12 @@ class StrongKMeans(Sensitivity[Clusters]):
         Centers of the rough solution; None takes `n_clusters`. Fewer, between 1 and k, give
         the *welterweight* coresets between lightweight and strong: cheaper, and with an
         additive error by the cost of that many centers.
+    rough : {"pilot", "kmeans||", "kmeans++"}, default="pilot"
+        Where the rough solution comes from. "pilot": every block seeds centers of its own by
+        k-means++ in the first read, and the root clusters them; the only one that can do with
+        one read, and measured as good as the others. "kmeans||": five reads that propose
+        2 k rows each, and one that weighs them (``passes=2``). "kmeans++": as on one machine,
+        one read for every center and one that weighs them (``passes=2``): for reference.
 
     Raises
     ------
@@ -67,6 +79,7 @@ class StrongKMeans(Sensitivity[Clusters]):
 
     n_clusters: int
     n_centers: int | None = None
+    rough: Rough = "pilot"
 
     name: ClassVar[str] = "kmeans"
     citation: ClassVar[str] = "lucic2016strong, Algorithm 2"
@@ -82,6 +95,11 @@ class StrongKMeans(Sensitivity[Clusters]):
                 raise InvalidTypeError(f"{name} must be an integer, got {value!r}; pass an int.")
             if value < 1:
                 raise InvalidInputError(f"{name} must be at least 1, got {value}; pass more.")
+        if self.rough not in ("pilot", "kmeans||", "kmeans++"):
+            raise InvalidInputError(
+                f'rough must be "pilot", "kmeans||" or "kmeans++", got {self.rough!r}; pass one '
+                f"of these."
+            )
 
     @property
     def centers(self) -> int:
@@ -93,27 +111,50 @@ class StrongKMeans(Sensitivity[Clusters]):
         """Rows of a block that make its own rough solution: enough for 64 to a center."""
         return max(16_384, 64 * self.centers)
 
-    def summarise(
-        self, block: Block, previous: Clusters | None, rng: np.random.Generator
-    ) -> Clusters:
-        """Cells of the block by k-means++."""
-        del previous
-        return seed_clusters(block.points, block.weights, self.centers, rng)
+    @property
+    def folds(self) -> int:
+        """One for a pilot; else one for each proposal of centers, and one that weighs them."""
+        return self._proposing + 1
 
-    def merge(self, first: Clusters, second: Clusters) -> Clusters:
-        """Put the tables of both after one another."""
+    @property
+    def _proposing(self) -> int:
+        return {"pilot": 0, "kmeans||": _ROUNDS, "kmeans++": self.centers}[self.rough]
+
+    @property
+    def _proposed(self) -> int:
+        return 2 * self.centers if self.rough == "kmeans||" else 1
+
+    def summarise(
+        self, block: Block, previous: Clusters | Seeds | None, rng: np.random.Generator
+    ) -> Clusters | Seeds:
+        """Cells of the block, or proposals for further centers."""
+        if self.rough == "pilot":
+            return seed_clusters(block.points, block.weights, self.centers, rng)
+        seeds = previous if isinstance(previous, Seeds) else None
+        if seeds is None or seeds.folds < self._proposing:
+            return propose(block, seeds, self._proposed, rng)
+        return cells(block.points, block.weights, seeds.centers)
+
+    def merge(self, first: Clusters | Seeds, second: Clusters | Seeds) -> Clusters | Seeds:
+        """Put the tables of both after one another, or keep the best proposals."""
+        if isinstance(first, Seeds) or isinstance(second, Seeds):
+            assert isinstance(first, Seeds) and isinstance(second, Seeds)  # noqa: S101, PT018
+            return merge_seeds(first, second, self._proposed)
         return Clusters(
             np.concatenate([first.centers, second.centers]),
             np.concatenate([first.weights, second.weights]),
             np.concatenate([first.costs, second.costs]),
         )
 
-    def finish(self, summary: Clusters, rng: np.random.Generator) -> Clusters:
-        """Cluster the cells of all blocks into k."""
+    def settle(self, summary: Clusters | Seeds, rng: np.random.Generator) -> Clusters | Seeds:
+        """Cluster the cells of all blocks into k, or make proposals centers."""
+        if isinstance(summary, Seeds):
+            return settle_seeds(summary)
         return pool([summary], self.centers, rng) if len(summary) > self.centers else summary
 
-    def scores(self, block: Block, summary: Clusters) -> FloatArray:
+    def scores(self, block: Block, summary: Clusters | Seeds) -> FloatArray:
         """Return u s(x), its three terms apart."""
+        assert isinstance(summary, Clusters)  # noqa: S101 - the last fold weighs
         if not len(summary) or not len(block):
             return np.zeros((3, len(block)))
         labels, distances = assign(block.points, summary.centers)
@@ -122,8 +163,9 @@ class StrongKMeans(Sensitivity[Clusters]):
         terms *= block.weights
         return terms
 
-    def masses(self, local: Clusters, summary: Clusters) -> FloatArray:
+    def masses(self, local: Clusters | Seeds, summary: Clusters | Seeds) -> FloatArray:
         """Return the sums of `scores`, as if every cell of the block lay in one of B."""
+        assert isinstance(local, Clusters) and isinstance(summary, Clusters)  # noqa: S101, PT018
         if not len(local):
             return np.zeros(3)
         labels, distances = assign(local.centers, summary.centers)
@@ -146,6 +188,7 @@ class StrongKMeans(Sensitivity[Clusters]):
         by_cell = 2 * alpha * summary.costs / (summary.weights * mean_cost)
         return alpha / mean_cost, by_cell, by_weight
 
-    def describe(self, summary: Clusters) -> dict[str, Any]:
+    def describe(self, summary: Clusters | Seeds) -> dict[str, Any]:
         """Return the cost of the rough solution."""
+        assert isinstance(summary, Clusters)  # noqa: S101 - the last fold weighs
         return {"rough_cost": summary.cost, "rough_centers": len(summary)}

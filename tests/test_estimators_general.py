@@ -1,0 +1,332 @@
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import zarr
+from sklearn.base import BaseEstimator, clone, is_classifier, is_clusterer, is_regressor
+from sklearn.cluster import DBSCAN, KMeans
+from sklearn.datasets import make_classification
+from sklearn.decomposition import PCA
+from sklearn.ensemble import IsolationForest, RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.metrics import r2_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KernelDensity
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
+
+from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.estimators import CoresetEstimator
+from daskcoreset.estimators.scoring import Agreement
+from daskcoreset.testing import CountingScheduler
+
+X, Y = make_classification(
+    3000, 4, n_informative=3, n_redundant=0, n_clusters_per_class=1, random_state=0
+)
+NAMES = np.array(["no", "yes"])[Y]
+TARGET = X @ np.array([1.0, 2.0, -1.0, 0.5]) + np.random.default_rng(0).normal(size=len(X))
+WEIGHTS = np.random.default_rng(1).uniform(0.5, 2.0, size=len(X))
+COLUMNS = list("abcd")
+
+
+def small(estimator: Any, **options: Any) -> CoresetEstimator:
+    """Return a model that samples, so that a coreset is not simply all rows."""
+    return CoresetEstimator(estimator, **({"size": 500, "random_state": 0} | options))
+
+
+def lazily(rows: Any) -> Any:
+    return da.from_array(rows, chunks=700)
+
+
+class Plain(BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
+    def fit(self, X: Any, y: Any = None) -> Plain:  # noqa: ARG002
+        return self
+
+
+# --- kinds of estimators -----------------------------------------------------------------
+
+
+def test_classifier__in_memory_and_out_of_core() -> None:
+    full = LogisticRegression().fit(X, NAMES)
+    model = small(LogisticRegression()).fit(X, NAMES)
+    assert is_classifier(model)
+    assert list(model.classes_) == ["no", "yes"]
+    assert model.coreset_.labels is not None
+    assert set(model.coreset_.labels) == {"no", "yes"}
+    assert model.score(X, NAMES) > full.score(X, NAMES) - 0.02
+    lazy = lazily(X)
+    for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
+        here, there = getattr(model, method)(X), getattr(model, method)(lazy)
+        assert isinstance(here, np.ndarray)
+        assert isinstance(there, da.Array)
+        assert there.dtype == here.dtype
+        assert there.chunks[0] == lazy.chunks[0]
+        computed = there.compute()
+        if method == "predict":
+            np.testing.assert_array_equal(computed, here)
+        else:
+            np.testing.assert_allclose(computed, here)
+
+
+@pytest.mark.parametrize("labels", [Y, NAMES, NAMES.astype(object), Y.astype(bool)])
+def test_classifier__score_out_of_core_is_that_in_memory(labels: Any) -> None:
+    model = small(LogisticRegression()).fit(lazily(X), lazily(labels))
+    assert model.predict(lazily(X)).compute().dtype == model.classes_.dtype
+    plain = labels.astype(str) if labels.dtype == object else labels
+    for weights in (None, WEIGHTS):
+        lazy = None if weights is None else lazily(weights)
+        found = model.score(lazily(X), lazily(labels), sample_weight=lazy)
+        assert found == pytest.approx(model.score(X, plain, sample_weight=weights))
+
+
+def test_classifier__keeps_the_labels_of_the_user() -> None:
+    mixed = np.array([1, "a"], dtype=object)[Y]
+    mixed[mixed == 1] = "1"
+    assert small(LogisticRegression()).fit(X, mixed).classes_.dtype == object
+
+
+def test_classifier__says_which_class_is_lost() -> None:
+    rare = Y.copy()
+    rare[17] = 2
+    with pytest.warns(CoresetWarning, match="1 of the 3 classes .* no row in the coreset: 2"):
+        model = small(LogisticRegression(), size=100).fit(X, rare)
+    assert list(model.classes_) == [0, 1]
+
+
+def test_regressor__score_out_of_core_is_that_in_memory() -> None:
+    model = small(Ridge()).fit(lazily(X), lazily(TARGET))
+    assert is_regressor(model)
+    full = Ridge().fit(X, TARGET)
+    np.testing.assert_allclose(model.estimator_.coef_, full.coef_, atol=0.15)
+    assert not hasattr(model, "classes_")
+    for weights in (None, WEIGHTS):
+        lazy = None if weights is None else lazily(weights)
+        here = r2_score(TARGET, model.predict(X), sample_weight=weights)
+        assert model.score(lazily(X), lazily(TARGET), sample_weight=lazy) == pytest.approx(here)
+        assert model.score(X, TARGET, sample_weight=weights) == pytest.approx(here)
+    with pytest.raises(InvalidInputError, match="sample_weight is zero"):
+        model.score(lazily(X), lazily(TARGET), sample_weight=lazily(np.zeros(len(X))))
+
+
+def test_regressor__score_of_a_constant() -> None:
+    ones = np.ones(len(X))
+    model = small(LinearRegression()).fit(X, ones)
+    agreement = Agreement.of(ones, ones, ones, numbers=True)
+    assert agreement.spread == agreement.residual == 0
+    model.estimator_.coef_ = np.zeros(4)
+    model.estimator_.intercept_ = 1.0
+    assert model.score(lazily(X), lazily(ones)) == 1.0
+    model.estimator_.intercept_ = 2.0
+    assert model.score(lazily(X), lazily(ones)) == 0.0
+
+
+def test_agreement__is_exact_under_an_offset_and_any_split() -> None:
+    truth, found = TARGET + 1e8, TARGET + 1e8 + 0.1
+    parts = [
+        Agreement.of(truth[i], found[i], WEIGHTS[i], numbers=True)
+        for i in np.array_split(np.arange(len(X)), 7)
+    ]
+    total = sum(parts, Agreement())
+    assert total.spread == pytest.approx(
+        WEIGHTS @ (TARGET - np.average(TARGET, weights=WEIGHTS)) ** 2
+    )
+    assert Agreement() + Agreement() == Agreement()
+    assert total + Agreement() == total
+
+
+def test_clusterer__labels_and_fit_predict() -> None:
+    model = small(KMeans(3, n_init=1)).fit(X)
+    assert is_clusterer(model)
+    np.testing.assert_array_equal(model.labels_, model.predict(X))
+    np.testing.assert_array_equal(model.fit_predict(X), model.labels_)
+    assert model.transform(lazily(X)).shape == (len(X), 3)
+    lazy = small(KMeans(3, n_init=1))
+    assert isinstance(lazy.fit_predict(lazily(X)), da.Array)
+    with pytest.raises(AttributeError, match=r"predict\(X\)"):
+        _ = lazy.labels_
+    with pytest.raises(InvalidTypeError, match="score of a KMeans is not known"):
+        lazy.score(lazily(X))
+    assert lazy.score(X) == pytest.approx(lazy.estimator_.score(X))
+
+
+def test_transformer__frames_and_names() -> None:
+    frame = pd.DataFrame(X, columns=COLUMNS, index=np.arange(len(X)) + 7)
+    model = small(StandardScaler()).set_output(transform="pandas")
+    found = model.fit_transform(frame)
+    assert list(found.columns) == COLUMNS
+    assert found.index[0] == 7
+    assert list(model.get_feature_names_out()) == COLUMNS
+    with pytest.raises(InvalidInputError, match='transform="default"'):
+        model.transform(lazily(X))
+    model.set_output(transform="default")
+    assert isinstance(model.transform(frame), np.ndarray)
+    lazy = model.fit_transform(dd.from_pandas(frame, npartitions=3))
+    np.testing.assert_allclose(lazy.compute().mean(axis=0), 0, atol=0.2)
+
+
+def test_transformer__sparse_results_stay_sparse() -> None:
+    bins = KBinsDiscretizer(4, quantile_method="averaged_inverted_cdf")
+    model = small(bins).fit(X)
+    blocks = model.transform(lazily(X))
+    assert blocks.shape == (len(X), 16)
+    found = blocks.compute()
+    assert sp.issparse(found)
+    assert abs(found - model.transform(X)).sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("estimator", "present", "absent"),
+    [
+        (LogisticRegression(), ("predict_proba", "score"), ("transform", "fit_predict")),
+        (Ridge(), ("predict", "score"), ("predict_proba", "transform", "classes_")),
+        (StandardScaler(), ("transform", "fit_transform"), ("predict", "score")),
+        (KMeans(2, n_init=1), ("predict", "fit_predict", "transform"), ("predict_proba",)),
+        (DBSCAN(), (), ("predict", "fit_predict", "labels_")),
+        (IsolationForest(n_estimators=5), ("predict", "score_samples"), ("transform",)),
+        (KernelDensity(), ("score", "score_samples"), ("predict", "transform")),
+    ],
+)
+def test_methods__are_those_of_the_estimator(
+    estimator: Any, present: tuple[str, ...], absent: tuple[str, ...]
+) -> None:
+    model = small(estimator)
+    target = TARGET if is_regressor(estimator) else Y
+    for fitted in (model, clone(model).fit(X, target)):
+        assert all(hasattr(fitted, name) for name in present)
+        assert not any(hasattr(fitted, name) for name in absent)
+
+
+# --- inputs ------------------------------------------------------------------------------
+
+
+def test_fit__columns_of_frames_and_stores_by_name(tmp_path: Path) -> None:
+    frame = pd.DataFrame(X, columns=COLUMNS).assign(y=Y, w=WEIGHTS)
+    group = zarr.open_group(tmp_path / "all.zarr", mode="w")
+    for name, values in (("X", X), ("y", Y), ("w", WEIGHTS)):
+        group.create_array(name, data=values, chunks=(1000, *values.shape[1:]))
+    for data in (frame, dd.from_pandas(frame, npartitions=3), str(tmp_path / "all.zarr")):
+        model = small(LogisticRegression()).fit(data, "y", sample_weight="w")
+        assert model.n_features_in_ == 4
+        assert hasattr(model, "feature_names_in_") is not isinstance(data, str)
+        assert model.score(data, "y", sample_weight="w") > 0.75
+
+
+def test_fit__weights_count_as_repeated_rows() -> None:
+    counts = np.random.default_rng(2).integers(0, 4, size=300)
+    weighted = small(LogisticRegression()).fit(X[:300], Y[:300], sample_weight=counts)
+    some = np.arange(300).repeat(counts)
+    repeated = small(LogisticRegression()).fit(X[some], Y[some])
+    np.testing.assert_array_equal(weighted.estimator_.coef_, repeated.estimator_.coef_)
+
+
+def test_predict__computes_nothing_before_it_is_asked() -> None:
+    model, scheduler = small(LogisticRegression()).fit(X, Y), CountingScheduler()
+    with dask.config.set(scheduler=scheduler):
+        found = model.predict_proba(lazily(X))
+        assert scheduler.calls == 0
+        found.compute()
+    assert scheduler.calls == 1
+
+
+def test_fit__sparse_rows() -> None:
+    rows = sp.csr_array(np.where(X > 0, X, 0))
+    model = small(LogisticRegression()).fit(rows, Y)
+    blocks = da.from_array(rows.toarray(), chunks=(1000, 4)).map_blocks(sp.csr_array)
+    lazy = small(LogisticRegression()).fit(blocks, lazily(Y).rechunk(1000))
+    score = lazy.score(blocks, lazily(Y).rechunk(1000))
+    assert score == pytest.approx(lazy.score(rows, Y))
+    np.testing.assert_array_equal(model.predict(blocks).compute(), model.predict(rows))
+
+
+# --- what a user of scikit-learn does ----------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["pickle", "cloudpickle"])
+def test_pickle__round_trip(name: str) -> None:
+    module = importlib.import_module(name)
+    model = small(LogisticRegression()).fit(X, Y)
+    again = module.loads(module.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.coreset_.equals(model.coreset_)
+
+
+def test_grid_search__and_pipeline() -> None:
+    pipeline = make_pipeline(StandardScaler(), small(LogisticRegression()))
+    grid = {"coresetestimator__estimator__C": [1e-6, 1.0]}
+    search = GridSearchCV(pipeline, grid, cv=3).fit(X, Y)
+    assert search.best_params_ == {"coresetestimator__estimator__C": 1.0}
+    assert clone(search.best_estimator_).get_params()["coresetestimator__size"] == 500
+
+
+def test_random_state__seeds_what_is_inside() -> None:
+    forest = small(RandomForestClassifier(5))
+    one, two = (clone(forest).fit(X, Y).predict_proba(X) for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    assert forest.estimator.random_state is None
+    chosen = small(RandomForestClassifier(5, random_state=3)).fit(X, Y)
+    assert chosen.estimator_.random_state == 3
+
+
+# --- bad input ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "estimator", [PCA(), Plain(), make_pipeline(Ridge()), GridSearchCV(Ridge(), {})]
+)
+def test_fit__estimator_without_weights(estimator: Any) -> None:
+    with pytest.raises(InvalidTypeError, match="takes no sample_weight"):
+        small(estimator).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"size": 0}, {"size": "auto"}, {"method": "nonsense"}, {"sampling": 1}, {"passes": 0}],
+)
+def test_fit__bad_parameters(options: dict[str, Any]) -> None:
+    with pytest.raises((ValueError, TypeError), match=next(iter(options))):
+        small(Ridge(), **options).fit(X, TARGET)
+
+
+def test_fit__bad_data() -> None:
+    with pytest.raises(ValueError, match="requires y"):
+        small(Ridge()).fit(X)
+    with pytest.raises(ValueError, match="requires y"):
+        small(Ridge()).fit(lazily(X))
+    with pytest.raises(ValueError, match="estimator"):
+        small("ridge").fit(X, TARGET)
+    with pytest.raises(ValueError, match="Unknown label type"):
+        small(LogisticRegression()).fit(X, TARGET)
+    with pytest.raises(ValueError, match=r"1d array|1 dimension"):
+        small(Ridge()).fit(X, np.c_[TARGET, TARGET])
+    with pytest.raises(InvalidInputError, match="entries but X has"):
+        small(Ridge()).fit(lazily(X), lazily(TARGET[1:]))
+
+
+def test_score__bad_data() -> None:
+    model = small(LogisticRegression())
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    with pytest.raises(NotFittedError):
+        model.score(lazily(X), lazily(Y))
+    model.fit(X, Y)
+    with pytest.raises(InvalidInputError, match="y is missing"):
+        model.score(lazily(X))
+    with pytest.raises(ValueError, match="X has 2 features"):
+        model.score(lazily(X)[:, :2], lazily(Y))
+    bad = X.copy()
+    bad[1234, 1] = np.nan
+    with pytest.raises(InvalidInputError, match="at row 1234"):
+        model.score(lazily(bad), lazily(Y))
+    empty = lazily(X)[lazily(Y) > 5]
+    with pytest.raises(InvalidInputError, match="zero for every row"):
+        model.score(empty, lazily(Y)[lazily(Y) > 5])
