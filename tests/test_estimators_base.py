@@ -45,7 +45,7 @@ def two(block: Block) -> Any:
 
 def tasks_of(array: Any) -> int:
     optimize: Any = array.__dask_optimize__
-    keys: Any = array.__dask_keys__()  # type: ignore[no-untyped-call]
+    keys: Any = array.__dask_keys__()
     graph = dict(optimize(array.__dask_graph__(), keys))
     # Bare aliases are names, which no scheduler runs for long.
     return sum(isinstance(node, Task) and not isinstance(node, DataNode) for node in graph.values())

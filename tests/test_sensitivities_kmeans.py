@@ -1,0 +1,209 @@
+"""Strong k-means coresets: the formula, the rough solutions, and the hard instances."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+
+import daskcoreset
+from daskcoreset import StrongKMeans, build, datasets
+from daskcoreset.blocks import Block
+from daskcoreset.clusters import Clusters, assign
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.metrics import distortion, kmeans_cost
+from daskcoreset.sensitivities.rough import merge_seeds, propose, settle_seeds
+from daskcoreset.testing import CountingArray, assert_mean, cut_rows, draw
+from daskcoreset.typing import AnyArray, FloatArray
+
+
+def table(seed: int = 0) -> Clusters:
+    rng = np.random.default_rng(seed)
+    return Clusters(rng.normal(size=(4, 3)), rng.random(4) + 1, rng.random(4))
+
+
+def test_scores__plain_reading_of_the_formula() -> None:
+    rng = np.random.default_rng(1)
+    X, u, summary = rng.normal(size=(30, 3)), rng.random(30), table()
+
+    scores = StrongKMeans(4).scores(Block(X, u), summary)
+
+    alpha = 16 * (math.log(4) + 2)
+    U, mean_cost = summary.weights.sum(), summary.costs.sum() / summary.weights.sum()
+    for i in range(30):
+        squares = ((X[i] - summary.centers) ** 2).sum(axis=1)
+        b = squares.argmin()
+        parts = [
+            alpha * squares[b] / mean_cost,
+            2 * alpha * summary.costs[b] / (summary.weights[b] * mean_cost),
+            4 * U / summary.weights[b],
+        ]
+        np.testing.assert_allclose(scores[:, i], u[i] * np.array(parts), rtol=1e-12)
+
+
+def test_scores__rough_solution_without_cost_leaves_the_cells() -> None:
+    X = np.repeat([[0.0], [1.0]], [9, 1], axis=0)
+    summary = Clusters(np.array([[0.0], [1.0]]), np.array([9.0, 1.0]), np.zeros(2))
+
+    scores = StrongKMeans(2).scores(Block(X, np.ones(10)), summary)
+
+    np.testing.assert_allclose(scores.sum(axis=0), 40 / np.repeat([9.0, 1.0], [9, 1]))
+
+
+def test_masses__exact_where_cells_nest() -> None:
+    X = np.array([[0.0], [1.0], [10.0], [12.0]])
+    construction, rng = StrongKMeans(2), np.random.default_rng(0)
+    local = construction.summarise(Block(X, np.ones(4)), None, rng)
+    summary = construction.settle(local, rng)
+
+    sums = construction.scores(Block(X, np.ones(4)), summary).sum(axis=1)
+
+    np.testing.assert_allclose(construction.masses(local, summary), sums, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rough", ["kmeans||", "kmeans++"])
+def test_build__rough_solution_by_folds(rough: Any) -> None:
+    X = datasets.make_imbalanced(6000, 3, n_clusters=8, random_state=0)[0].compute()
+    counting = CountingArray(X)
+    method = StrongKMeans(8, rough=rough)
+
+    coreset = build(counting, size=200, method=method, passes=2, chunks=1000, random_state=0)
+
+    reads = {"kmeans||": 5, "kmeans++": 8}[rough] + 2
+    assert coreset.provenance["passes"] == reads
+    assert (counting.reads == reads).all()
+    full = kmeans_cost(X, X[np.random.default_rng(0).choice(6000, 8, replace=False)])
+    assert coreset.provenance["rough_cost"] < full
+    assert distortion(coreset, X, coreset.points[:8].astype("f8")) < 0.5
+
+
+def test_build__rough_by_folds_needs_more_than_one_read() -> None:
+    with pytest.raises(InvalidInputError, match="passes=1, but 'kmeans' needs 6 folds"):
+        build(np.zeros((99, 2)), size=9, method=StrongKMeans(2, rough="kmeans||"))
+
+
+@pytest.mark.statistical
+def test_propose__rows_in_proportion_to_squared_distance() -> None:
+    """The best key falls on a row with probability u d^2 / sum; false-alarm rate 1e-6."""
+    X, u = np.arange(6.0)[:, None] ** 2, np.array([1.0, 2, 0, 1, 1, 3])
+    first = settle_seeds(propose(Block(X[:1], np.ones(1)), None, 1, np.random.default_rng(0)))
+    halves = [Block(X[:3], u[:3]), Block(X[3:], u[3:])]
+    hits = np.zeros((5000, 6))
+    for seed in range(5000):
+        rngs = [np.random.default_rng([seed, i]) for i in range(2)]
+        parts = [propose(half, first, 1, rng) for half, rng in zip(halves, rngs, strict=True)]
+        best = merge_seeds(parts[0], parts[1], 1).proposals[0, 0]
+        hits[seed, int(math.sqrt(best))] = 1
+
+    mass = u * X.ravel() ** 2
+    assert not hits[:, mass == 0].any()
+    assert_mean(hits[:, mass > 0], (mass / mass.sum())[mass > 0])
+
+
+def test_welterweight__fewer_centers_than_clusters() -> None:
+    X = datasets.make_imbalanced(5000, 3, n_clusters=20, random_state=0)[0].compute()
+
+    coreset = build(X, size=300, method=StrongKMeans(20, n_centers=4), random_state=0)
+
+    assert coreset.provenance["rough_centers"] == 4
+    assert coreset.provenance["parameters"]["n_centers"] == 4
+
+
+class Thinned(StrongKMeans):
+    @property
+    def thin_rows(self) -> int:
+        return 40
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("weighted", [False, True])
+def test_thinning__costs_stay_unbiased(weighted: bool) -> None:
+    """Costs from blocks of which a sample was seen; false-alarm rate 1e-6."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 2)) * rng.lognormal(size=(600, 1))
+    u = rng.integers(0, 4, 600).astype(float) if weighted else np.ones(600)
+    queries = rng.normal(size=(4, 3, 2))
+    blocks = cut_rows(X, [300, 30, 0, 270], u)
+
+    def costs(rows: AnyArray, weights: FloatArray) -> FloatArray:
+        found = [(weights * assign(rows, query)[1]).sum() for query in queries]
+        return np.array([*found, weights.sum()])
+
+    estimates = []
+    for seed in range(600):
+        drawn = draw(blocks, Thinned(3), 60, seed=seed)
+        estimates.append(costs(np.asarray(drawn.rows.points), drawn.weights))
+
+    assert_mean(np.array(estimates), costs(X, u))
+
+
+def test_thinning__rows_keep_their_numbers_and_weights() -> None:
+    X = np.arange(1000.0).reshape(500, 2)
+
+    coreset = build(X, size=50, method=Thinned(3), chunks=200, random_state=0)
+
+    np.testing.assert_array_equal(coreset.points, X[coreset.indices])
+    assert len(set(coreset.indices.tolist())) == 50
+    np.testing.assert_allclose(coreset.weights.sum(), 500, rtol=0.3)
+
+
+INSTANCES = {
+    "near mean": lambda: datasets.make_near_mean(40_000, 5, n_clusters=20, random_state=0),
+    "imbalanced": lambda: datasets.make_imbalanced(40_000, 5, n_clusters=30, random_state=0),
+    "geometric": lambda: datasets.make_geometric(40_000, 5, random_state=0),
+    "heavy tails": lambda: datasets.make_heavy_tailed(40_000, 5, random_state=0),
+}
+
+
+@pytest.mark.parametrize("instance", INSTANCES)
+def test_hard_instances__strong_is_no_worse_than_lightweight(instance: str) -> None:
+    """Cost over all data of the centers found; the mean of eight seeds, fixed."""
+    X = INSTANCES[instance]()[0].compute()
+    k = {"near mean": 20, "imbalanced": 30, "geometric": 12, "heavy tails": 10}[instance]
+
+    def mean_cost(method: Any) -> float:
+        solutions = []
+        for seed in range(8):
+            coreset = build(X, size=400, method=method, random_state=seed, chunks=5000)
+            model = KMeans(k, n_init=3, random_state=seed)
+            model.fit(coreset.points, sample_weight=coreset.weights)
+            solutions.append(model.cluster_centers_)
+        return float(np.mean(kmeans_cost(X, solutions)))
+
+    strong, lightweight = mean_cost(StrongKMeans(k)), mean_cost("lightweight")
+
+    assert strong < 1.05 * lightweight
+    if instance == "near mean":  # what lightweight coresets miss by construction
+        assert strong < 0.5 * lightweight
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"n_clusters": 0}, InvalidInputError, "n_clusters must be at least 1"),
+        ({"n_clusters": 2.0}, InvalidTypeError, "n_clusters must be an integer"),
+        ({"n_clusters": True}, InvalidTypeError, "n_clusters must be an integer"),
+        ({"n_clusters": 3, "n_centers": 0}, InvalidInputError, "n_centers must be at least 1"),
+        ({"n_clusters": 3, "rough": "magic"}, InvalidInputError, "rough must be"),
+    ],
+)
+def test_strong_kmeans__bad_parameters(
+    parameters: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        StrongKMeans(**parameters)
+
+
+def test_strong_kmeans__more_clusters_than_distinct_rows() -> None:
+    X = np.repeat([[0.0, 1.0], [2.0, 3.0]], [900, 100], axis=0)
+
+    coreset = build(X, size=50, method=StrongKMeans(10), random_state=0)
+
+    np.testing.assert_allclose(coreset.weights[coreset.points[:, 0] == 0].sum(), 900, rtol=0.1)
+
+
+def test_strong_kmeans__is_public() -> None:
+    assert daskcoreset.StrongKMeans is StrongKMeans
