@@ -16,17 +16,28 @@ from daskcoreset.coreset import Coreset
 from daskcoreset.passes import Lazy
 from daskcoreset.plan import BuildPlan
 from daskcoreset.points import WeightedPoints
-from daskcoreset.sensitivities import Lightweight, Sensitivity, StrongKMeans, Uniform
+from daskcoreset.sensitivities import (
+    BregmanLightweight,
+    Lightweight,
+    MixtureCoreset,
+    Sensitivity,
+    StrongBregman,
+    StrongKMeans,
+    Uniform,
+)
 
 if TYPE_CHECKING:
     from daskcoreset import datasets
 
 __all__ = [
+    "BregmanLightweight",
     "BuildPlan",
     "Coreset",
     "Lazy",
     "Lightweight",
+    "MixtureCoreset",
     "Sensitivity",
+    "StrongBregman",
     "StrongKMeans",
     "Uniform",
     "WeightedPoints",

@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.growth import Rule, grow
 from daskcoreset.inputs import row_blocks
 from daskcoreset.job import Job
 from daskcoreset.passes import Lazy
@@ -25,7 +26,7 @@ def build(
     X: Any,
     y: Any = None,
     *,
-    size: int,
+    size: int | Literal["auto"],
     method: str | Sensitivity[Any] = "lightweight",
     sample_weight: Any = None,
     random_state: RandomState = None,
@@ -37,6 +38,9 @@ def build(
     compute: Literal[True] = True,
     dry_run: Literal[False] = False,
     progress: bool | None = None,
+    epsilon: float = 0.05,
+    delta: float = 0.1,
+    n_clusters: int | None = None,
 ) -> Coreset: ...
 
 
@@ -57,6 +61,7 @@ def build(
     compute: Literal[False],
     dry_run: Literal[False] = False,
     progress: bool | None = None,
+    n_clusters: int | None = None,
 ) -> Lazy[Coreset]: ...
 
 
@@ -77,6 +82,7 @@ def build(
     compute: bool = True,
     dry_run: Literal[True],
     progress: bool | None = None,
+    n_clusters: int | None = None,
 ) -> BuildPlan: ...
 
 
@@ -84,7 +90,7 @@ def build(
     X: Any,
     y: Any = None,
     *,
-    size: int,
+    size: int | Literal["auto"],
     method: str | Sensitivity[Any] = "lightweight",
     sample_weight: Any = None,
     random_state: RandomState = None,
@@ -96,6 +102,9 @@ def build(
     compute: bool = True,
     dry_run: bool = False,
     progress: bool | None = None,
+    epsilon: float = 0.05,
+    delta: float = 0.1,
+    n_clusters: int | None = None,
 ) -> Coreset | Lazy[Coreset] | BuildPlan:
     r"""Build a coreset: a small weighted subset that stands for all rows.
 
@@ -115,8 +124,10 @@ def build(
     y : array-like of shape (n,), or str, optional
         Labels that the coreset keeps for its rows. A string names a column of the data
         frame or Parquet data, or an array of the Zarr group or .npz file, of X.
-    size : int
-        Rows wanted, m. With ``size >= n`` all rows come back with their own weights.
+    size : int or "auto"
+        Rows wanted, m. With ``size >= n`` all rows come back with their own weights. "auto"
+        doubles the size until two independent coresets agree on the k-means cost of
+        candidate solutions, and returns their union: see `daskcoreset.sizing.auto_size`.
     method : str or Sensitivity, default="lightweight"
         "lightweight" or "uniform", or a construction such as ``Lightweight()``.
     sample_weight : array-like of shape (n,), or str, optional
@@ -150,6 +161,12 @@ def build(
     progress : bool or None, default=None
         Whether to show a progress bar; None shows one on a terminal or in a notebook when
         the work takes longer than a second.
+    epsilon, delta : float, default=0.05, 0.1
+        For ``size="auto"``: the relative difference of costs that is tolerated, and the
+        share of random solutions on which there may be more.
+    n_clusters : int or None, default=None
+        Centers of those solutions; by default those of the construction, where it has any.
+        With a method by name, also the parameter of its construction.
 
     Returns
     -------
@@ -166,7 +183,8 @@ def build(
     Warns
     -----
     CoresetWarning
-        When ``size >= n``, so that nothing was reduced.
+        When ``size >= n``, so that nothing was reduced; when ``size="auto"`` found no
+        agreement.
 
     Examples
     --------
@@ -182,15 +200,19 @@ def build(
     ----------
     Bachem, Lucic and Krause (2018), Algorithm 1 and section 4.2.
     """
-    construction = resolve_method(method)
-    _check(size, construction, sampling, passes, split_every)
+    construction = _construction(method, n_clusters, size)
+    rule = _rule(size, construction, n_clusters, epsilon, delta, now=compute and not dry_run)
+    rows = size if rule is None else rule.start
+    _check(rows, construction, sampling, passes, split_every)
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     job = Job(
         blocks=blocks,
-        root=Root(construction, int(size), sampling, resolve_seed(random_state)),
+        root=Root(construction, int(rows), sampling, resolve_seed(random_state)),
         passes=passes,
         split_every=int(split_every),
     )
+    if rule is not None:
+        return grow(job, rule, progress=progress)
     if dry_run:
         return plan_build(job.blocks, job.lazy(), job.reads, job.root.candidates)
     if not compute:
@@ -200,6 +222,51 @@ def build(
     lazy = job.lazy()
     with showing(progress, lazy):
         return lazy.compute()
+
+
+def _construction(
+    method: str | Sensitivity[Any], n_clusters: int | None, size: Any
+) -> Sensitivity[Any]:
+    """Resolve the method; with size="auto", `n_clusters` need not be a parameter of it."""
+    if n_clusters is not None and isinstance(method, Sensitivity) and size != "auto":
+        raise InvalidInputError(
+            f"n_clusters={n_clusters} has no use beside the construction {method!r} unless "
+            f'size="auto"; leave it out.'
+        )
+    try:
+        return resolve_method(method, n_clusters)
+    except InvalidInputError:
+        if n_clusters is None or size != "auto":
+            raise
+        return resolve_method(method)
+
+
+def _rule(
+    size: Any,
+    construction: Sensitivity[Any],
+    n_clusters: int | None,
+    epsilon: float,
+    delta: float,
+    *,
+    now: bool,
+) -> Rule | None:
+    if not isinstance(size, str):
+        return None
+    if size != "auto":
+        raise InvalidInputError(f'size must be an int or "auto", got {size!r}; pass one of these.')
+    if not now:
+        raise InvalidInputError(
+            'size="auto" reads the data to decide what to do next, so it can be neither lazy nor '
+            "planned; leave out compute=False and dry_run=True, or pass a number of rows."
+        )
+    if n_clusters is None:
+        n_clusters = getattr(construction, "n_clusters", None)
+    if n_clusters is None:
+        raise InvalidInputError(
+            f'size="auto" compares the costs of solutions, and {construction.name!r} does not say '
+            f"of how many centers; pass n_clusters."
+        )
+    return Rule(n_clusters, epsilon, delta)
 
 
 def _check(

@@ -34,6 +34,8 @@ class Stage(enum.IntEnum):
     SUMMARIES = 5
     THINNING = 6
     SETTLING = 7
+    SIZING = 8
+    AUDIT = 9
 
 
 def resolve_seed(random_state: RandomState) -> int:

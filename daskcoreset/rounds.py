@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from daskcoreset.blocks import BlockRows
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.randomness import Stage, stream
 from daskcoreset.sampling import (
@@ -37,7 +38,7 @@ from daskcoreset.sensitivities.lightweight import Lightweight
 from daskcoreset.typing import FloatArray, IndexArray
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Block, BlockRows, Problem
+    from daskcoreset.blocks import Block, Problem
     from daskcoreset.sensitivities import Sensitivity
 
 __all__ = [
@@ -196,6 +197,12 @@ def _census(
     )
 
 
+def _fit(construction: Sensitivity[Any], rows: BlockRows) -> BlockRows:
+    """Put what the construction finds wrong with a block in its place."""
+    problem = None if rows.block is None else construction.problem(rows.block)
+    return rows if problem is None else BlockRows(rows.read, None, problem)
+
+
 @dataclass(frozen=True)
 class Summarise:
     """Leaf of a fold that only summarises."""
@@ -206,6 +213,7 @@ class Summarise:
 
     def __call__(self, rows: BlockRows, number: int, previous: Any) -> Census:
         """Summarise one block."""
+        rows = _fit(self.construction, rows)
         if rows.block is None:
             return _census(rows, number)
         with quiet():
@@ -279,6 +287,7 @@ class Harvest:
     def __call__(self, rows: BlockRows, number: int, given: object) -> Census:
         """Summarise one block and draw its candidates."""
         del given
+        rows = _fit(self.construction, rows)
         block = rows.block
         if block is None:
             return _census(rows, number)
@@ -364,6 +373,8 @@ class TakePlanned:
 
     def __call__(self, rows: BlockRows, number: int, plan: Plan | None) -> Census:
         """Draw what `plan` asks of the block; all rows without one."""
+        if plan is None:  # the only read
+            rows = _fit(self.construction, rows)
         block = rows.block
         if block is None:
             return _census(rows, number)

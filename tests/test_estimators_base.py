@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from daskcoreset.blocks import Block
+from daskcoreset.blocks import Block, Problem
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.automatic import auto_size, auto_starts
 from daskcoreset.estimators.base import is_held, solver_seed
@@ -65,7 +66,7 @@ def zarr_of(folder: Path) -> Any:
 def test_map_rows__keeps_rows_in_order(
     kind: str, function: Any, columns: int | None, tmp_path: Path
 ) -> None:
-    kinds = {
+    kinds: dict[str, Callable[[], Any]] = {
         "numpy": lambda: X,
         "zarr": lambda: zarr_of(tmp_path),
         "from_zarr": lambda: da.from_zarr(zarr_of(tmp_path)),
@@ -124,6 +125,18 @@ def test_map_rows__names_the_bad_row() -> None:
     unknown = map_rows(row_blocks(lazy[lazy[:, 0] > -99]), first, dtype=X.dtype)
     with pytest.raises(InvalidInputError, match="column 1 at row 77 of block 7"):
         unknown.compute()
+
+
+def test_map_rows__function_may_find_a_problem() -> None:
+    def judge(block: Block) -> Any:
+        bad = np.flatnonzero(np.asarray(block.points[:, 0]) == 501)
+        return Problem("too large{row}", int(bad[0])) if len(bad) else first(block)
+
+    rows = np.arange(1000.0).reshape(-1, 1)
+    mapped = map_rows(row_blocks(rows, chunks=100), judge, dtype=float)
+    np.testing.assert_array_equal(mapped[:500].compute(), rows[:500, 0])
+    with pytest.raises(InvalidInputError, match="too large at row 501"):
+        mapped.compute()
 
 
 def test_map_rows__wrong_columns_in_a_block_of_unknown_size() -> None:

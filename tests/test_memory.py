@@ -95,13 +95,9 @@ def measure(
                 text=True,
             )
         )
-    results = []
-    for process in started:
-        output, _ = process.communicate(timeout=300)
-        assert process.returncode == 0
-        peak, predicted = json.loads(output)
-        results.append((peak, predicted))
-    return results
+    outputs = [process.communicate(timeout=300)[0] for process in started]
+    assert all(process.returncode == 0 for process in started)
+    return [tuple(json.loads(output)) for output in outputs]
 
 
 @pytest.fixture(scope="module")

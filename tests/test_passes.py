@@ -6,6 +6,8 @@ import math
 import os
 import pickle
 import re
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,16 +19,18 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import zarr
-from dask._task_spec import DataNode
+from dask._task_spec import DataNode, convert_legacy_graph
 from dask.base import is_dask_collection, tokenize
 from dask.callbacks import Callback
 from dask.delayed import delayed
+from dask.graph_manipulation import bind
 
 import daskcoreset
 from daskcoreset import passes
 from daskcoreset.build import build
 from daskcoreset.errors import CoresetWarning
 from daskcoreset.inputs import row_blocks
+from daskcoreset.lazy import Alone
 from daskcoreset.passes import Lazy, apply, fold, fold_now, leaf_layers
 from daskcoreset.rounds import Sampling
 from daskcoreset.testing import CountingScheduler
@@ -163,7 +167,7 @@ def two_passes(X: Any) -> Lazy[float]:
 
 
 def optimised(value: Lazy[Any]) -> dict[Any, Any]:
-    return dict(passes._Alone.optimize(value.__dask_graph__(), value.__dask_keys__()))
+    return dict(Alone.optimize(value.__dask_graph__(), value.__dask_keys__()))
 
 
 def name_of(key: Any) -> str:
@@ -370,11 +374,33 @@ def test_second_pass__holds_no_block_of_the_first(reader: Reader, tmp_path: Path
 def test_second_pass__would_hold_the_array_if_it_shared_the_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passes, "_read_after", lambda arrays, *_: arrays)
+    monkeypatch.setattr(passes, "read_after", lambda arrays, *_: arrays)
     lazy = two_passes(from_random(tmp_path, ("X",))["X"])
     with Watcher() as watcher:
         lazy.compute(scheduler="sync")
     assert watcher.held == N_BLOCKS
+
+
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+def test_third_pass__shares_no_read_with_the_second(reader: Reader, tmp_path: Path) -> None:
+    blocks = row_blocks(reader(tmp_path, ("X",))["X"], chunks=ROWS)
+    mean = apply(mean_of, fold(blocks, first_moment, total))
+    moment = fold(blocks, second_moment, total, given=mean)
+    lazy = fold(blocks, second_moment, total, given=apply(mean_of, moment))
+    assert list(leaf_layers(lazy).values()) == [N_BLOCKS] * 3
+    with Watcher() as watcher:
+        lazy.compute(scheduler="sync")
+    assert watcher.held <= (N_BLOCKS if reader is from_memory else 6)
+
+
+def test_second_pass__bind_of_dask_would_share_the_reads(tmp_path: Path) -> None:
+    """Why `copying` exists: `bind` renames plain tasks and leaves them their old inputs."""
+    X = from_small_chunks(tmp_path, ("X",))["X"].rechunk({0: ROWS})
+    copy = bind(X, da.ones(1).sum().to_delayed())
+    graph = convert_legacy_graph(dict(copy.__dask_graph__()))
+    inputs = {name_of(need) for node in graph.values() for need in node.dependencies}
+    originals = {name_of(key) for key in dict(X.__dask_graph__())}
+    assert inputs & originals, "mended in Dask: bind may do, and `copying` go"
 
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
@@ -508,6 +534,16 @@ def test_compute__gives_its_scheduler_to_what_finish_computes(scheduler: str) ->
     assert dask.config.get("scheduler", None) is None
 
 
+def test_compute__looks_for_no_client_where_distributed_was_never_imported() -> None:
+    code = (
+        "import sys, numpy, daskcoreset\n"
+        "daskcoreset.build(numpy.eye(9), size=3, chunks=2)\n"
+        "assert 'dask.threaded' in sys.modules\n"
+        "assert 'distributed' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_compute__obeys_the_setting_of_the_scheduler() -> None:
     counting = CountingScheduler()
     with dask.config.set(scheduler=counting):
@@ -622,15 +658,15 @@ def private_imports(source: str) -> set[str]:
     return {name for name in found if name.split(".")[0] in libraries and PRIVATE.search(name)}
 
 
-def test_private_modules_of_dask_are_imported_in_passes_alone() -> None:
+def test_private_modules_of_dask_are_imported_by_the_plumbing_alone() -> None:
     root = Path(daskcoreset.__file__).parent
     users = {
         str(path.relative_to(root)): names
         for path in sorted(root.rglob("*.py"))
         if (names := private_imports(path.read_text(encoding="utf-8")))
     }
-    assert set(users) == {"passes.py"}
-    modules = {name.rpartition(".")[0] for name in users["passes.py"]}
+    assert set(users) == {"copying.py", "lazy.py", "passes.py"}
+    modules = {name.rpartition(".")[0] for names in users.values() for name in names}
     assert modules == {"dask._task_spec"}
 
 

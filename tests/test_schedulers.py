@@ -190,10 +190,9 @@ def test_bits__whatever_numerical_threads(expected: dict[Mode, str], stores: Pat
                 text=True,
             )
         )
-    for process in started:
-        output, _ = process.communicate(timeout=300)
-        assert process.returncode == 0
-        assert output.split() == list(expected.values())
+    outputs = [process.communicate(timeout=300)[0] for process in started]
+    assert [process.returncode for process in started] == [0, 0]
+    assert [output.split() for output in outputs] == [list(expected.values())] * 2
 
 
 # --- clusters ----------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from daskcoreset.estimators.bregman import CoresetBregman
 from daskcoreset.estimators.general import CoresetEstimator
 from daskcoreset.estimators.kmeans import CoresetKMeans
+from daskcoreset.estimators.mixture import CoresetGaussianMixture
 
-__all__ = ["CoresetEstimator", "CoresetKMeans"]
+__all__ = ["CoresetBregman", "CoresetEstimator", "CoresetGaussianMixture", "CoresetKMeans"]

@@ -161,6 +161,10 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
             coreset = replace(coreset, provenance={**coreset.provenance, "columns": columns})
         return coreset
 
+    def _count_features(self, held: Held | None, X: Any) -> int:
+        """Columns of X, before it is read."""
+        return int(held.X.shape[1] if held else row_blocks(X).rules.n_features)
+
     def _note_features(self, X: Any, coreset: Coreset) -> None:
         self.n_features_in_ = coreset.n_features
         columns = coreset.provenance.get("columns")

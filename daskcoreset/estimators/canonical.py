@@ -65,10 +65,10 @@ def _plain(points: Any) -> Any:
         return points + np.zeros((), points.dtype)  # turns -0.0 into 0.0
     points.sum_duplicates()
     points.eliminate_zeros()
-    if max(points.nnz, *points.shape) <= np.iinfo(np.int32).max:
-        points.indices, points.indptr = (
-            part.astype(np.int32, copy=False) for part in (points.indices, points.indptr)
-        )
+    small = max(points.nnz, *points.shape) <= np.iinfo(np.int32).max
+    dtype = np.int32 if small else np.int64
+    points.indices = points.indices.astype(dtype, copy=False)
+    points.indptr = points.indptr.astype(dtype, copy=False)
     return points
 
 

@@ -187,7 +187,7 @@ class DelegatingModel(CoresetModel):
         found = self._ask(X, "transform")
         if hasattr(found, "columns"):  # `estimator_` saw neither names nor index
             found.columns = list(self.get_feature_names_out())
-            if hasattr(found, "index") and hasattr(X, "index"):
+            if hasattr(type(found), "iloc") and hasattr(type(X), "iloc"):
                 found.index = X.index
         return found
 

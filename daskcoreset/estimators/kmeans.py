@@ -15,7 +15,6 @@ from daskcoreset.estimators.canonical import canonical
 from daskcoreset.estimators.centers import CentersModel
 from daskcoreset.estimators.lloyd import check_init, solve
 from daskcoreset.estimators.nearest import nearest, weighted_cost
-from daskcoreset.inputs import row_blocks
 from daskcoreset.metrics import kmeans_cost
 from daskcoreset.randomness import RandomState, resolve_seed
 from daskcoreset.sensitivities import Sensitivity, resolve_method
@@ -176,9 +175,7 @@ class CoresetKMeans(CentersModel):
         method, size = self._construction()
         held = self._hold(X, None, sample_weight)
         if not (isinstance(self.init, str) or callable(self.init)):
-            opened = None if held else row_blocks(X, None, sample_weight)
-            n_features = opened.rules.n_features if opened else self.n_features_in_
-            check_init(self.init, self.n_clusters, n_features)
+            check_init(self.init, self.n_clusters, self._count_features(held, X))
         seed = resolve_seed(self.random_state)
         data = held or (X, None, sample_weight)
         self.coreset_ = self._coreset_of(data, size=size, method=method, seed=seed)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daskcoreset.blocks import Block
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.passes import fold
+from daskcoreset.estimators.sums import gather
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import BlockRows, Problem
     from daskcoreset.inputs import RowBlocks
     from daskcoreset.typing import AnyArray, FloatArray
 
@@ -84,46 +83,27 @@ class _Compare:
     estimator: Any
     numbers: bool
 
-    def __call__(self, rows: BlockRows, number: int, given: object) -> _Part:
-        del given
-        block = rows.block
-        if block is None or not len(block):
-            problem = None if rows.problem is None else (number, rows.problem)
-            return _Part(Agreement(), {number: rows.read}, problem)
+    def __call__(self, block: Block) -> Agreement:
+        if not len(block):
+            return Agreement()
         found = np.asarray(self.estimator.predict(block.points))
         truth: Any = block.labels
         if self.numbers:
             truth, found = truth.astype(np.float64), found.astype(np.float64)
-        same = Agreement.of(truth, found, block.weights, numbers=self.numbers)
-        return _Part(same, {number: rows.read}, None)
-
-
-@dataclass(frozen=True)
-class _Part:
-    agreement: Agreement
-    read: dict[int, int]
-    problem: tuple[int, Problem] | None
-
-
-def _joined(parts: Sequence[_Part]) -> _Part:
-    problems = [part.problem for part in parts if part.problem is not None]
-    return _Part(
-        reduce(Agreement.__add__, (part.agreement for part in parts)),
-        {number: rows for part in parts for number, rows in part.read.items()},
-        min(problems, key=lambda found: found[0]) if problems else None,
-    )
+        elif truth.dtype.kind in "OST":
+            # A coreset keeps text; rows without columns bring labels to the same form.
+            nothing = np.empty((len(block), 0))
+            truth = Block(nothing, block.weights, truth).all_rows().labels
+        return Agreement.of(truth, found, block.weights, numbers=self.numbers)
 
 
 def _agreement(estimator: Any, blocks: RowBlocks, *, numbers: bool) -> Agreement:
     if not blocks.has_labels:
         raise InvalidInputError("y is missing; pass the labels that the score compares with.")
-    part = fold(blocks, _Compare(estimator, numbers), _joined).compute()
-    if part.problem is not None:
-        number, problem = part.problem
-        raise problem.error(sum(rows for i, rows in part.read.items() if i < number))
-    if not part.agreement.weight:
+    found: Agreement = gather(blocks, _Compare(estimator, numbers), add)
+    if not found.weight:
         raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
-    return part.agreement
+    return found
 
 
 def accuracy(estimator: Any, blocks: RowBlocks) -> float:

@@ -7,21 +7,30 @@ from typing import Any
 
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.sensitivities.base import Sensitivity
+from daskcoreset.sensitivities.bregman import BregmanLightweight
+from daskcoreset.sensitivities.bregman_strong import StrongBregman
 from daskcoreset.sensitivities.kmeans import StrongKMeans
 from daskcoreset.sensitivities.lightweight import Lightweight
+from daskcoreset.sensitivities.mixture import MixtureCoreset
 from daskcoreset.sensitivities.uniform import Uniform
 
 __all__ = [
     "CONSTRUCTIONS",
+    "BregmanLightweight",
     "Lightweight",
+    "MixtureCoreset",
     "Sensitivity",
+    "StrongBregman",
     "StrongKMeans",
     "Uniform",
     "resolve_method",
 ]
 
 CONSTRUCTIONS: dict[str, type[Sensitivity[Any]]] = {
+    BregmanLightweight.name: BregmanLightweight,
     Lightweight.name: Lightweight,
+    MixtureCoreset.name: MixtureCoreset,
+    StrongBregman.name: StrongBregman,
     StrongKMeans.name: StrongKMeans,
     Uniform.name: Uniform,
 }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 if TYPE_CHECKING:
     import numpy as np
 
-    from daskcoreset.blocks import Block
+    from daskcoreset.blocks import Block, Problem
     from daskcoreset.typing import FloatArray
 
 __all__ = ["Sensitivity"]
@@ -59,6 +59,15 @@ class Sensitivity(ABC, Generic[S]):
         With a number, the library hands `summarise` a weighted lightweight sample of about so
         many rows of every larger block, so that a costly summary stays cheap beside the read.
         """
+        return None
+
+    def problem(self, block: Block) -> Problem | None:
+        """Return what makes the rows of a block unfit for the construction, or None.
+
+        Asked of every block in the first read: the root turns the first problem of all into
+        an error, with the row counted over all blocks.
+        """
+        del block
         return None
 
     @abstractmethod

@@ -1,0 +1,361 @@
+"""What a coreset is worth: its costs against those of all data, in one read."""
+
+from __future__ import annotations
+
+import html
+import numbers
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from daskcoreset.blocks import Block
+from daskcoreset.clusters import cluster, seed_clusters
+from daskcoreset.coreset import Coreset
+from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.inputs import row_blocks
+from daskcoreset.metrics import kmeans_cost
+from daskcoreset.randomness import RandomState, Stage, resolve_seed, stream
+from daskcoreset.sensitivities.kmeans import StrongKMeans
+from daskcoreset.survey import Interval, Reading, SurveyBlock, estimate, read_survey
+
+if TYPE_CHECKING:
+    from daskcoreset.typing import FloatArray
+
+__all__ = ["Audit", "Interval", "audit"]
+
+_LEAST_SAMPLE = 1000
+"""Rows of the independent sample at least: enough for a normal approximation."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    r"""Costs on a coreset against costs on all data.
+
+    Attributes
+    ----------
+    names : tuple of str
+        What each solution is.
+    solutions : tuple of ndarray of shape (k, d), float64
+    on_coreset, on_data : ndarray of shape (n_solutions,), float64
+        :math:`\phi_C(Q)` and :math:`\phi_X(Q)`, both exact.
+    coreset_weight, data_weight : float
+        Total weights.
+    n_rows : int
+        Rows of the data.
+    confidence : float
+        Of the intervals.
+    seed : int
+        Root seed of the solutions and of the independent sample.
+    """
+
+    names: tuple[str, ...]
+    solutions: tuple[FloatArray, ...]
+    on_coreset: FloatArray
+    on_data: FloatArray
+    coreset_weight: float
+    data_weight: float
+    n_rows: int
+    confidence: float
+    seed: int
+    _reading: Reading = field(repr=False)
+
+    @property
+    def differences(self) -> FloatArray:
+        r"""Relative differences :math:`(\phi_C(Q) - \phi_X(Q)) / \phi_X(Q)`, with a sign."""
+        return _quotient(self.on_coreset - self.on_data, self.on_data)
+
+    @property
+    def distortion(self) -> float:
+        r"""Largest relative difference: :math:`\max(\phi_C / \phi_X, \phi_X / \phi_C) - 1`.
+
+        As `daskcoreset.metrics.distortion`.
+        """
+        largest = np.maximum(self.on_coreset, self.on_data)
+        least = np.minimum(self.on_coreset, self.on_data)
+        return float(_quotient(largest - least, least).max())
+
+    @property
+    def sample_size(self) -> int:
+        """Rows of the independent sample that intervals come from."""
+        return len(self._reading.coins)
+
+    def interval(self, centers: Any, *, confidence: float | None = None) -> Interval:
+        r"""Estimate the cost of any solution over all data, without reading them again.
+
+        The estimate comes from rows drawn independently of the coreset in the read of the
+        audit, each on its own, so that its error is known (a systematic coreset cannot tell
+        its own). The exact costs of the audited solutions serve as controls: solutions close
+        to them get narrow intervals, and they themselves get their exact cost.
+
+        Parameters
+        ----------
+        centers : array-like of shape (k, d)
+            One solution. It must not have been fitted to the sample of the audit; fitted to
+            the coreset, or found in any other way, it is fine.
+        confidence : float or None, default=None
+            Probability, over the draws of the sample, that the interval holds the true cost;
+            None takes that of the audit. It holds for each solution, not for all that are
+            ever asked about at once, and by a normal approximation.
+
+        Returns
+        -------
+        Interval
+            ``(estimate, low, high)``.
+
+        Raises
+        ------
+        InvalidInputError
+            If `centers` does not fit the data, or `confidence` is out of range.
+
+        Examples
+        --------
+        >>> import daskcoreset
+        >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
+        >>> coreset = daskcoreset.build(X, size=500, random_state=0)
+        >>> found = audit(coreset, X, n_clusters=3, random_state=0).interval([[0, 1], [0, -1]])
+        >>> true = daskcoreset.metrics.kmeans_cost(X, [[0, 1], [0, -1]])
+        >>> bool(found.low < true < found.high)
+        True
+
+        References
+        ----------
+        `daskcoreset.survey` says how.
+        """
+        level = self.confidence if confidence is None else _checked_confidence(confidence)
+        one = np.array(centers, dtype=np.float64)
+        d = self.solutions[0].shape[1]
+        if one.ndim != 2 or one.shape[1] != d or not len(one) or not np.isfinite(one).all():
+            raise InvalidInputError(
+                f"centers has shape {one.shape}; pass one solution of finite centers with the "
+                f"{d} columns of X."
+            )
+        return estimate(self._reading, self.solutions, one, level)
+
+    def _cells(self) -> list[tuple[str, str, str, str]]:
+        costs = zip(self.names, self.on_coreset, self.on_data, self.differences, strict=True)
+        cells = [(name, f"{c:.6g}", f"{x:.6g}", f"{gap:+.2%}") for name, c, x, gap in costs]
+        gap = self.coreset_weight / self.data_weight - 1
+        weights = (f"{self.coreset_weight:.6g}", f"{self.data_weight:.6g}", f"{gap:+.2%}")
+        return [*cells, ("total weight", *weights)]
+
+    def __repr__(self) -> str:
+        rows = [_HEAD, *self._cells()]
+        widths = [max(len(row[i]) for row in rows) for i in range(4)]
+        lines = [f"Audit(distortion {self.distortion:.2%} over {self.n_rows:,} rows)"]
+        for row in rows:
+            first = row[0].ljust(widths[0])
+            rest = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+            lines.append("  ".join([first, *rest]))
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in _HEAD)
+        body = "".join(
+            f'<tr><td style="text-align:left">{html.escape(row[0])}</td>'
+            + "".join(f"<td>{cell}</td>" for cell in row[1:])
+            + "</tr>"
+            for row in self._cells()
+        )
+        caption = f"Distortion {self.distortion:.2%} over {self.n_rows:,} rows"
+        return (
+            f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>"
+        )
+
+
+_HEAD = ("solution", "on coreset", "on all data", "difference")
+
+
+def audit(
+    coreset: Coreset,
+    X: Any,
+    *,
+    solutions: Any = None,
+    n_clusters: int | None = None,
+    sample_weight: Any = None,
+    sample_size: int | None = None,
+    random_state: RandomState = None,
+    confidence: float = 0.95,
+    chunks: int | Literal["auto"] = "auto",
+    on_invalid: Literal["raise", "drop"] | None = None,
+    progress: bool | None = None,
+) -> Audit:
+    """Hold a coreset's k-means costs against those of all data, in one read.
+
+    Parameters
+    ----------
+    coreset : Coreset
+    X : array-like of shape (n, d), or path
+        The data that it is of; any input of `daskcoreset.build`.
+    solutions : array-like of shape (k, d), sequence or mapping of such, or None, default=None
+        Solutions to compare; the keys of a mapping name them. By default those where a
+        coreset is most likely to be wrong, and some where it is not: k-means on the coreset,
+        three k-means++ seedings of it, and three sets of its rows in proportion to weight.
+    n_clusters : int or None, default=None
+        Centers of the default solutions; those of the coreset's construction, where it has
+        any. With `solutions` given it is not used.
+    sample_weight : array-like of shape (n,), or str, optional
+        Input weights u of the data, if the coreset was built with any.
+    sample_size : int or None, default=None
+        Rows, on average, of the independent sample from which `Audit.interval` answers; as
+        many as the coreset has, and at least 1000, by default.
+    random_state : int, Generator, RandomState or None, default=None
+        Of the solutions and the sample. The same number as for `build` is fine: the streams
+        are different ones.
+    confidence : float, default=0.95
+        Of the intervals.
+    chunks : int or "auto", default="auto"
+        Rows per block, as in `build`.
+    on_invalid : {"raise", "drop"} or None, default=None
+        What becomes of rows with NaN or infinity; None drops them if the coreset was built
+        so, and raises otherwise.
+    progress : bool or None, default=None
+        As in `build`.
+
+    Returns
+    -------
+    Audit
+        With the costs, the largest relative difference, and ``interval(centers)`` for the
+        cost of any other solution. It prints as a table.
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        As `build`; also if neither `solutions` nor a number of clusters is known.
+
+    Warns
+    -----
+    CoresetWarning
+        If X has another number of rows than the coreset's provenance says.
+
+    Examples
+    --------
+    >>> import daskcoreset
+    >>> X = np.random.default_rng(0).normal(size=(20_000, 3))
+    >>> coreset = daskcoreset.build(X, size=1000, random_state=0)
+    >>> report = audit(coreset, X, n_clusters=5, random_state=0)
+    >>> report.distortion < 0.2
+    True
+
+    References
+    ----------
+    Schwiegelshohn and Sheikh-Omar (2022), section 4, for the solutions and the distortion.
+    """
+    level = _checked_confidence(confidence)
+    seed = resolve_seed(random_state)
+    names, candidates = _candidates(coreset, solutions, n_clusters, seed)
+    on_coreset = kmeans_cost(coreset.points, list(candidates), coreset.weights)
+    size = _sample_size(sample_size, len(coreset))
+    if on_invalid is None:
+        on_invalid = "drop" if coreset.provenance.get("n_dropped") else "raise"
+    blocks = row_blocks(X, None, sample_weight, chunks=chunks, on_invalid=on_invalid)
+    if blocks.rules.n_features != coreset.n_features:
+        raise InvalidInputError(
+            f"X has {blocks.rules.n_features} columns and the coreset {coreset.n_features}; pass "
+            f"the data that it is of."
+        )
+    leaf = _leaf(coreset, candidates, size, seed)
+    reading = read_survey(blocks, leaf, progress=progress)
+    n_rows = sum(reading.kept.values())
+    if coreset.provenance.get("n", n_rows) != n_rows:
+        warnings.warn(
+            f"X has {n_rows} rows and the coreset is of {coreset.provenance['n']}: the audit "
+            f"compares it with other data than it was built from.",
+            CoresetWarning,
+            stacklevel=2,
+        )
+    return Audit(
+        names=names,
+        solutions=candidates,
+        on_coreset=on_coreset,
+        on_data=reading.costs,
+        coreset_weight=coreset.total_weight,
+        data_weight=reading.weight,
+        n_rows=n_rows,
+        confidence=level,
+        seed=seed,
+        _reading=reading,
+    )
+
+
+def _candidates(
+    coreset: Coreset, solutions: Any, n_clusters: int | None, seed: int
+) -> tuple[tuple[str, ...], tuple[FloatArray, ...]]:
+    if solutions is None:
+        return _default_solutions(coreset, _clusters_of(coreset, n_clusters), seed)
+    if isinstance(solutions, dict):
+        names, several = [str(name) for name in solutions], list(solutions.values())
+    else:
+        single = not isinstance(solutions, Sequence) or np.ndim(solutions[0]) != 2
+        several = [solutions] if single and np.ndim(solutions) == 2 else list(solutions)
+        names = [f"solution {i}" for i in range(len(several))]
+    return tuple(names), tuple(np.array(one, dtype=np.float64) for one in several)
+
+
+def _clusters_of(coreset: Coreset, n_clusters: Any) -> int:
+    if n_clusters is None:
+        n_clusters = coreset.provenance.get("parameters", {}).get("n_clusters")
+    if n_clusters is None:
+        raise InvalidInputError(
+            "n_clusters is needed, as the coreset's construction does not say of how many centers "
+            "solutions are; pass it, or pass solutions."
+        )
+    if isinstance(n_clusters, bool) or not isinstance(n_clusters, numbers.Integral):
+        raise InvalidTypeError(f"n_clusters must be an integer, got {n_clusters!r}; pass an int.")
+    if n_clusters < 1:
+        raise InvalidInputError(f"n_clusters must be at least 1, got {n_clusters}; pass more.")
+    return int(n_clusters)
+
+
+def _default_solutions(
+    coreset: Coreset, k: int, seed: int
+) -> tuple[tuple[str, ...], tuple[FloatArray, ...]]:
+    rng = stream(seed, Stage.AUDIT, 0, 1)
+    points, weights = coreset.points, coreset.weights
+    found = {"k-means": cluster(points, weights, k, rng).centers}
+    for i in range(1, 4):
+        found[f"k-means++ {i}"] = seed_clusters(points, weights, k, rng).centers
+    for i in range(1, 4):
+        rows = rng.choice(len(coreset), k, p=weights / weights.sum())
+        drawn = points[np.unique(rows)]
+        dense = drawn if isinstance(drawn, np.ndarray) else drawn.toarray()
+        found[f"random rows {i}"] = dense.astype(np.float64)
+    return tuple(found), tuple(found.values())
+
+
+def _leaf(
+    coreset: Coreset, solutions: tuple[FloatArray, ...], size: int, seed: int
+) -> SurveyBlock:
+    k = max(len(one) for one in solutions)
+    rough = cluster(coreset.points, coreset.weights, k, stream(seed, Stage.AUDIT, 0, 2))
+    block = Block(coreset.points, coreset.weights)
+    score = float(StrongKMeans(len(rough)).scores(block, rough).sum())
+    return SurveyBlock(solutions, rough, size, score, seed)
+
+
+def _sample_size(sample_size: Any, rows: int) -> int:
+    if sample_size is None:
+        return max(_LEAST_SAMPLE, rows)
+    if isinstance(sample_size, bool) or not isinstance(sample_size, numbers.Integral):
+        raise InvalidTypeError(f"sample_size must be an integer, got {sample_size!r}; pass an int.")
+    if sample_size < 1:
+        raise InvalidInputError(f"sample_size must be at least 1, got {sample_size}; pass more.")
+    return int(sample_size)
+
+
+def _checked_confidence(confidence: Any) -> float:
+    if isinstance(confidence, bool) or not isinstance(confidence, numbers.Real):
+        raise InvalidTypeError(f"confidence must be a number, got {confidence!r}; pass a float.")
+    if not 0 < confidence < 1:
+        raise InvalidInputError(
+            f"confidence must lie between 0 and 1, got {confidence}; pass for example 0.95."
+        )
+    return float(confidence)
+
+
+def _quotient(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(numerator == 0, 0.0, numerator / denominator)

@@ -1,0 +1,255 @@
+"""Grow a coreset until an independent one of the same size tells the same costs."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from daskcoreset.clusters import cluster, seed_clusters
+from daskcoreset.coreset import Coreset
+from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.metrics import nearest_distances
+from daskcoreset.progress import showing
+from daskcoreset.provenance import thaw
+from daskcoreset.randomness import Stage, stream
+from daskcoreset.sampling import merge_duplicates
+
+if TYPE_CHECKING:
+    from daskcoreset.job import Job
+    from daskcoreset.typing import FloatArray
+
+__all__ = ["Rule", "grow"]
+
+_LEAST_START = 1000
+"""A step costs reads of the data, and a coreset of a thousand rows costs nothing else."""
+
+_ROWS_PER_CLUSTER = 20
+"""Below this the solutions on two coresets differ by what they fit to, and never agree."""
+
+
+_MOST_ROWS = 2**20
+"""Where to give up: a coreset that has to be larger is no help to a solver in memory."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When two coresets agree.
+
+    Attributes
+    ----------
+    n_clusters : int
+        Centers of the candidate solutions.
+    epsilon : float
+        Relative difference of their costs that is tolerated.
+    delta : float
+        The share of k-means++ seedings that may disagree, and the probability that more do.
+    """
+
+    n_clusters: int
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        k: Any = self.n_clusters
+        if isinstance(k, bool) or not isinstance(k, numbers.Integral):
+            raise InvalidTypeError(f"n_clusters must be an integer, got {k!r}; pass an int.")
+        if k < 1:
+            raise InvalidInputError(f"n_clusters must be at least 1, got {k}; pass more.")
+        for name in ("epsilon", "delta"):
+            value: Any = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, numbers.Real):
+                raise InvalidTypeError(f"{name} must be a number, got {value!r}; pass a float.")
+            if not 0 < value < 1:
+                raise InvalidInputError(
+                    f"{name} must lie between 0 and 1, got {value}; pass for example 0.1."
+                )
+
+    @property
+    def seedings(self) -> int:
+        r"""Seedings that must all agree: the least t with :math:`(1 - \delta)^t \le \delta`."""
+        return max(1, math.ceil(math.log(self.delta) / math.log1p(-self.delta)))
+
+    @property
+    def start(self) -> int:
+        """Rows of the first two coresets."""
+        return max(_LEAST_START, _ROWS_PER_CLUSTER * self.n_clusters)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Two coresets of one size, and the largest disagreement found."""
+
+    size: int
+    disagreement: float
+    solutions: int
+    reads: int
+
+    def record(self) -> dict[str, Any]:
+        # JSON has no infinity: None where one coreset has cost zero and the other has not.
+        shown = self.disagreement if math.isfinite(self.disagreement) else None
+        return {
+            "size": self.size,
+            "disagreement": shown,
+            "solutions": self.solutions,
+            "reads": self.reads,
+        }
+
+
+@dataclass
+class _Search:
+    """The state of one search: what grows is the size, what stays is the job."""
+
+    job: Job
+    rule: Rule
+    progress: bool | None
+    steps: list[_Step] = field(default_factory=list)
+
+    def run(self) -> Coreset:
+        """Double the size until two coresets agree, or until there is no larger one."""
+        size, limit = self.rule.start, self._limit(self.job.blocks.n_rows)
+        while True:
+            size = min(size, limit)
+            pair = self._pair(size)
+            limit = self._limit(int(pair[0].provenance["n"]))
+            agreed = self._agrees(size, *pair)
+            if agreed or size >= limit:
+                if not agreed:
+                    self._warn(size)
+                return self._union(size, *pair, agreed=agreed)
+            size *= 2
+
+    def _limit(self, n_rows: int | None) -> int:
+        most = max(_MOST_ROWS, self.rule.start)
+        # Two coresets that together have as many rows as the data save nothing.
+        return most if n_rows is None else min(most, max(1, n_rows // 2))
+
+    def _pair(self, size: int) -> tuple[Coreset, Coreset]:
+        """Build two coresets that share nothing but the data."""
+        rng = stream(self.job.root.seed, Stage.SIZING, 0, len(self.steps))
+        first, second = (
+            replace(self.job, root=replace(self.job.root, size=size, seed=int(seed)))
+            for seed in rng.integers(2**63, size=2)
+        )
+        if self.job.runs_here:
+            return first.run_here(), second.run_here()
+        import dask  # noqa: PLC0415 - slow to import
+
+        builds = first.lazy(), second.lazy()
+        with showing(self.progress, builds[0]):
+            # Of Dask collections, whose blocks both builds read from the same keys, one read.
+            one, other = dask.compute(*builds)
+        return one, other
+
+    def _agrees(self, size: int, first: Coreset, second: Coreset) -> bool:
+        """Compare costs of one solution after another; the first disagreement decides."""
+        largest, tried = 0.0, 0
+        for centers in self._solutions(first, second):
+            largest = max(largest, _difference(_cost(first, centers), _cost(second, centers)))
+            tried += 1
+            if largest > self.rule.epsilon:
+                break
+        self.steps.append(_Step(size, largest, tried, 2 * self.job.reads))
+        return largest <= self.rule.epsilon
+
+    def _solutions(self, first: Coreset, second: Coreset) -> Iterator[FloatArray]:
+        """Solutions where coresets differ most first: those fitted to one of them."""
+        rng = stream(self.job.root.seed, Stage.SIZING, 1, len(self.steps))
+        k = self.rule.n_clusters
+        for coreset in (first, second):
+            yield cluster(coreset.points, coreset.weights, k, rng).centers
+        points, weights = _stacked(first.points, second.points), _halves(first, second)
+        for _ in range(self.rule.seedings):
+            yield seed_clusters(points, weights, k, rng).centers
+
+    def _union(self, size: int, first: Coreset, second: Coreset, *, agreed: bool) -> Coreset:
+        """Unite both with half their weights: half the variance, for rows that are there."""
+        indices = np.concatenate([first.indices, second.indices])
+        chosen, weights = merge_duplicates(indices, _halves(first, second))
+        points: Any = _stacked(first.points, second.points)
+        labels = None
+        if first.labels is not None and second.labels is not None:
+            labels = np.concatenate([first.labels, second.labels])[chosen]
+        record = thaw(first.provenance)
+        record["seed"] = self.job.root.seed
+        record["size"] = 2 * size
+        record["m"] = len(chosen)
+        record["size_rule"] = {
+            "rule": "auto",
+            "n_clusters": self.rule.n_clusters,
+            "epsilon": self.rule.epsilon,
+            "delta": self.rule.delta,
+            "agreed": agreed,
+            "size": size,
+            "seeds": [first.provenance["seed"], second.provenance["seed"]],
+            "steps": [step.record() for step in self.steps],
+        }
+        return Coreset(points[chosen], weights, indices[chosen], labels, record)
+
+    def _warn(self, size: int) -> None:
+        last = self.steps[-1]
+        warnings.warn(
+            f"size='auto': two coresets of {size} rows still differ by {last.disagreement:.3g} "
+            f"where epsilon is {self.rule.epsilon:g}, and larger ones would save nothing: the "
+            f"result is the union of these two. Pass a larger epsilon, or a size.",
+            CoresetWarning,
+            stacklevel=5,
+        )
+
+
+def grow(job: Job, rule: Rule, *, progress: bool | None = None) -> Coreset:
+    r"""Double the size until two independent coresets agree, and return their union.
+
+    Both coresets of a step are unbiased, so that the variance of their difference on a
+    solution is twice that of either; the union of both, each with half its weights, has half
+    the variance of one, a quarter of that of the difference. Its root mean square error is
+    half of what is held against `epsilon`.
+
+    Parameters
+    ----------
+    job : Job
+        The build, of any size.
+    rule : Rule
+    progress : bool or None, default=None
+        As in `daskcoreset.build`.
+
+    Returns
+    -------
+    Coreset
+        With ``provenance["size_rule"]``: the rule, whether they agreed, and every step.
+
+    Warns
+    -----
+    CoresetWarning
+        If there was no agreement up to half the rows of the data, or 2**20 rows.
+    """
+    return _Search(job, rule, progress).run()
+
+
+def _stacked(first: Any, second: Any) -> Any:
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return np.concatenate([first, second])
+    return sp.csr_array(sp.vstack([sp.csr_array(first), sp.csr_array(second)], format="csr"))
+
+
+def _halves(first: Coreset, second: Coreset) -> FloatArray:
+    return np.concatenate([first.weights, second.weights]) / 2.0
+
+
+def _cost(coreset: Coreset, centers: FloatArray) -> float:
+    return float(coreset.weights @ nearest_distances(coreset.points, centers))
+
+
+def _difference(first: float, second: float) -> float:
+    least = min(first, second)
+    gap = abs(first - second)
+    # Rounding leaves something of a cost of zero, and that is no disagreement.
+    if gap <= 1e-12 * max(first, second):
+        return 0.0
+    return gap / least if least > 0 else math.inf

@@ -1,0 +1,212 @@
+"""A value that a Dask graph will produce, as a collection that Dask knows how to compute."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from dask.typing import Key
+
+__all__ = ["OURS", "Alone", "Lazy", "active_client", "layer_of"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+OURS = "coreset-"
+"""The names of all our layers start so."""
+
+
+class Lazy(Generic[T]):
+    """A value that a Dask graph will produce: a collection of one key.
+
+    Parameters
+    ----------
+    graph : HighLevelGraph
+    key : hashable
+        The key of the value.
+    finish : callable, optional
+        Applied to the value once it is there. `compute` does so on the side of the caller;
+        where Dask collects the value (``dask.compute``, ``delayed``) it runs as one more task.
+    """
+
+    def __init__(self, graph: Any, key: Key, finish: Callable[[Any], T] | None = None) -> None:
+        self._graph = graph
+        self._key = key
+        self._finish = finish
+        # Of one key there are as many values as ways to finish; functions have no sure token.
+        self._token: Key = key if finish is None else uuid.uuid4().hex
+
+    def __dask_graph__(self) -> Any:
+        return self._graph
+
+    def __dask_keys__(self) -> list[Key]:
+        return [self._key]
+
+    def __dask_layers__(self) -> tuple[str, ...]:
+        return (layer_of(self._key),)
+
+    def __dask_tokenize__(self) -> Key:
+        return self._token
+
+    @property
+    def __dask_optimize__(self) -> Callable[..., Any]:
+        # The very function of arrays: where a compute mixes several, Dask optimises by kind and
+        # returns the results by kind too, whatever the order in which they were asked for.
+        import dask.array as da  # noqa: PLC0415 - slow to import
+
+        return da.Array.__dask_optimize__  # type: ignore[no-any-return]
+
+    @property
+    def __dask_scheduler__(self) -> Callable[..., Any]:
+        # Again that of arrays itself: Dask refuses to mix collections of different schedulers.
+        import dask.threaded  # noqa: PLC0415
+
+        return dask.threaded.get
+
+    def __dask_postcompute__(self) -> tuple[Callable[..., T], tuple[Any, ...]]:
+        if self._finish is None:
+            from dask.delayed import single_key  # noqa: PLC0415
+
+            return single_key, ()  # as a Delayed does: Dask adds no task for it
+        return _finished, (self._finish,)
+
+    def __dask_postpersist__(self) -> tuple[Callable[..., Lazy[T]], tuple[Any, ...]]:
+        return _rebuild, (self._key, self._finish)
+
+    def then(self, finish: Callable[[T], U]) -> Lazy[U]:
+        """Return the same value, with `finish` applied once it is there."""
+        return Lazy(self._graph, self._key, finish)
+
+    def compute(self, **options: Any) -> T:
+        """Compute the value on the active client or on threads, or as `options` say.
+
+        Parameters
+        ----------
+        **options
+            As ``dask.compute`` takes them, for example ``scheduler="processes"``.
+        """
+        import dask  # noqa: PLC0415
+
+        value: Any
+        with _free_worker(), dask.config.set(_choice_of_scheduler(options)):
+            (value,) = dask.compute(Alone(self._graph, self._key), **_local(options))
+            # Here, and under the same choice: what it warns about must reach the caller, and
+            # blocks that it reads again must not wait for the worker that it would occupy.
+            return value if self._finish is None else self._finish(value)
+
+    def as_array(self) -> Any:
+        """Return the value as a 0-d object array, the form in which `blockwise` takes it."""
+        import dask.array as da  # noqa: PLC0415
+
+        return da.Array(self._graph, layer_of(self._key), (), meta=np.empty((), dtype=object))
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks that `compute` runs."""
+        from dask._task_spec import DataNode  # noqa: PLC0415
+
+        graph = Alone.optimize(self._graph, [self._key])
+        return sum(not isinstance(node, DataNode) for node in graph.values())
+
+
+class Alone(Lazy[T]):
+    """A lazy value that is computed on its own, so that its graph may be tidied further."""
+
+    @property
+    def __dask_optimize__(self) -> Callable[..., Any]:
+        return self.optimize
+
+    @staticmethod
+    def optimize(graph: Any, keys: Any, **_: Any) -> Any:
+        """Fuse as arrays do, without what that leaves behind."""
+        import dask.array as da  # noqa: PLC0415
+
+        return _named_as_asked(da.Array.__dask_optimize__(graph, keys))
+
+
+def _finished(results: Sequence[Any], finish: Callable[[Any], T]) -> T:
+    with _free_worker():
+        return finish(results[0])
+
+
+def _choice_of_scheduler(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings by which computes inside `finish` run where the outer one ran."""
+    return {name: options[name] for name in ("scheduler", "num_workers", "pool") if name in options}
+
+
+def _local(options: dict[str, Any]) -> dict[str, Any]:
+    """Choose threads where there can be no client."""
+    import dask  # noqa: PLC0415
+    import dask.threaded  # noqa: PLC0415
+
+    chosen = options.get("scheduler") or dask.config.get("scheduler", None)
+    if chosen or "distributed" in sys.modules:
+        return options
+    # By name, or left to choose, Dask imports distributed to look for a client: half a second.
+    return options | {"scheduler": dask.threaded.get}
+
+
+def _free_worker() -> AbstractContextManager[Any]:
+    """Leave the thread pool of a worker while a task of it waits for other tasks.
+
+    A worker of one thread that computed in a task would otherwise wait for itself.
+    """
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return nullcontext()
+    try:
+        distributed.get_worker()
+    except ValueError:  # not in a task of a worker
+        return nullcontext()
+    return distributed.worker_client()  # type: ignore[no-any-return]
+
+
+def _named_as_asked(graph: Any) -> Any:
+    """Give fused tasks the name of their last part, in place of an alias beside each.
+
+    Fusion of tasks that are not blockwise (`da.random`) renames them and leaves an alias
+    under the old name: a second task for every block.
+    """
+    from dask._task_spec import Alias  # noqa: PLC0415
+    from dask.highlevelgraph import HighLevelGraph  # noqa: PLC0415
+
+    if isinstance(graph, HighLevelGraph):  # fusion is switched off
+        return graph
+    for key, node in list(graph.items()):
+        if isinstance(node, Alias) and layer_of(key).startswith(OURS):
+            graph[key] = graph.pop(node.target).substitute({}, key=key)
+    return graph
+
+
+def _rebuild(graph: Any, key: Any, finish: Any, *, rename: Any = None) -> Lazy[Any]:
+    from dask.highlevelgraph import HighLevelGraph  # noqa: PLC0415
+
+    if rename:
+        from dask.base import replace_name_in_key  # noqa: PLC0415
+
+        key = replace_name_in_key(key, rename)
+    if not isinstance(graph, HighLevelGraph):
+        graph = HighLevelGraph.from_collections(layer_of(key), graph)
+    return Lazy(graph, key, finish)
+
+
+def layer_of(key: Key) -> str:
+    """Return the name of the layer that a key belongs to."""
+    return str(key[0]) if isinstance(key, tuple) else str(key)
+
+
+def active_client() -> Any:
+    """Return the distributed client that computes would use, or None."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:  # never imported, so there is no client
+        return None
+    try:
+        return distributed.get_client()
+    except ValueError:
+        return None

@@ -1,0 +1,157 @@
+"""Lightweight coresets for Bregman clustering."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from daskcoreset.divergences import Divergence
+from daskcoreset.sensitivities.base import Sensitivity
+from daskcoreset.sensitivities.spread import (
+    Metric,
+    Spread,
+    as_divergence,
+    depends_on_data,
+    divergence_parameters,
+    domain_problem,
+    dominating_distance,
+    merge_spreads,
+    proposal_distance,
+    spread_of,
+)
+
+if TYPE_CHECKING:
+    from daskcoreset.blocks import Block, Problem
+    from daskcoreset.typing import FloatArray
+
+__all__ = ["BregmanLightweight"]
+
+
+@dataclass(frozen=True)
+class BregmanLightweight(Sensitivity[Spread]):
+    r"""Lightweight coresets for hard and soft clustering by a Bregman divergence.
+
+    For a divergence with :math:`\mu\, d_A \le d_\phi \le d_A`, the squared Mahalanobis
+    distance :math:`d_A` takes the place of the squared Euclidean one:
+
+    .. math::
+
+        q(x) = \frac{u(x)}{2U} + \frac{u(x)\, d_A(x, \bar x)}{2 \sum_{x'} u(x')\,
+        d_A(x', \bar x)}
+
+    with the weighted mean :math:`\bar x`, which is the best single center whatever the
+    divergence. With :math:`m \in \Omega((d k \log k + \log 1/\delta) / (\mu^2
+    \varepsilon^2))` rows the cost of every set of k centers is kept, up to :math:`\varepsilon`
+    of itself and of the cost of the mean.
+
+    For the Kullback-Leibler and Itakura-Saito divergences A comes from the smallest value of
+    every column, which one read finds together with the moments; a block's own candidates are
+    scored by the block's own A. For squared Euclidean distances this is `Lightweight`.
+
+    Parameters
+    ----------
+    divergence : str or Divergence, default="squared_euclidean"
+        A name in `daskcoreset.divergences.DIVERGENCES`, or a divergence. For "mahalanobis"
+        the precision is the inverse of the covariance of all rows.
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        If `divergence` is unknown. When building: if a row of positive weight lies outside
+        the domain (the first such row is named), or if the covariance is singular.
+
+    Examples
+    --------
+    >>> import numpy as np, daskcoreset
+    >>> X = np.vstack([np.ones((99, 2)), [[1.0, 100.0]]])
+    >>> coreset = daskcoreset.build(X, size=20, method=BregmanLightweight("kl"), random_state=0)
+    >>> 99 in coreset.indices  # the outlier holds nearly half of the scores
+    True
+
+    References
+    ----------
+    Bachem, Lucic and Krause (2018), section 6.
+    """
+
+    divergence: str | Divergence = "squared_euclidean"
+
+    name: ClassVar[str] = "lightweight_bregman"
+    citation: ClassVar[str] = "bachem2018scalable, section 6"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "divergence", as_divergence(self.divergence))
+
+    @property
+    def _divergence(self) -> Divergence:
+        return as_divergence(self.divergence)
+
+    @property
+    def proposal_bound(self) -> float | None:  # type: ignore[override]
+        """Two where A is given, None where it depends on the data.
+
+        Rows times the root of A have Euclidean distances, for which `Lightweight` proves it.
+        A block whose own A is smaller than that of all data in some column has no bound.
+        """
+        return None if depends_on_data(self._divergence) else 2.0
+
+    def problem(self, block: Block) -> Problem | None:
+        """Return the first row outside the domain."""
+        return domain_problem(self._divergence, block)
+
+    def summarise(self, block: Block, previous: Spread | None, rng: np.random.Generator) -> Spread:
+        """Moments of the block, and its box where A depends on it."""
+        del previous, rng
+        return spread_of(self._divergence, block.points, block.weights)
+
+    def merge(self, first: Spread, second: Spread) -> Spread:
+        """Spread of both."""
+        return merge_spreads(first, second)
+
+    def settle(self, summary: Spread, rng: np.random.Generator) -> Spread:
+        """Fix the dominating distance."""
+        del rng
+        return replace(summary, metric=dominating_distance(self._divergence, summary))
+
+    def scores(self, block: Block, summary: Spread) -> FloatArray:
+        """Return u / 2U and u d_A(x, mean) / 2 sum u d_A."""
+        scores = np.zeros((2, len(block)))
+        if summary.weight == 0.0:
+            return scores
+        metric = proposal_distance(self._divergence, summary)
+        phi = summary.error(metric)
+        share = 1.0 if phi == 0.0 else 0.5
+        np.multiply(block.weights, share / summary.weight, out=scores[0])
+        if phi > 0.0:
+            distances = metric.to_mean(block.points, summary.mean)
+            # Zero by zero where the distance overflows, on a row that does not count.
+            np.multiply(block.weights, distances, out=scores[1], where=block.weights > 0.0)
+            scores[1] /= 2.0 * phi
+        return scores
+
+    def masses(self, local: Spread, summary: Spread) -> FloatArray:
+        """Return the shares of the block in both parts, as section 4.2 does for k-means."""
+        metric = _settled(summary)
+        phi = summary.error(metric)
+        if phi == 0.0:
+            return np.array([local.weight / summary.weight, 0.0])
+        distance = local.error_about(metric, summary.mean) if local.weight else 0.0
+        return np.array([local.weight / (2 * summary.weight), distance / (2 * phi)])
+
+    def describe(self, summary: Spread) -> dict[str, Any]:
+        r"""Return the sum of d_A, the scale of the additive error, and mu."""
+        facts: dict[str, Any] = {"quantization_error": summary.error(_settled(summary))}
+        if summary.box is not None:
+            similarity = self._divergence.similarity(summary.box.low, summary.box.high)
+            facts["similarity"] = float(similarity.min())
+        return facts
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the divergence in plain JSON values."""
+        return {"divergence": divergence_parameters(self._divergence)}
+
+
+def _settled(summary: Spread) -> Metric:
+    assert summary.metric is not None  # noqa: S101 - the root settles before it asks
+    return summary.metric

@@ -1,0 +1,315 @@
+r"""One read of all rows: exact costs of some solutions, and a sample that knows its own error.
+
+**Why another sample.** A systematic sample takes most pairs of neighbours never, so that no
+estimate of its variance from the sample itself is unbiased. The read that adds the costs up
+therefore draws *Poisson*: every row enters on its own, with probability
+:math:`\pi = \min(1, \tau s)`, and for every solution, with y the weighted squared distance
+of a row,
+
+.. math::
+
+    \hat\phi = \sum_{\text{sample}} \frac{y}{\pi}, \qquad
+    \hat V = \sum_{\text{sample}} \frac{1 - \pi}{\pi^2}\, y^2
+
+are both unbiased (Horvitz and Thompson 1952). The score s is the sensitivity of a row about
+a rough solution found on the coreset, so that no row can hold much more of any cost than of
+the sample, which is what makes the normal approximation good.
+
+**In one read.** A row keeps the coin that it was drawn by. The final :math:`\tau` is the
+rows wanted over the sum of all scores, which is known at the end only; until then every part
+uses a larger one of its own, and where parts merge, rows whose coin is no longer below
+:math:`\tau s` leave (permanent random numbers, Ohlsson 1995). What is left is distributed as
+if :math:`\tau` had been known from the start.
+
+**Controls.** The same read learns the total weight, the total score and the costs of the
+audited solutions exactly. A regression of y on these, fitted on the sample, leaves only its
+residuals to chance (the difference estimator, Särndal, Swensson and Wretman 1992, section
+6.8, with the coefficients of least estimated variance).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.special import stdtrit
+
+from daskcoreset.blocks import Block, concatenate
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.metrics import nearest_distances
+from daskcoreset.passes import fold, fold_now
+from daskcoreset.progress import showing
+from daskcoreset.randomness import Stage, stream
+from daskcoreset.rounds import quiet
+from daskcoreset.sensitivities.kmeans import StrongKMeans
+
+if TYPE_CHECKING:
+    from daskcoreset.blocks import BlockRows, Problem
+    from daskcoreset.clusters import Clusters
+    from daskcoreset.inputs import RowBlocks
+    from daskcoreset.typing import FloatArray
+
+__all__ = ["Interval", "Reading", "SurveyBlock", "estimate", "read_survey"]
+
+_ROWS_PER_CONTROL = 20
+"""A coefficient fitted to fewer rows than this takes more from the error than it gives."""
+
+
+class Interval(NamedTuple):
+    """An estimate and its confidence interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What some blocks gave.
+
+    Attributes
+    ----------
+    costs : ndarray of shape (n_solutions,), float64
+        Exact.
+    weight, score : float
+        Sums of u and of u s over the rows.
+    threshold : float
+        tau.
+    rows : Block
+        The sample; its weights are the input weights u.
+    scores, coins : ndarray of shape (r,), float64
+        u s and the random number of every sampled row.
+    read, kept : dict of int to int
+        Rows of every block as read, and after invalid ones were dropped.
+    problem : tuple of (int, Problem) or None
+    """
+
+    costs: FloatArray
+    weight: float
+    score: float
+    threshold: float
+    rows: Block | None
+    scores: FloatArray
+    coins: FloatArray
+    read: dict[int, int]
+    kept: dict[int, int]
+    problem: tuple[int, Problem] | None = None
+
+    @property
+    def inclusion(self) -> FloatArray:
+        """Inclusion probabilities of the sampled rows."""
+        return np.minimum(1.0, self.threshold * self.scores)
+
+    def thinned(self, threshold: float) -> Reading:
+        """Return the sample as a lower threshold would have drawn it."""
+        if self.rows is None or threshold >= self.threshold:
+            return self
+        left = np.flatnonzero(self.coins < threshold * self.scores)
+        return replace(
+            self,
+            threshold=threshold,
+            rows=self.rows.take(left),
+            scores=self.scores[left],
+            coins=self.coins[left],
+        )
+
+    def check(self) -> None:
+        """Raise the first problem found, with the row counted over all blocks."""
+        if self.problem is not None:
+            number, problem = self.problem
+            raise problem.error(sum(rows for i, rows in self.read.items() if i < number))
+        if not self.weight > 0:
+            raise InvalidInputError(
+                "X has no row with a positive weight; pass the data that the coreset is of."
+            )
+        if not np.isfinite([*self.costs, self.score]).all():
+            raise InvalidInputError(
+                "X has values so large that squared distances overflow; scale the columns, for "
+                "example with sklearn.preprocessing.StandardScaler."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyBlock:
+    """Leaf of the read.
+
+    Attributes
+    ----------
+    solutions : tuple of ndarray of shape (k, d), float64
+    rough : Clusters
+        Cells of a rough solution, by which rows are scored.
+    size : int
+        Rows wanted in the sample, on average.
+    score : float
+        What the coreset takes the sum of all scores to be. Only how many rows travel depends
+        on it.
+    seed : int
+    """
+
+    solutions: tuple[FloatArray, ...]
+    rough: Clusters
+    size: int
+    score: float
+    seed: int
+
+    def __call__(self, rows: BlockRows, number: int, given: object) -> Reading:
+        """Add up costs and draw from one block."""
+        del given
+        nothing = np.zeros(0)
+        costs = np.zeros(len(self.solutions))
+        problem = None if rows.problem is None else (number, rows.problem)
+        block, read = rows.block, {number: rows.read}
+        if block is None or not len(block):
+            return Reading(
+                costs, 0.0, 0.0, np.inf, None, nothing, nothing, read, {number: 0}, problem
+            )
+        with quiet():
+            for i, centers in enumerate(self.solutions):
+                costs[i] = block.weights @ nearest_distances(block.points, centers)
+            construction = StrongKMeans(len(self.rough))
+            scores = construction.scores(block, self.rough).sum(axis=0)
+            total = float(scores.sum())
+            # Half of what is expected: should there be less, the sample is smaller, not wrong.
+            threshold = self.size / max(total, self.score / 2)
+            coins = stream(self.seed, Stage.AUDIT, number).random(len(block))
+            drawn = np.flatnonzero(coins < threshold * scores)
+        weight = float(block.weights.sum())
+        return Reading(
+            costs,
+            weight,
+            total,
+            threshold,
+            block.take(drawn),
+            scores[drawn],
+            coins[drawn],
+            read,
+            {number: len(block)},
+            problem,
+        )
+
+
+@dataclass(frozen=True)
+class _Merge:
+    """Merges neighbouring readings, in the order of the blocks."""
+
+    size: int
+
+    def __call__(self, parts: Sequence[Reading]) -> Reading:
+        problems = [part.problem for part in parts if part.problem is not None]
+        score = float(sum(part.score for part in parts))
+        whole = self.size / score if score > 0 else np.inf
+        threshold = min(whole, *(part.threshold for part in parts))
+        with quiet():
+            parts = [part.thinned(threshold) for part in parts]
+        rows = [part.rows for part in parts if part.rows is not None]
+        return Reading(
+            costs=np.sum([part.costs for part in parts], axis=0),
+            weight=float(sum(part.weight for part in parts)),
+            score=score,
+            threshold=threshold,
+            rows=concatenate(rows) if rows else None,
+            scores=np.concatenate([part.scores for part in parts]),
+            coins=np.concatenate([part.coins for part in parts]),
+            read={number: n for part in parts for number, n in part.read.items()},
+            kept={number: n for part in parts for number, n in part.kept.items()},
+            problem=min(problems, key=lambda found: found[0]) if problems else None,
+        )
+
+
+def read_survey(blocks: RowBlocks, leaf: SurveyBlock, *, progress: bool | None = None) -> Reading:
+    """Read all rows once.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+    leaf : SurveyBlock
+    progress : bool or None, default=None
+        As in `daskcoreset.build`.
+
+    Returns
+    -------
+    Reading
+
+    Raises
+    ------
+    InvalidInputError
+        For the first row that no cost can be given to.
+    """
+    merge = _Merge(leaf.size)
+    if blocks.in_memory and blocks.n_blocks == 1:
+        reading = fold_now(blocks, leaf, merge)
+    else:
+        lazy = fold(blocks, leaf, merge)
+        with showing(progress, lazy):
+            reading = lazy.compute()
+    reading.check()
+    return reading
+
+
+def estimate(
+    reading: Reading, solutions: Sequence[FloatArray], centers: FloatArray, confidence: float
+) -> Interval:
+    r"""Cost of a solution over all rows, from the sample and the exact totals.
+
+    Parameters
+    ----------
+    reading : Reading
+    solutions : sequence of ndarray of shape (k, d)
+        Those whose costs are exact in the reading.
+    centers : ndarray of shape (k, d), float64
+    confidence : float
+
+    Returns
+    -------
+    Interval
+        By Student's t with as many degrees of freedom as there are sampled rows less fitted
+        coefficients, about residuals divided by one minus their leverage: fitted residuals
+        are too small, and these are not. The cost of the sampled rows themselves is certain,
+        and bounds the interval from below.
+    """
+    rows = reading.rows
+    assert rows is not None  # noqa: S101 - the total weight is positive
+    inclusion = reading.inclusion
+    values = rows.weights * nearest_distances(rows.points, centers)
+    chance = inclusion < 1.0
+    n = int(chance.sum())
+    n_controls = min(n // _ROWS_PER_CONTROL, 2 + len(solutions))
+    columns = [rows.weights, reading.scores]
+    columns += [
+        rows.weights * nearest_distances(rows.points, solution)
+        for solution in solutions[: max(0, n_controls - 2)]
+    ]
+    controls = np.stack(columns[:n_controls], axis=1) if n_controls else np.empty((len(values), 0))
+    totals = np.array([reading.weight, reading.score, *reading.costs])[:n_controls]
+
+    spread = np.sqrt(1.0 - inclusion[chance]) / inclusion[chance]
+    coefficients, residuals, rank = _fit(controls[chance], values[chance], spread)
+    guess = values.sum() if n == 0 else (values / inclusion).sum()
+    known = totals - (controls / inclusion[:, np.newaxis]).sum(axis=0)
+    guess = float(guess + known @ coefficients)
+    error = float(np.sqrt((residuals * residuals).sum()))
+    certain = float(values.sum())
+    width = error * float(stdtrit(max(1, n - rank - 1), 0.5 + confidence / 2)) if n else 0.0
+    return Interval(
+        max(guess, certain), max(guess - width, certain), max(guess + width, certain)
+    )
+
+
+def _fit(
+    controls: FloatArray, values: FloatArray, spread: FloatArray
+) -> tuple[FloatArray, FloatArray, int]:
+    """Coefficients of least estimated variance, residuals freed of leverage, and the rank."""
+    left = controls * spread[:, np.newaxis]
+    right = values * spread
+    # Costs of several solutions are nearly the same: what they cannot tell apart is left out.
+    scale = np.linalg.norm(left, axis=0)
+    scale[scale == 0] = 1.0
+    basis, singular, turn = np.linalg.svd(left / scale, full_matrices=False)
+    rank = int((singular > 1e-7 * singular[0]).sum()) if len(singular) else 0
+    basis, singular, turn = basis[:, :rank], singular[:rank], turn[:rank]
+    along = basis.T @ right
+    coefficients = (turn.T @ (along / singular)) / scale
+    leverage = np.minimum((basis * basis).sum(axis=1), 0.99)
+    return coefficients, (right - basis @ along) / (1.0 - leverage), rank

@@ -1,0 +1,250 @@
+"""CoresetBregman: hard and soft clustering by a divergence, in memory and out of core."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import zarr
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from daskcoreset.divergences import KullbackLeibler, SquaredMahalanobis
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.estimators import CoresetBregman
+from daskcoreset.sensitivities import BregmanLightweight, StrongBregman, Uniform
+from daskcoreset.solvers.bregman import bregman_hard
+from daskcoreset.testing import CountingScheduler
+from daskcoreset.typing import AnyArray
+
+
+def poisson(n: int = 4000) -> AnyArray:
+    rng = np.random.default_rng(0)
+    rates = np.array([[3.0, 30.0], [40.0, 5.0], [150.0, 90.0]])
+    return np.asarray(rng.poisson(rates[rng.choice(3, size=n, p=[0.7, 0.25, 0.05])]) + 0.5)
+
+
+X = poisson()
+WEIGHTS = np.random.default_rng(1).uniform(0.5, 2.0, size=len(X))
+LAZY = da.from_array(X, chunks=(1500, 2))
+DIVERGENCES = ("squared_euclidean", "mahalanobis", "kl", "itakura_saito")
+
+
+def small(**options: Any) -> CoresetBregman:
+    """Return a model that samples, so that a coreset is not simply all rows."""
+    given = {"n_clusters": 3, "divergence": "kl", "size": 500, "random_state": 0, "n_init": 3}
+    return CoresetBregman(**(given | options))
+
+
+@parametrize_with_checks([CoresetBregman(3), CoresetBregman(3, soft=True)])  # type: ignore[untyped-decorator] # of scikit-learn
+def test_estimator__passes_the_checks_of_scikit_learn(
+    estimator: Any, check: Callable[[Any], None]
+) -> None:
+    check(estimator)
+
+
+# --- what it finds -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("divergence", DIVERGENCES)
+@pytest.mark.parametrize("soft", [False, True])
+def test_fit__as_good_as_clustering_everything(divergence: str, soft: bool) -> None:
+    on_all: Any = {"size": len(X), "divergence": divergence, "soft": soft}
+    full, model = small(**on_all).fit(X), small(divergence=divergence, soft=soft).fit(LAZY)
+    assert full.inertia_ == pytest.approx(full.coreset_inertia_)  # nothing was sampled
+    assert -model.score(X) < 1.05 * full.inertia_
+    assert model.coreset_inertia_ == pytest.approx(-model.score(LAZY), rel=0.2)
+    assert model.converged_
+    assert model.n_iter_ >= 1
+    assert len(model.coreset_) == 500
+
+
+def test_fit__squared_euclidean_is_kmeans() -> None:
+    model = small(divergence="squared_euclidean", size=len(X), tol=0.0).fit(X)
+    expected = KMeans(3, n_init=5, random_state=0, tol=0.0).fit(X)
+    assert model.inertia_ == pytest.approx(expected.inertia_, rel=1e-6)
+    distances = expected.transform(X) ** 2
+    found = model.transform(X)
+    np.testing.assert_allclose(np.sort(found, axis=1), np.sort(distances, axis=1), rtol=1e-4)
+
+
+def test_fit__solver_on_the_rows_where_nothing_is_sampled() -> None:
+    init = X[[0, 700, 1900]]
+    model = small(size=len(X), init=init, n_init=1).fit(X, sample_weight=WEIGHTS)
+    expected = bregman_hard(X, 3, divergence="kl", sample_weight=WEIGHTS, init=init)
+    np.testing.assert_allclose(model.cluster_centers_, expected.centers, rtol=1e-9)
+    assert model.inertia_ == pytest.approx(expected.cost)
+    np.testing.assert_array_equal(model.labels_, expected.labels(X))
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["strong_bregman", "lightweight_bregman", "uniform", StrongBregman(5, "kl"), Uniform()],
+)
+def test_fit__methods_by_name_and_as_objects(method: Any) -> None:
+    model = small(method=method).fit(LAZY)
+    name = method if isinstance(method, str) else method.name
+    assert model.coreset_.provenance["method"] == name
+    if "bregman" in name:  # which knows the divergence
+        assert model.coreset_.provenance["parameters"]["divergence"] == "kl"
+
+
+@pytest.mark.parametrize("data", [X, LAZY], ids=["memory", "dask"])
+@pytest.mark.parametrize("method", ["strong_bregman", "lightweight_bregman"])
+def test_fit__precision_of_all_rows(data: Any, method: str) -> None:
+    model = small(divergence="mahalanobis", method=method).fit(data, sample_weight=WEIGHTS)
+    assert isinstance(model.divergence_, SquaredMahalanobis)
+    expected = np.linalg.inv(np.cov(X.T, aweights=WEIGHTS, ddof=0))
+    np.testing.assert_allclose(model.divergence_.precision, expected, rtol=1e-9)
+    assert model.coreset_.provenance["parameters"]["divergence"]["name"] == "mahalanobis"
+
+
+def test_fit__weights_count_as_repeated_rows() -> None:
+    counts = np.random.default_rng(2).integers(0, 4, size=300)
+    for soft in (False, True):
+        weighted = small(soft=soft).fit(X[:300], sample_weight=counts)
+        repeated = small(soft=soft).fit(X[:300].repeat(counts, axis=0))
+        np.testing.assert_array_equal(weighted.cluster_centers_, repeated.cluster_centers_)
+        assert weighted.inertia_ == pytest.approx(repeated.inertia_)
+        assert weighted.score(X[:300], sample_weight=counts) == pytest.approx(-weighted.inertia_)
+
+
+def test_soft__probabilities_and_weights() -> None:
+    model = small(soft=True).fit(X)
+    shares = model.predict_proba(X)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(shares.argmax(axis=1), model.predict(X))
+    np.testing.assert_allclose(np.sort(model.weights_), [0.05, 0.25, 0.7], atol=0.05)
+    hard = small().fit(X)
+    assert not hasattr(hard, "weights_")
+    assert not hasattr(hard, "predict_proba")
+
+
+# --- out of core -------------------------------------------------------------------------
+
+
+def stored(folder: Path) -> Any:
+    array = zarr.create_array(folder / "x.zarr", shape=X.shape, chunks=(1500, 2), dtype=X.dtype)
+    array[:] = X
+    return array
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda _: LAZY, stored, lambda _: LAZY.map_blocks(sp.csr_array)],
+    ids=["dask", "zarr", "sparse"],
+)
+@pytest.mark.parametrize("soft", [False, True])
+def test_answers__lazy_out_of_core(make: Any, soft: bool, tmp_path: Path) -> None:
+    data, scheduler = make(tmp_path), CountingScheduler()
+    model = small(soft=soft, compute_inertia=True).fit(data)
+    names = ["predict", "transform", *(["predict_proba"] if soft else [])]
+    with dask.config.set(scheduler=scheduler):
+        lazy = [getattr(model, name)(data) for name in names]
+        assert scheduler.calls == 0
+    for found, name in zip(lazy, names, strict=True):
+        expected = getattr(model, name)(X)
+        assert found.shape == expected.shape
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found.compute(), expected, rtol=1e-7, atol=1e-9)
+    assert model.inertia_ == pytest.approx(-model.score(X))
+    assert not hasattr(model, "labels_")
+
+
+def test_inertia__only_on_request_out_of_core() -> None:
+    model = small().fit(LAZY)
+    with pytest.raises(AttributeError, match="compute_inertia=True"):
+        _ = model.inertia_
+    assert isinstance(small().fit_predict(LAZY), da.Array)
+    np.testing.assert_array_equal((fitted := small()).fit_predict(X), fitted.labels_)
+
+
+def test_set_output__frames_in_memory_only() -> None:
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    model = small().set_output(transform="pandas").fit(frame)
+    assert list(model.transform(frame).columns) == [f"coresetbregman{j}" for j in range(3)]
+    with pytest.raises(InvalidInputError, match="out of core"):
+        model.transform(LAZY)
+
+
+# --- as an estimator, and bad input ------------------------------------------------------
+
+
+def test_tags__follow_the_domain() -> None:
+    tags = get_tags(small())
+    assert tags.input_tags.positive_only
+    assert not tags.input_tags.sparse
+    tags = get_tags(CoresetBregman())
+    assert not tags.input_tags.positive_only
+    assert tags.input_tags.sparse
+    assert not get_tags(small(divergence="cosine")).input_tags.positive_only  # fit reports it
+
+
+def test_estimator__clones_and_pickles() -> None:
+    model = small(divergence=KullbackLeibler(), method=BregmanLightweight("kl")).fit(X)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+    assert clone(model).get_params() == model.get_params()
+    with pytest.raises(NotFittedError):
+        clone(model).predict(X)
+
+
+@pytest.mark.parametrize("value", [0.0, -2.0])
+def test_rows_outside_the_domain__are_named(value: float) -> None:
+    bad = X.copy()
+    bad[[3100, 3500], 1] = value
+    lazy = da.from_array(bad, chunks=(1500, 2))
+    row = rf"X is {value} in column 1 at row 3100; .*positive"
+    model = small().fit(X)
+    for data in (bad, lazy):
+        with pytest.raises(InvalidInputError, match=row):
+            small().fit(data)
+        with pytest.raises(InvalidInputError, match=row):
+            model.score(data)
+    for answer in (model.predict, model.transform):
+        with pytest.raises(InvalidInputError, match=row):
+            answer(bad)
+        with pytest.raises(InvalidInputError, match=f"X is {value} in column 1; .*positive"):
+            answer(lazy).compute()
+
+
+def test_score__rows_without_weight_do_not_count() -> None:
+    model, bad, u = small().fit(X), X.copy(), WEIGHTS.copy()
+    bad[[0, 3100]], u[[0, 3100]] = -1.0, 0.0
+    expected = model.score(X, sample_weight=u)
+    assert model.score(bad, sample_weight=u) == pytest.approx(expected)
+    lazy, weights = da.from_array(bad, chunks=(1500, 2)), da.from_array(u, chunks=1500)
+    assert model.score(lazy, sample_weight=weights) == pytest.approx(expected)
+    assert small().fit(lazy, sample_weight=weights).coreset_.weights.min() > 0
+
+
+@pytest.mark.parametrize("data", [X, LAZY], ids=["memory", "dask"])
+def test_fit__unusable_arguments(data: Any) -> None:
+    with pytest.raises(InvalidInputError, match="size=2 is below n_clusters=3"):
+        small(size=2).fit(data)
+    with pytest.raises(InvalidInputError, match="'cosine' is unknown"):
+        small(divergence="cosine").fit(data)
+    with pytest.raises(ValueError, match="soft"):
+        small(soft="yes").fit(data)
+    with pytest.raises(InvalidInputError, match="init has shape"):
+        small(init=np.ones((3, 4))).fit(data)
+    with pytest.raises(InvalidInputError, match="sample_weight is zero"):
+        small(divergence="mahalanobis").fit(data, sample_weight=np.zeros(len(X)))
+    singular = data[:, [0, 0]]
+    with pytest.raises(InvalidInputError, match="covariance is singular"):
+        small(divergence="mahalanobis").fit(singular)
+    with pytest.raises(InvalidInputError, match="n_samples=2 should be >= n_clusters=3: .* of X"):
+        small().fit(np.repeat(X[:2], 5, axis=0))
+    with pytest.raises(InvalidInputError, match=r"of the coreset .* raise size"):
+        small(size=3, sampling="multinomial", passes=2).fit(np.repeat(X[:2], 50, axis=0))

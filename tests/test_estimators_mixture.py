@@ -1,0 +1,231 @@
+"""CoresetGaussianMixture: scikit-learn's answers where it has any, and lazy ones elsewhere."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import zarr
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.estimators import CoresetGaussianMixture
+from daskcoreset.estimators.mixture import auto_mixture_size
+from daskcoreset.sensitivities import Lightweight, MixtureCoreset
+from daskcoreset.solvers.mixture_model import Mixture
+from daskcoreset.testing import CountingScheduler
+from daskcoreset.typing import AnyArray
+
+TYPES = ("full", "tied", "diag", "spherical")
+
+
+def blobs(n: int = 4000) -> AnyArray:
+    rng = np.random.default_rng(0)
+    component = rng.choice(3, size=n, p=[0.7, 0.25, 0.05])
+    means = np.array([[0.0, 0.0], [8.0, 1.0], [-4.0, 9.0]])
+    return np.asarray(means[component] + rng.normal(size=(n, 2)) * [[1.0, 0.5]])
+
+
+X = blobs()
+WEIGHTS = np.random.default_rng(1).uniform(0.5, 2.0, size=len(X))
+LAZY = da.from_array(X, chunks=(1500, 2))
+MEANS = np.array([[0.5, 0.5], [7.0, 0.0], [-3.0, 8.0]])
+
+
+def small(**options: Any) -> CoresetGaussianMixture:
+    """Return a model that samples, so that a coreset is not simply all rows."""
+    return CoresetGaussianMixture(**({"n_components": 3, "size": 800, "random_state": 0} | options))
+
+
+@parametrize_with_checks([CoresetGaussianMixture()])  # type: ignore[untyped-decorator] # of scikit-learn
+def test_estimator__passes_the_checks_of_scikit_learn(
+    estimator: Any, check: Callable[[Any], None]
+) -> None:
+    check(estimator)
+
+
+# --- what it finds -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_fit__scikit_learns_answer_where_nothing_is_sampled(kind: Any) -> None:
+    precisions = {
+        "full": np.stack([np.eye(2)] * 3),
+        "tied": np.eye(2),
+        "diag": np.ones((3, 2)),
+        "spherical": np.ones(3),
+    }[kind]
+    given: Any = {
+        "n_components": 3,
+        "covariance_type": kind,
+        "tol": 1e-10,
+        "max_iter": 500,
+        "weights_init": np.full(3, 1 / 3),
+        "means_init": MEANS,
+        "precisions_init": precisions,
+    }
+    rows = X[:600]
+    theirs, ours = GaussianMixture(**given).fit(rows), CoresetGaussianMixture(**given).fit(rows)
+    for name in ("weights_", "means_", "covariances_", "precisions_", "precisions_cholesky_"):
+        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-6, atol=1e-6)
+    assert ours.converged_
+    assert ours.lower_bound_ == pytest.approx(theirs.lower_bound_, abs=1e-8)
+    assert ours.lower_bounds_[-1] == ours.lower_bound_
+    assert len(ours.lower_bounds_) == ours.n_iter_
+    np.testing.assert_array_equal(ours.predict(rows), theirs.predict(rows))
+    np.testing.assert_allclose(ours.predict_proba(rows), theirs.predict_proba(rows), atol=1e-6)
+    np.testing.assert_allclose(ours.score_samples(rows), theirs.score_samples(rows), atol=1e-5)
+    for name in ("score", "bic", "aic"):
+        assert getattr(ours, name)(rows) == pytest.approx(getattr(theirs, name)(rows), rel=1e-6)
+
+
+@pytest.mark.parametrize("method", ["mixture", "lightweight", MixtureCoreset(5), Lightweight()])
+def test_fit__nearly_as_likely_as_the_mixture_of_all_rows(method: Any) -> None:
+    full = GaussianMixture(3, n_init=3, random_state=0).fit(X)
+    model = small(method=method, n_init=3).fit(LAZY)
+    assert model.score(X) > full.score(X) - 0.02
+    np.testing.assert_allclose(np.sort(model.weights_), np.sort(full.weights_), atol=0.03)
+    assert len(model.coreset_) == 800
+    assert model.lower_bound_ == pytest.approx(model.score(X), abs=0.1)
+
+
+def test_fit__weights_count_as_repeated_rows() -> None:
+    counts = np.random.default_rng(2).integers(0, 4, size=300)
+    weighted = small().fit(X[:300], sample_weight=counts)
+    repeated = small().fit(X[:300].repeat(counts, axis=0))
+    np.testing.assert_array_equal(weighted.means_, repeated.means_)
+    rows, u = X[:300], counts.astype(float)
+    for name in ("score", "bic", "aic"):
+        found = getattr(weighted, name)(rows, sample_weight=u)
+        assert found == pytest.approx(getattr(repeated, name)(rows.repeat(counts, axis=0)))
+
+
+def test_fit__same_bits_from_the_same_seed() -> None:
+    first, second = small().fit(LAZY), small().fit(LAZY)
+    np.testing.assert_array_equal(first.means_, second.means_)
+    assert not np.array_equal(first.means_, small(random_state=1).fit(LAZY).means_)
+
+
+def test_auto_mixture_size__ten_rows_for_every_parameter() -> None:
+    rng = np.random.default_rng(0)
+    for kind in TYPES:
+        mean, ones = np.zeros((400, 5)), np.ones(400) / 400
+        mixture = Mixture(kind, ones, mean, rng.normal(size=1), rng.normal(size=1))  # type: ignore[arg-type]
+        size = auto_mixture_size(400, kind, 5)  # type: ignore[arg-type]
+        assert size == max(10_000, 10 * mixture.n_parameters)
+    model = CoresetGaussianMixture(2, random_state=0).fit(LAZY)
+    assert len(model.coreset_) == len(X)  # of fewer than ten thousand rows all are taken
+
+
+# --- out of core -------------------------------------------------------------------------
+
+
+def stored(folder: Path) -> Any:
+    array = zarr.create_array(folder / "x.zarr", shape=X.shape, chunks=(1500, 2), dtype=X.dtype)
+    array[:] = X
+    return array
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda _: LAZY, stored, lambda _: LAZY.map_blocks(sp.csr_array)],
+    ids=["dask", "zarr", "sparse"],
+)
+def test_answers__lazy_out_of_core_and_equal_to_those_in_memory(make: Any, tmp_path: Path) -> None:
+    data, scheduler = make(tmp_path), CountingScheduler()
+    model = small().fit(data)
+    with dask.config.set(scheduler=scheduler):
+        lazy = [model.predict(data), model.predict_proba(data), model.score_samples(data)]
+        assert scheduler.calls == 0
+    for found, name in zip(lazy, ("predict", "predict_proba", "score_samples"), strict=True):
+        assert isinstance(found, da.Array)
+        expected = getattr(model, name)(X)
+        assert found.shape == expected.shape
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found.compute(), expected, atol=1e-9)
+    for name in ("score", "bic", "aic"):
+        assert getattr(model, name)(data) == pytest.approx(getattr(model, name)(X))
+
+
+def test_score__weighted_in_one_read_out_of_core() -> None:
+    model, u = small().fit(LAZY), da.from_array(WEIGHTS, chunks=1500)
+    scheduler = CountingScheduler()
+    with dask.config.set(scheduler=scheduler):
+        found = model.bic(LAZY, sample_weight=u)
+    assert scheduler.calls == 1
+    assert found == pytest.approx(model.bic(X, sample_weight=WEIGHTS))
+    assert model.score(LAZY, sample_weight=u) == pytest.approx(model.score(X, None, WEIGHTS))
+    with pytest.raises(InvalidInputError, match="zero for every row"):
+        model.score(LAZY, sample_weight=0 * u)
+    bad = X.copy()
+    bad[3100, 1] = np.nan
+    with pytest.raises(InvalidInputError, match="row 3100"):
+        model.aic(da.from_array(bad, chunks=(1500, 2)))
+    with pytest.raises(InvalidInputError, match="no rows"):
+        model.score(LAZY[:0])
+
+
+def test_fit_predict__lazy_out_of_core() -> None:
+    assert isinstance(small().fit_predict(LAZY), da.Array)
+    assert isinstance(small().fit_predict(X), np.ndarray)
+
+
+def test_sample__rows_of_the_mixture_by_the_seed() -> None:
+    model = small().fit(X)
+    rows, labels = model.sample(500)
+    assert rows.shape == (500, 2)
+    assert (model.predict(rows) == labels).mean() > 0.95
+    np.testing.assert_array_equal(model.sample(500)[0], rows)
+
+
+# --- as an estimator ---------------------------------------------------------------------
+
+
+def test_estimator__clones_pickles_pipelines_and_searches() -> None:
+    model = small().fit(pd.DataFrame(X, columns=["a", "b"]))
+    assert list(model.feature_names_in_) == ["a", "b"]
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.means_, model.means_)
+    assert not hasattr(clone(model), "means_")
+    assert make_pipeline(StandardScaler(), small()).fit(X).predict(X).shape == (len(X),)
+    search = GridSearchCV(small(size=300), {"n_components": [1, 3]}, cv=2).fit(X)
+    assert search.best_params_ == {"n_components": 3}
+
+
+def test_fit__unusable_arguments() -> None:
+    with pytest.raises(InvalidInputError, match="size=2 is below n_components=3"):
+        small(size=2).fit(X)
+    with pytest.raises(ValueError, match="covariance_type"):
+        small(covariance_type="round").fit(X)
+    scheduler = CountingScheduler()
+    with dask.config.set(scheduler=scheduler), pytest.raises(InvalidInputError, match="means_init"):
+        small(means_init=np.zeros((3, 3))).fit(LAZY)
+    assert scheduler.calls == 0  # before anything is read
+    with pytest.raises(InvalidInputError, match="distinct"):
+        small().fit(np.repeat(X[:2], 5, axis=0))
+    with pytest.raises(NotFittedError):
+        small().predict(X)
+    with pytest.raises(AttributeError, match="not fitted"):
+        _ = small().means_
+    with pytest.raises(InvalidInputError, match="expecting 2 features"):
+        small().fit(X).predict(da.zeros((4, 3)))
+
+
+def test_fit__warns_where_em_does_not_converge() -> None:
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        model = small(max_iter=1).fit(X)
+    assert not model.converged_

@@ -1,0 +1,488 @@
+"""Bregman and mixture coresets: the contract, plain readings of the formulas, bad input."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import daskcoreset
+from daskcoreset.blocks import Block, Problem
+from daskcoreset.divergences import (
+    Divergence,
+    ItakuraSaito,
+    KullbackLeibler,
+    SquaredEuclidean,
+    SquaredMahalanobis,
+    resolve_divergence,
+)
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.randomness import Stage, stream
+from daskcoreset.sensitivities import (
+    CONSTRUCTIONS,
+    BregmanLightweight,
+    Lightweight,
+    MixtureCoreset,
+    Sensitivity,
+    StrongBregman,
+    StrongKMeans,
+)
+from daskcoreset.sensitivities.spread import spread_of
+from daskcoreset.solvers.bregman import bregman_hard
+from daskcoreset.solvers.bregman_soft import bregman_soft
+from daskcoreset.testing import SensitivityContract, assert_mean, cut_rows, draw
+from daskcoreset.typing import FloatArray
+
+RNG = np.random.default_rng(0)
+POSITIVE = RNG.lognormal(size=(60, 3)) + 0.1
+WEIGHTS = RNG.uniform(0.5, 2.0, size=60)
+POSITIVE_ONLY = ("kl", "itakura_saito")
+
+
+def as_rows(points: Any) -> Any:
+    """Positive rows made of any: the contract's are of both signs."""
+    rows = points if isinstance(points, np.ndarray) else points.toarray()
+    rows = np.abs(rows) + rows.dtype.type(0.5)
+    return rows if isinstance(points, np.ndarray) else sp.csr_array(rows)
+
+
+@dataclass(frozen=True)
+class OnPositive(Sensitivity[Any]):
+    """A construction for positive data, on the absolute values of any rows."""
+
+    divergence: str
+    n_clusters: int | None = None
+
+    name: ClassVar[str] = "on_positive"
+    citation: ClassVar[str] = BregmanLightweight.citation
+
+    @property
+    def inner(self) -> Sensitivity[Any]:
+        if self.n_clusters is None:
+            return BregmanLightweight(self.divergence)
+        return StrongBregman(self.n_clusters, self.divergence)
+
+    @property
+    def randomised(self) -> bool:  # type: ignore[override]
+        return self.inner.randomised
+
+    @property
+    def masses_are_exact(self) -> bool:  # type: ignore[override]
+        return self.inner.masses_are_exact
+
+    @property
+    def thin_rows(self) -> int | None:
+        return self.inner.thin_rows
+
+    def _on(self, block: Block) -> Block:
+        return replace(block, points=as_rows(block.points))
+
+    def problem(self, block: Block) -> Problem | None:
+        return self.inner.problem(self._on(block))
+
+    def summarise(self, block: Block, previous: Any, rng: np.random.Generator) -> Any:
+        return self.inner.summarise(self._on(block), previous, rng)
+
+    def merge(self, first: Any, second: Any) -> Any:
+        return self.inner.merge(first, second)
+
+    def settle(self, summary: Any, rng: np.random.Generator) -> Any:
+        return self.inner.settle(summary, rng)
+
+    def scores(self, block: Block, summary: Any) -> FloatArray:
+        return self.inner.scores(self._on(block), summary)
+
+    def masses(self, local: Any, summary: Any) -> FloatArray:
+        return self.inner.masses(local, summary)
+
+    def describe(self, summary: Any) -> dict[str, Any]:
+        return self.inner.describe(summary)
+
+
+# --- the contract ------------------------------------------------------------------------
+
+
+class Light(SensitivityContract):
+    n_seeds = 200
+
+
+class TestLightweightEuclidean(Light):
+    def construction(self) -> BregmanLightweight:
+        return BregmanLightweight()
+
+
+class TestLightweightKullbackLeibler(Light):
+    def construction(self) -> OnPositive:
+        return OnPositive("kl")
+
+
+class TestStrongKullbackLeibler(Light):
+    def construction(self) -> OnPositive:
+        return OnPositive("kl", 3)
+
+
+class TestMixture(Light):
+    def construction(self) -> MixtureCoreset:
+        return MixtureCoreset(3)
+
+
+# --- scores ------------------------------------------------------------------------------
+
+
+def settled(construction: Sensitivity[Any], *blocks: Block) -> tuple[list[Any], Any]:
+    summary, parts = None, []
+    for fold in range(construction.folds):
+        parts = [construction.summarise(one, summary, stream(0, Stage.SUMMARIES)) for one in blocks]
+        merged = parts[0]
+        for part in parts[1:]:
+            merged = construction.merge(merged, part)
+        summary = construction.settle(merged, stream(0, Stage.SETTLING, 0, fold))
+    return parts, summary
+
+
+def halves(points: Any = POSITIVE, weights: Any = WEIGHTS) -> list[Block]:
+    return [Block(points[:25], weights[:25]), Block(points[25:], weights[25:])]
+
+
+FULL = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 3.0]])
+
+
+def matrix_of(divergence: Divergence) -> FloatArray:
+    """A by the definitions, from all rows."""
+    low = POSITIVE.min(axis=0)
+    if isinstance(divergence, KullbackLeibler):
+        return np.diag(1 / (2 * low))
+    if isinstance(divergence, ItakuraSaito):
+        return np.diag(1 / (2 * low**2))
+    if isinstance(divergence, SquaredMahalanobis):
+        if divergence.precision is None:
+            cov = np.cov(POSITIVE.T, aweights=WEIGHTS, ddof=0)
+            return np.asarray(np.linalg.inv(cov))
+        p = np.asarray(divergence.precision)
+        return p if p.ndim == 2 else np.diag(p)
+    return np.eye(3)
+
+
+DIVERGENCES = [
+    SquaredEuclidean(),
+    SquaredMahalanobis(FULL),
+    SquaredMahalanobis([1.0, 4.0, 0.1]),
+    SquaredMahalanobis(),
+    KullbackLeibler(),
+    ItakuraSaito(),
+]
+
+
+@pytest.mark.parametrize("divergence", DIVERGENCES, ids=repr)
+def test_lightweight_scores__plain_reading_of_the_formula(divergence: Divergence) -> None:
+    A = matrix_of(divergence)
+    mean = (WEIGHTS @ POSITIVE) / WEIGHTS.sum()
+    distances = np.array([(x - mean) @ A @ (x - mean) for x in POSITIVE])
+    expected = WEIGHTS / (2 * WEIGHTS.sum()) + WEIGHTS * distances / (2 * (WEIGHTS @ distances))
+    construction = BregmanLightweight(divergence)
+    parts, summary = settled(construction, *halves())
+    found = [construction.scores(block, summary) for block in halves()]
+    np.testing.assert_allclose(np.concatenate(found, axis=1).sum(axis=0), expected, rtol=1e-9)
+    masses = np.array([construction.masses(part, summary) for part in parts])
+    np.testing.assert_allclose(masses, [one.sum(axis=1) for one in found], rtol=1e-9)
+    assert summary.error(summary.metric) == pytest.approx(WEIGHTS @ distances)
+
+
+@pytest.mark.parametrize("divergence", DIVERGENCES, ids=repr)
+def test_strong_scores__plain_reading_of_the_formula(divergence: Divergence) -> None:
+    construction = StrongBregman(4, divergence)
+    parts, summary = settled(construction, *halves())
+    root = np.linalg.cholesky(matrix_of(divergence))
+    # B as the root found it, its weights and costs; distances as they are defined.
+    B, alpha = summary.clusters, 16 * (math.log(4) + 2)
+    white = (POSITIVE - summary.origin) @ root
+    gaps = ((white[:, None] - B.centers) ** 2).sum(axis=2)
+    cell, d = gaps.argmin(axis=1), gaps.min(axis=1)
+    c = B.costs.sum() / B.weights.sum()
+    s = alpha * d / c
+    s += 2 * alpha * B.costs[cell] / (B.weights[cell] * c)
+    s += 4 * B.weights.sum() / B.weights[cell]
+    found = [construction.scores(block, summary).sum(axis=0) for block in halves()]
+    np.testing.assert_allclose(np.concatenate(found), WEIGHTS * s, rtol=1e-9)
+    # The table says what the cells weigh and cost by A itself, up to cells that were split.
+    assert B.weights.sum() == pytest.approx(WEIGHTS.sum())
+    assert B.costs.sum() >= (WEIGHTS @ d) * (1 - 1e-9)
+    assert B.costs.sum() < 2 * (WEIGHTS @ d)
+    masses = np.sum([construction.masses(part, summary) for part in parts], axis=0)
+    assert masses.sum() == pytest.approx(np.concatenate(found).sum(), rel=0.5)
+
+
+def test_strong_summary__cells_cost_what_their_rows_cost() -> None:
+    # With as many centers as rows of each block every row is a cell, so that A is all.
+    construction = StrongBregman(1, "kl")
+    parts, summary = settled(construction, *halves())
+    mean = (WEIGHTS @ POSITIVE) / WEIGHTS.sum()
+    A = matrix_of(KullbackLeibler()).diagonal()
+    expected = WEIGHTS @ (((POSITIVE - mean) ** 2) @ A)
+    assert summary.clusters.cost == pytest.approx(expected, rel=1e-9)
+    assert len(parts[0]) == 1
+
+
+def test_lightweight_squared_euclidean__is_lightweight_to_the_bit() -> None:
+    X = RNG.normal(1e3, 5.0, size=(500, 7)).astype(np.float32)
+    blocks = cut_rows(X, [200, 0, 300])
+    for sampling, passes in (("systematic", 1), ("multinomial", 1), ("multinomial", 2)):
+        options: Any = {"sampling": sampling, "passes": passes, "seed": 3}
+        found = draw(blocks, BregmanLightweight(), 50, **options)
+        expected = draw(blocks, Lightweight(), 50, **options)
+        np.testing.assert_array_equal(found.indices, expected.indices)
+        np.testing.assert_array_equal(found.weights, expected.weights)
+
+
+def test_lightweight_mahalanobis__is_lightweight_of_whitened_rows() -> None:
+    distance = SquaredMahalanobis(FULL)
+    blocks = cut_rows(POSITIVE, [25, 35], WEIGHTS)
+    white = cut_rows(distance.whiten(POSITIVE), [25, 35], WEIGHTS)
+    for sampling in ("systematic", "multinomial"):
+        options: Any = {"sampling": sampling, "seed": 5}
+        found = draw(blocks, BregmanLightweight(distance), 20, passes=2, **options)
+        expected = draw(white, Lightweight(), 20, passes=2, **options)
+        if sampling == "multinomial":  # systematic draws go by the order of rows in space
+            np.testing.assert_array_equal(found.indices, expected.indices)
+            np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-9)
+        assert len(found.rows) <= 20
+
+
+def test_proposal_bound__only_where_it_is_proven() -> None:
+    assert BregmanLightweight().proposal_bound == 2.0
+    assert BregmanLightweight(SquaredMahalanobis(FULL)).proposal_bound == 2.0
+    for name in (*POSITIVE_ONLY, "mahalanobis"):
+        assert BregmanLightweight(name).proposal_bound is None
+
+
+def test_proposal_bound__holds_for_a_given_precision() -> None:
+    construction = BregmanLightweight(SquaredMahalanobis(FULL))
+    parts, summary = settled(construction, *halves())
+    for block, part in zip(halves(), parts, strict=True):
+        proposal = construction.scores(block, part).sum(axis=0)
+        target = construction.scores(block, summary).sum(axis=0)
+        allowed = 2 * construction.masses(part, summary).sum() * proposal / proposal.sum()
+        assert (target <= allowed * (1 + 1e-9)).all()
+
+
+def test_lightweight_mahalanobis__columns_of_unlike_units_and_a_large_offset() -> None:
+    scale, offset = np.array([1e-6, 1.0, 1e6]), np.array([1.0, 1e6, -1e9])
+    construction = BregmanLightweight("mahalanobis")
+    _, near = settled(construction, *halves())
+    moved = halves(POSITIVE * scale + offset)
+    parts, far = settled(construction, *moved)
+    for block, other, part in zip(halves(), moved, parts, strict=True):
+        found, expected = construction.scores(other, far), construction.scores(block, near)
+        np.testing.assert_allclose(found, expected, rtol=1e-3)  # 1e6 leaves ten digits
+        np.testing.assert_allclose(construction.masses(part, far), found.sum(axis=1), rtol=1e-6)
+    assert far.error(far.metric) == pytest.approx(3 * WEIGHTS.sum())  # trace(A S) = d U
+
+
+def test_lightweight_mahalanobis__blocks_too_small_for_a_precision() -> None:
+    # A block of two rows, one of equal rows: proposals by variances, or uniform.
+    X = np.concatenate([POSITIVE, np.repeat(POSITIVE[:1], 5, axis=0)])
+    blocks = cut_rows(X, [58, 2, 5])
+    estimates = [
+        [one.weights.sum(), one.weights @ one.rows.points[:, 0]]
+        for seed in range(300)
+        for one in [draw(blocks, BregmanLightweight("mahalanobis"), 20, seed=seed)]
+    ]
+    assert_mean(np.array(estimates), np.array([len(X), X[:, 0].sum()]))
+
+
+class Own(KullbackLeibler):
+    """A divergence of the user's, dominated by a full matrix that depends on the box."""
+
+    def dominating(self, low: Any, high: Any) -> SquaredMahalanobis:
+        return SquaredMahalanobis(FULL * (1 + high.max() - low.min()))
+
+
+def test_lightweight_own_divergence__with_a_full_matrix() -> None:
+    own, fixed = BregmanLightweight(Own()), BregmanLightweight(SquaredMahalanobis(FULL))
+    (_, found), (_, expected) = settled(own, *halves()), settled(fixed, *halves())
+    for block in halves():  # the factor of the whole matrix cancels
+        scores = own.scores(block, found)
+        np.testing.assert_allclose(scores, fixed.scores(block, expected), rtol=1e-9)
+
+
+@pytest.mark.parametrize("divergence", [Own(), SquaredMahalanobis()])
+def test_strong__two_folds_where_a_full_matrix_is_not_known(divergence: Divergence) -> None:
+    construction = StrongBregman(3, divergence)
+    assert construction.folds == 2
+    with pytest.raises(InvalidInputError, match="needs 2 folds"):
+        daskcoreset.build(POSITIVE, size=20, method=construction)
+    blocks = cut_rows(POSITIVE, [30, 0, 30], WEIGHTS)
+    weights = [
+        [found.weights.sum(), found.weights @ found.rows.points[:, 0]]
+        for seed in range(200)
+        for found in [draw(blocks, construction, 20, passes=2, seed=seed)]
+    ]
+    assert_mean(np.array(weights), np.array([WEIGHTS.sum(), WEIGHTS @ POSITIVE[:, 0]]))
+
+
+def test_strong__rows_without_weight_have_no_say() -> None:
+    X = np.concatenate([POSITIVE, [[-1.0, 0.0, 1e300]]])  # outside the domain, and no matter
+    blocks = cut_rows(X, [30, 30, 1], np.append(WEIGHTS, 0.0))
+    for construction in (StrongBregman(3, "kl"), BregmanLightweight("kl")):
+        found = draw(blocks, construction, 20)
+        assert np.isfinite(found.weights).all()
+        assert 60 not in found.indices
+
+
+def test_strong__float32_far_from_the_origin() -> None:
+    near = np.round(RNG.normal(size=(60, 3)) * 8).astype(np.float32) / 8
+    far = near + np.float32(2**17)
+    for method in (SquaredMahalanobis(FULL), "squared_euclidean"):
+        construction = StrongBregman(3, method)
+        scores = []
+        for X in (near, far):
+            block = Block(X, np.ones(60))
+            scores.append(construction.scores(block, settled(construction, block)[1]))
+        np.testing.assert_allclose(scores[0], scores[1], rtol=1e-6)
+
+
+def test_strong__large_blocks_are_thinned() -> None:
+    X = RNG.lognormal(size=(40_000, 2)) + 0.1
+    found = daskcoreset.build(X, size=500, method=StrongBregman(5, "kl"), random_state=0)
+    assert StrongBregman(5, "kl").thin_rows == 16_384
+    assert found.weights.sum() == pytest.approx(40_000, rel=0.05)
+    assert found.provenance["rough_centers"] == 5
+
+
+def test_mixture__scores_of_strong_kmeans() -> None:
+    block = Block(POSITIVE, WEIGHTS)
+    found, expected = MixtureCoreset(4), StrongKMeans(4)
+    for_mixture = found.scores(block, settled(found, block)[1])
+    np.testing.assert_array_equal(for_mixture, expected.scores(block, settled(expected, block)[1]))
+    assert found.describe(settled(found, block)[1])["rough_centers"] == 4
+
+
+# --- quality -----------------------------------------------------------------------------
+
+
+def poisson(n: int = 20_000) -> FloatArray:
+    rng = np.random.default_rng(7)
+    rates = np.array([[3.0, 30.0], [40.0, 5.0], [60.0, 60.0], [200.0, 150.0]])
+    component = rng.choice(4, size=n, p=[0.6, 0.3, 0.09, 0.01])
+    return np.asarray(rng.poisson(rates[component]) + 0.5)
+
+
+@pytest.mark.parametrize("method", [BregmanLightweight("kl"), StrongBregman(4, "kl")])
+def test_quality__hard_and_soft_clustering_of_a_poisson_mixture(method: Any) -> None:
+    X = poisson()
+    lazy = da.from_array(X, chunks=(5000, 2))
+    coreset = daskcoreset.build(lazy, size=600, method=method, random_state=1)
+    assert 0 < coreset.provenance.get("similarity", 0.1) < 1
+    options: Any = {"divergence": "kl", "n_init": 3, "random_state": 0}
+    weights: Any = {"sample_weight": coreset.weights}
+    for solve in (bregman_hard, bregman_soft):
+        full = solve(X, 4, **options)
+        small = solve(coreset.points, 4, **weights, **options)
+        assert small.costs(X).sum() < 1.03 * full.costs(X).sum()
+        # What the coreset says of a solution is what all data say of it.
+        assert small.cost == pytest.approx(small.costs(X).sum(), rel=0.1)
+
+
+# --- as values, and bad input ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("divergence", DIVERGENCES, ids=repr)
+def test_parameters__round_trip(divergence: Divergence) -> None:
+    for one in (BregmanLightweight(divergence), StrongBregman(3, divergence, n_centers=2)):
+        copy = type(one)(**one.parameters())
+        assert copy == one
+        assert hash(copy) == hash(one)
+
+
+def test_names__in_the_table() -> None:
+    for construction in (BregmanLightweight, StrongBregman, MixtureCoreset):
+        assert CONSTRUCTIONS[construction.name] is construction
+    assert daskcoreset.build(POSITIVE, size=9, method="lightweight_bregman").n_features == 3
+    with pytest.raises(InvalidInputError, match=r"StrongBregman\(n_clusters"):
+        daskcoreset.build(POSITIVE, size=9, method="strong_bregman")
+
+
+@pytest.mark.parametrize("name", POSITIVE_ONLY)
+@pytest.mark.parametrize("value", [0.0, -3.0])
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("size", [10, 100])
+def test_build__first_row_outside_the_domain_is_named(
+    name: str, value: float, passes: Any, size: int
+) -> None:
+    X = POSITIVE.copy()
+    X[[41, 55], 1] = value
+    lazy = da.from_array(X, chunks=(20, 3))
+    for method in (BregmanLightweight(name), StrongBregman(2, name)):
+        with pytest.raises(InvalidInputError, match=rf"{value} in column 1 at row 41; .*positive"):
+            daskcoreset.build(lazy, size=size, method=method, passes=passes)
+
+
+def test_build__rows_are_counted_with_those_dropped() -> None:
+    X = POSITIVE.copy()
+    X[[0, 30]] = np.nan
+    X[41, 0] = -1.0
+    lazy = da.from_array(X, chunks=(20, 3))
+    with pytest.raises(InvalidInputError, match="at row 41"):
+        daskcoreset.build(lazy, size=10, method=BregmanLightweight("kl"), on_invalid="drop")
+
+
+def test_build__sparse_zeros_are_outside_the_domain() -> None:
+    X = sp.csr_array(np.where(POSITIVE < 0.2, 0.0, POSITIVE))
+    row = int((POSITIVE < 0.2).any(axis=1).argmax())
+    with pytest.raises(InvalidInputError, match=f"is 0.0 in column . at row {row}"):
+        daskcoreset.build(X, size=10, method=BregmanLightweight("kl"))
+    full = daskcoreset.build(
+        sp.csr_array(POSITIVE), size=10, method=BregmanLightweight("kl"), random_state=0
+    )
+    assert full.n_features == 3
+
+
+@pytest.mark.parametrize("make", [BregmanLightweight, lambda one: StrongBregman(2, one)])
+def test_build__precision_of_another_size(make: Callable[[Divergence], Sensitivity[Any]]) -> None:
+    with pytest.raises(InvalidInputError, match=r"precision has shape \(2,\) but X has 3 columns"):
+        daskcoreset.build(POSITIVE, size=10, method=make(SquaredMahalanobis([1.0, 2.0])))
+
+
+@pytest.mark.parametrize(
+    "method", [BregmanLightweight("mahalanobis"), StrongBregman(2, "mahalanobis")]
+)
+def test_build__singular_covariance(method: Sensitivity[Any]) -> None:
+    X = np.column_stack([POSITIVE, POSITIVE[:, 0]])
+    with pytest.raises(InvalidInputError, match="covariance is singular"):
+        daskcoreset.build(X, size=10, method=method, passes=2)
+
+
+def test_build__overflowing_distances() -> None:
+    X = POSITIVE * 1e200
+    for divergence in (SquaredMahalanobis(FULL), "squared_euclidean"):
+        with pytest.raises(InvalidInputError, match="overflow"):
+            daskcoreset.build(X, size=10, method=BregmanLightweight(divergence))
+
+
+def test_constructions__unusable_parameters() -> None:
+    with pytest.raises(InvalidInputError, match="'cosine' is unknown"):
+        BregmanLightweight("cosine")
+    with pytest.raises(InvalidTypeError, match="divergence must be"):
+        StrongBregman(2, 3)  # type: ignore[arg-type]
+    for mapping in ({"name": "other"}, {"name": "kl", "precision": [1.0]}, {}):
+        with pytest.raises(InvalidInputError, match="unknown"):
+            BregmanLightweight(mapping)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="n_clusters must be at least 1"):
+        StrongBregman(0)
+    with pytest.raises(InvalidTypeError, match="n_components must be an integer"):
+        MixtureCoreset(2.5)  # type: ignore[arg-type]
+
+
+def test_spread_of__no_rows_of_positive_weight() -> None:
+    empty = Block(POSITIVE[:3], np.zeros(3))
+    for divergence in DIVERGENCES:
+        construction = BregmanLightweight(divergence)
+        spread = spread_of(resolve_divergence(divergence), empty.points, empty.weights)
+        assert spread.weight == 0.0
+        assert not construction.scores(empty, spread).any()
