@@ -343,7 +343,7 @@ def kmeans_plus_plus(
 
 
 @_jit(_IN_ORDER)
-def cluster_table(
+def cluster_table(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     weights: FloatArray,
     labels: IndexArray,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daskcoreset.clusters import assign
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs import row_blocks
 from daskcoreset.passes import fold, fold_now
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["distortion", "kmeans_cost", "relative_error"]
 
 _TILE_NUMBERS = 2**17
-"""Distances held at a time, 1 MiB: n x k matrices are never formed."""
+"""Numbers of sparse rows spread out at a time, 1 MiB in float64."""
 
 
 def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
@@ -208,20 +209,14 @@ def _add(parts: Sequence[_Costs]) -> _Costs:
 
 
 def nearest_distances(points: Any, centers: FloatArray) -> FloatArray:
-    r"""Squared distance of every row to the nearest center, float64 of shape (n,).
+    """Squared distance of every row to the nearest center, float64 of shape (n,).
 
-    Which center is the nearest is found by :math:`|q|^2 - 2 \langle x, q \rangle` about the
-    mean of the centers, in tiles of rows; the distance to it is then formed from
-    differences, which cancel nothing however far apart the centers are.
+    Formed from differences, which cancel nothing however far the centers are apart. Sparse
+    rows are spread out in tiles.
     """
-    origin = centers.mean(axis=0)
-    shifted = centers - origin
-    squares = np.einsum("ij,ij->i", shifted, shifted)
-    tile_rows = max(1, _TILE_NUMBERS // max(len(centers), points.shape[1]))
-    distances = np.empty(points.shape[0])
-    for start in range(0, len(distances), tile_rows):
-        tile = points[start : start + tile_rows]
-        dense = (tile if isinstance(tile, np.ndarray) else tile.toarray()) - origin
-        dense -= shifted[(squares - 2.0 * (dense @ shifted.T)).argmin(axis=1)]
-        np.einsum("ij,ij->i", dense, dense, out=distances[start : start + tile_rows])
-    return distances
+    if isinstance(points, np.ndarray):
+        return assign(points, centers)[1]
+    tile_rows = max(1, _TILE_NUMBERS // points.shape[1])
+    starts = range(0, points.shape[0], tile_rows)
+    tiles = [assign(points[start : start + tile_rows], centers)[1] for start in starts]
+    return np.concatenate([np.empty(0), *tiles])

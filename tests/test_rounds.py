@@ -272,6 +272,25 @@ def test_systematic__weights_are_those_of_one_stage_when_all_are_candidates(
         assert set(np.flatnonzero(inclusion == 1)) <= set(i.tolist())
 
 
+@methods
+@passes_
+def test_systematic__both_stages_together_are_in_proportion_to_the_scores(
+    method: Sensitivity[Any], passes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Otherwise still unbiased, but for nothing more uneven than it must be.
+    monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
+    rng = np.random.default_rng(0)
+    X, u = rng.normal(size=(2000, 2)), rng.lognormal(size=2000)
+    q = plain_q(X, u, method)
+    selection = draw(cut_rows(X, [500] * 4, u), method, 50, passes=passes)
+    i = selection.indices
+    factors = selection.weights * q[i] / u[i]
+
+    # Candidates that the root takes for certain were too unlikely in the first stage.
+    np.testing.assert_allclose(factors.min(), 1 / 50, rtol=0.1)
+    assert np.isclose(factors, factors.min(), rtol=1e-9).mean() > 0.9
+
+
 # --- what holds for every way to draw ----------------------------------------------------
 
 

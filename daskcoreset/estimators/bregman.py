@@ -106,7 +106,9 @@ class CoresetBregman(DivergenceModel):
     Notes
     -----
     Data in memory are answered at once; everything else that `daskcoreset.build` takes stays
-    out of core, and `predict`, `predict_proba` and `transform` return Dask arrays.
+    out of core, and `predict`, `predict_proba` and `transform` return Dask arrays. Sparse rows
+    are taken in Dask blocks, and, with ``soft=False``, in memory; not by divergences of positive
+    data, which have no zeros.
 
     Examples
     --------

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import DensityMixin
-from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.estimators.base import CoresetModel
@@ -42,13 +41,6 @@ class MixtureModel(DensityMixin, CoresetModel):  # type: ignore[misc] # scikit-l
 
     random_state: RandomState
     _mixture: Mixture
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        # scikit-learn's checks of sparse input read it wherever there is predict_proba.
-        tags.classifier_tags = ClassifierTags()
-        return tags
 
     @property
     def _fitted(self) -> Mixture:

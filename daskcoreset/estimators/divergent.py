@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils import ClassifierTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -115,16 +114,14 @@ class DivergenceModel(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        if self.soft:
-            # scikit-learn's checks of sparse input read it wherever there is predict_proba.
-            tags.classifier_tags = ClassifierTags()
         try:
             divergence = resolve_divergence(self.divergence)
         except (InvalidInputError, InvalidTypeError):  # which fit reports
             return tags
         negative, zero = divergence.valid(np.array([-1.0, 0.0]))
         tags.input_tags.positive_only = not negative
-        tags.input_tags.sparse = bool(zero)
+        # With predict_proba scikit-learn's check of sparse input takes a model for a classifier.
+        tags.input_tags.sparse = bool(zero) and not self.soft
         return tags
 
     @property

@@ -29,9 +29,8 @@ __all__ = ["CoresetGaussianMixture", "auto_mixture_size"]
 def auto_mixture_size(n_components: int, covariance_type: CovarianceType, n_features: int) -> int:
     """Return the rows of the coreset for ``size="auto"``.
 
-    Ten rows for every free parameter of the model, and ten thousand at least. A maximum of
-    the likelihood over m rows with p parameters falls short of the best over all data by about
-    p / 2m a row: 0.05 with ten rows for each.
+    Ten rows for every free parameter, and ten thousand at least: a maximum of the likelihood
+    over m rows with p parameters falls short of the best by about p / 2m a row.
 
     Parameters
     ----------
@@ -62,7 +61,7 @@ class CoresetGaussianMixture(MixtureModel):
     n_components : int, default=1
         Components of the mixture, k.
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
-        One matrix for each component, one for all, a diagonal or one variance for each.
+        A matrix for each component, one for all, a diagonal or a variance for each.
     size : int or "auto", default="auto"
         Rows of the coreset; "auto" is ten for every free parameter of the model, and 10,000
         at least (see `auto_mixture_size`).
@@ -120,9 +119,9 @@ class CoresetGaussianMixture(MixtureModel):
 
     Notes
     -----
-    What scikit-learn takes is checked by scikit-learn and answered at once; everything else
-    that `daskcoreset.build` takes stays out of core, and `predict`, `predict_proba` and
-    `score_samples` return Dask arrays. Equal rows are merged and rows are ordered by value
+    Data in memory are answered at once; everything else that `daskcoreset.build` takes stays
+    out of core, and `predict`, `predict_proba` and `score_samples` return Dask arrays. Sparse
+    rows are taken in Dask blocks, but not in memory, as in scikit-learn. Equal rows are merged and rows are ordered by value
     before EM, so that neither their order nor the split of their weight matters: on data that
     are not sampled, the same initial parameters give scikit-learn's result up to rounding,
     while `random_state` gives another start.
@@ -274,8 +273,6 @@ class CoresetGaussianMixture(MixtureModel):
         self.coreset_, self._mixture = coreset, found.mixture
         self.converged_, self.n_iter_ = found.converged, found.n_iter
         self.lower_bound_, self.lower_bounds_ = found.lower_bound, found.lower_bounds.tolist()
-
-    # Attributes of the fit, under scikit-learn's names.
 
     @property
     def weights_(self) -> FloatArray:

@@ -114,7 +114,7 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
         d_A(x', B)}{U(B_i)\, \bar c} + \frac{4 U}{U(B_i)},
         \qquad q(x) = \frac{u(x) s(x)}{\sum u s} .
 
-    One read suffices, except where a precision is to be estimated, which needs ``passes=2``.
+    One read suffices, unless a precision is to be estimated: that needs ``passes=2``.
 
     Parameters
     ----------
@@ -133,8 +133,8 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
 
     Notes
     -----
-    Blocks of more than `thin_rows` rows are summarised from a weighted sample, so that a few
-    rows may lie below the box that A is made for. Weights are unbiased all the same.
+    Blocks of more than `thin_rows` rows are summarised from a weighted sample: a few rows may
+    lie below the box that A is made for. Weights are unbiased all the same.
 
     Examples
     --------
@@ -170,7 +170,7 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
 
     @property
     def _rough(self) -> StrongKMeans:
-        """The construction for squared Euclidean distances, which whitened rows have."""
+        """The construction for the Euclidean distances of whitened rows."""
         return StrongKMeans(self.n_clusters, self.n_centers)
 
     @property
@@ -200,8 +200,8 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
             spread = spread_of(divergence, block.points, block.weights)
         else:
             metric = cast("Metric", divergence)
-        width = 1 if metric is not None else d
-        cells = Cells(np.empty((0, d)), np.empty(0), np.empty((0, width)), spread, metric)
+        costs = np.empty((0, d if metric is None else 1))
+        cells = Cells(np.empty((0, d)), np.empty(0), costs, spread, metric)
         rows = np.flatnonzero(block.weights > 0)
         if not len(rows) or (previous is None and self.folds > 1):
             return cells

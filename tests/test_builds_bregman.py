@@ -1,0 +1,171 @@
+"""Builds by Bregman constructions: quality, construction as values, and bad input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import daskcoreset
+from daskcoreset.blocks import Block
+from daskcoreset.divergences import (
+    Divergence,
+    ItakuraSaito,
+    KullbackLeibler,
+    SquaredEuclidean,
+    SquaredMahalanobis,
+    resolve_divergence,
+)
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.sensitivities import (
+    CONSTRUCTIONS,
+    BregmanLightweight,
+    MixtureCoreset,
+    Sensitivity,
+    StrongBregman,
+)
+from daskcoreset.sensitivities.spread import spread_of
+from daskcoreset.solvers.bregman import bregman_hard
+from daskcoreset.solvers.bregman_soft import bregman_soft
+from daskcoreset.typing import FloatArray
+
+POSITIVE = np.random.default_rng(0).lognormal(size=(60, 3)) + 0.1
+POSITIVE_ONLY = ("kl", "itakura_saito")
+FULL = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 3.0]])
+DIVERGENCES = [
+    SquaredEuclidean(),
+    SquaredMahalanobis(FULL),
+    SquaredMahalanobis([1.0, 4.0, 0.1]),
+    SquaredMahalanobis(),
+    KullbackLeibler(),
+    ItakuraSaito(),
+]
+
+
+# --- quality -----------------------------------------------------------------------------
+
+
+def poisson(n: int = 20_000) -> FloatArray:
+    rng = np.random.default_rng(7)
+    rates = np.array([[3.0, 30.0], [40.0, 5.0], [60.0, 60.0], [200.0, 150.0]])
+    component = rng.choice(4, size=n, p=[0.6, 0.3, 0.09, 0.01])
+    return np.asarray(rng.poisson(rates[component]) + 0.5)
+
+
+@pytest.mark.parametrize("method", [BregmanLightweight("kl"), StrongBregman(4, "kl")])
+def test_quality__hard_and_soft_clustering_of_a_poisson_mixture(method: Any) -> None:
+    X = poisson()
+    lazy = da.from_array(X, chunks=(5000, 2))
+    coreset = daskcoreset.build(lazy, size=600, method=method, random_state=1)
+    assert 0 < coreset.provenance.get("similarity", 0.1) < 1
+    options: Any = {"divergence": "kl", "n_init": 3, "random_state": 0}
+    weights: Any = {"sample_weight": coreset.weights}
+    for solve in (bregman_hard, bregman_soft):
+        full = solve(X, 4, **options)
+        small = solve(coreset.points, 4, **weights, **options)
+        assert small.costs(X).sum() < 1.03 * full.costs(X).sum()
+        # What the coreset says of a solution is what all data say of it.
+        assert small.cost == pytest.approx(small.costs(X).sum(), rel=0.1)
+
+
+# --- as values, and bad input ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("divergence", DIVERGENCES, ids=repr)
+def test_parameters__round_trip(divergence: Divergence) -> None:
+    for one in (BregmanLightweight(divergence), StrongBregman(3, divergence, n_centers=2)):
+        copy = type(one)(**one.parameters())
+        assert copy == one
+        assert hash(copy) == hash(one)
+
+
+def test_names__in_the_table() -> None:
+    for construction in (BregmanLightweight, StrongBregman, MixtureCoreset):
+        assert CONSTRUCTIONS[construction.name] is construction
+    assert daskcoreset.build(POSITIVE, size=9, method="lightweight_bregman").n_features == 3
+    with pytest.raises(InvalidInputError, match=r"StrongBregman\(n_clusters"):
+        daskcoreset.build(POSITIVE, size=9, method="strong_bregman")
+
+
+@pytest.mark.parametrize("name", POSITIVE_ONLY)
+@pytest.mark.parametrize("value", [0.0, -3.0])
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("size", [10, 100])
+def test_build__first_row_outside_the_domain_is_named(
+    name: str, value: float, passes: Any, size: int
+) -> None:
+    X = POSITIVE.copy()
+    X[[41, 55], 1] = value
+    lazy = da.from_array(X, chunks=(20, 3))
+    for method in (BregmanLightweight(name), StrongBregman(2, name)):
+        with pytest.raises(InvalidInputError, match=rf"{value} in column 1 at row 41; .*positive"):
+            daskcoreset.build(lazy, size=size, method=method, passes=passes)
+
+
+def test_build__rows_are_counted_with_those_dropped() -> None:
+    X = POSITIVE.copy()
+    X[[0, 30]] = np.nan
+    X[41, 0] = -1.0
+    lazy = da.from_array(X, chunks=(20, 3))
+    with pytest.raises(InvalidInputError, match="at row 41"):
+        daskcoreset.build(lazy, size=10, method=BregmanLightweight("kl"), on_invalid="drop")
+
+
+def test_build__sparse_zeros_are_outside_the_domain() -> None:
+    X = sp.csr_array(np.where(POSITIVE < 0.2, 0.0, POSITIVE))
+    row = int((POSITIVE < 0.2).any(axis=1).argmax())
+    with pytest.raises(InvalidInputError, match=f"is 0.0 in column . at row {row}"):
+        daskcoreset.build(X, size=10, method=BregmanLightweight("kl"))
+    full = daskcoreset.build(
+        sp.csr_array(POSITIVE), size=10, method=BregmanLightweight("kl"), random_state=0
+    )
+    assert full.n_features == 3
+
+
+@pytest.mark.parametrize("make", [BregmanLightweight, lambda one: StrongBregman(2, one)])
+def test_build__precision_of_another_size(make: Callable[[Divergence], Sensitivity[Any]]) -> None:
+    with pytest.raises(InvalidInputError, match=r"precision has shape \(2,\) but X has 3 columns"):
+        daskcoreset.build(POSITIVE, size=10, method=make(SquaredMahalanobis([1.0, 2.0])))
+
+
+@pytest.mark.parametrize(
+    "method", [BregmanLightweight("mahalanobis"), StrongBregman(2, "mahalanobis")]
+)
+def test_build__singular_covariance(method: Sensitivity[Any]) -> None:
+    X = np.column_stack([POSITIVE, POSITIVE[:, 0]])
+    with pytest.raises(InvalidInputError, match="covariance is singular"):
+        daskcoreset.build(X, size=10, method=method, passes=2)
+
+
+def test_build__overflowing_distances() -> None:
+    X = POSITIVE * 1e200
+    for divergence in (SquaredMahalanobis(FULL), "squared_euclidean"):
+        with pytest.raises(InvalidInputError, match="overflow"):
+            daskcoreset.build(X, size=10, method=BregmanLightweight(divergence))
+
+
+def test_constructions__unusable_parameters() -> None:
+    with pytest.raises(InvalidInputError, match="'cosine' is unknown"):
+        BregmanLightweight("cosine")
+    with pytest.raises(InvalidTypeError, match="divergence must be"):
+        StrongBregman(2, 3)  # type: ignore[arg-type]
+    for mapping in ({"name": "other"}, {"name": "kl", "precision": [1.0]}, {}):
+        with pytest.raises(InvalidInputError, match="unknown"):
+            BregmanLightweight(mapping)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="n_clusters must be at least 1"):
+        StrongBregman(0)
+    with pytest.raises(InvalidTypeError, match="n_components must be an integer"):
+        MixtureCoreset(2.5)  # type: ignore[arg-type]
+
+
+def test_spread_of__no_rows_of_positive_weight() -> None:
+    empty = Block(POSITIVE[:3], np.zeros(3))
+    for divergence in DIVERGENCES:
+        construction = BregmanLightweight(divergence)
+        spread = spread_of(resolve_divergence(divergence), empty.points, empty.weights)
+        assert spread.weight == 0.0
+        assert not construction.scores(empty, spread).any()
