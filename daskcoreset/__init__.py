@@ -10,7 +10,8 @@ import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from daskcoreset import errors, metrics
+from daskcoreset import errors, metrics, operations, plotting, sizing
+from daskcoreset.audit import Audit, audit
 from daskcoreset.build import build
 from daskcoreset.coreset import Coreset
 from daskcoreset.passes import Lazy
@@ -41,11 +42,17 @@ __all__ = [
     "StrongKMeans",
     "Uniform",
     "WeightedPoints",
+    "audit",
     "build",
     "datasets",
     "errors",
     "metrics",
+    "plotting",
+    "sizing",
 ]
+
+# What a coreset can do that needs more than itself.
+operations.supply(audit=audit, plot=plotting.plot_coreset)
 
 __version__ = "0.1.0"
 

@@ -326,9 +326,7 @@ def _default_solutions(
     return tuple(found), tuple(found.values())
 
 
-def _leaf(
-    coreset: Coreset, solutions: tuple[FloatArray, ...], size: int, seed: int
-) -> SurveyBlock:
+def _leaf(coreset: Coreset, solutions: tuple[FloatArray, ...], size: int, seed: int) -> SurveyBlock:
     k = max(len(one) for one in solutions)
     rough = cluster(coreset.points, coreset.weights, k, stream(seed, Stage.AUDIT, 0, 2))
     block = Block(coreset.points, coreset.weights)

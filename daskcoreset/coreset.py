@@ -20,6 +20,7 @@ from daskcoreset.errors import (
     StoreError,
 )
 from daskcoreset.layout import decode, encode
+from daskcoreset.operations import Operations
 from daskcoreset.points import WeightedPoints, concatenate
 from daskcoreset.provenance import check_provenance, freeze, merge_provenance, thaw
 from daskcoreset.storage import read_group, write_group
@@ -39,7 +40,7 @@ _KIND = "coreset"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Coreset(WeightedPoints):
+class Coreset(Operations, WeightedPoints):
     """A weighted subset of the data on which a weighted solver answers for all of it.
 
     Parameters

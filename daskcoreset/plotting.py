@@ -15,23 +15,15 @@ from scipy.special import stdtrit
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import InvalidInputError, MissingDependencyError
 from daskcoreset.inputs import row_blocks
+from daskcoreset.marks import draw_density, draw_line, draw_rows
 from daskcoreset.projection import MOST_COLUMNS, Frame, data_frame, histogram, rows_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from daskcoreset.typing import AnyArray, FloatArray
+    from daskcoreset.typing import FloatArray
 
 __all__ = ["plot_coreset", "plot_error"]
-
-_INK = 9000.0
-"""Area of all markers together, in square points: some 15 % of a usual picture."""
-
-_SMALLEST, _LARGEST = 2.0, 350.0
-"""Areas at which a marker can just be seen, and at which it hides its neighbours."""
-
-_MOST_CLASSES = 10
-"""So many colours can be told apart; labels of more values are shown on a scale."""
 
 _MOST_TICKS = 8
 """Sizes named on the axis; more would run into each other."""
@@ -120,13 +112,29 @@ def plot_coreset(
     ax = _axes(ax)
     shown = frame.of(coreset.points)
     if shown.shape[1] == 1:
-        _draw_line(ax, shown[:, 0], coreset, counts, edges, bins=int(bins), style=style)
+        edge = (edges or _edges(shown, coreset.weights, int(bins)))[0]
+        handles = draw_line(ax, shown[:, 0], coreset, counts, edge, style)
     else:
-        _draw_plane(ax, shown, coreset, counts, edges, style=style)
+        if counts is not None and edges is not None:
+            draw_density(ax, counts, edges)
+        handles = draw_rows(ax, shown, coreset, style)
     _name_axes(ax, coreset, frame)
     if legend:
-        _explain(ax)
+        ax.legend(handles=handles, frameon=True, framealpha=0.85, fontsize="small")
     return ax
+
+
+def _name_axes(ax: Axes, coreset: Coreset, frame: Frame) -> None:
+    if frame.shares is not None:
+        names = [
+            f"principal axis {i} ({share:.0%} of variance)".replace("%", " %")
+            for i, share in enumerate(frame.shares, 1)
+        ]
+    else:
+        d = coreset.n_features
+        names = list(coreset.provenance.get("columns") or (f"x{j}" for j in range(d)))
+    ax.set_xlabel(names[0])
+    ax.set_ylabel(names[1] if len(names) > 1 else "density")
 
 
 def plot_error(
@@ -267,65 +275,3 @@ def _edges(shown: FloatArray, weights: FloatArray, bins: int) -> list[FloatArray
         pad = 0.03 * (high - low) or max(1.0, abs(mean)) * 1e-3
         edges.append(np.linspace(low - pad, high + pad, bins + 1))
     return edges
-
-
-def _draw_plane(
-    ax: Axes,
-    shown: FloatArray,
-    coreset: Coreset,
-    counts: FloatArray | None,
-    edges: list[FloatArray] | None,
-    *,
-    style: dict[str, Any],
-) -> None:
-    if counts is not None and edges is not None:
-        from matplotlib.colors import LogNorm  # noqa: PLC0415 - optional
-
-        # A logarithm, for dense cells would leave nothing to see of the others; empty is white.
-        cells = np.ma.masked_equal(counts.T, 0.0)
-        most = max(float(counts.max()), 1e-300)
-        norm = LogNorm(max(float(cells.min()) / 3, most * 1e-6) if counts.any() else most / 10, most)
-        ax.pcolormesh(*edges, cells, cmap="Greys", norm=norm, alpha=0.65, lw=0, rasterized=True)
-    areas = _areas(coreset.weights)
-    order = np.argsort(-areas, kind="stable")  # large ones first, small ones on top of them
-    options = {"alpha": 0.75, "linewidths": 0.4, "edgecolors": "white", "zorder": 2}
-    _scatter(ax, shown[order, 0], shown[order, 1], areas[order], order, coreset, options | style)
-    ax.set_aspect("auto")
-
-
-def _draw_line(
-    ax: Axes,
-    shown: FloatArray,
-    coreset: Coreset,
-    counts: FloatArray | None,
-    edges: list[FloatArray] | None,
-    *,
-    bins: int,
-    style: dict[str, Any],
-) -> None:
-    """One column: the density of the data, that of the coreset, and its rows below."""
-    (edge,) = edges or _edges(shown[:, np.newaxis], coreset.weights, bins)
-    width = edge[1] - edge[0]
-    if counts is not None and counts.any():
-        density = counts / (counts.sum() * width)
-        ax.stairs(density, edge, fill=True, color="0.8", label="data")
-    # So few rows fill wider cells only.
-    coarse = np.linspace(edge[0], edge[-1], max(5, min(bins, int(np.sqrt(len(coreset)) * 1.5))) + 1)
-    held, _ = np.histogram(shown, coarse, weights=coreset.weights)
-    ax.stairs(held / (held.sum() * (coarse[1] - coarse[0])), coarse, color="C0", label="coreset")
-    top = ax.get_ylim()[1]
-    areas = _areas(coreset.weights)
-    order = np.argsort(-areas, kind="stable")
-    options = {"alpha": 0.6, "linewidths": 0.4, "edgecolors": "white", "zorder": 2}
-    below = np.full(len(order), -0.06 * top)
-    _scatter(ax, shown[order], below, areas[order], order, coreset, options | style)
-    ax.set_ylim(-0.14 * top, top)
-    ax.axhline(0.0, color="0.6", lw=0.8)
-
-
-def _areas(weights: FloatArray) -> FloatArray:
-    positive = weights[weights > 0]
-    mean = float(positive.mean()) if len(positive) else 1.0
-    each = min(60.0, max(6.0, _INK / len(weights)))
-    areas: FloatArray = np.clip(weights * (each / mean), _SMALLEST, _LARGEST)
-    return areas

@@ -148,6 +148,14 @@ def test_build__overflowing_distances() -> None:
             daskcoreset.build(X, size=10, method=BregmanLightweight(divergence))
 
 
+def test_build__distance_that_no_float_holds() -> None:
+    X = POSITIVE.copy()
+    X[7, 2] = 1e-200
+    for method in (BregmanLightweight("itakura_saito"), StrongBregman(2, "itakura_saito")):
+        with pytest.raises(InvalidInputError, match=r"low is 1e-200 .* in column 2"):
+            daskcoreset.build(X, size=10, method=method)
+
+
 def test_constructions__unusable_parameters() -> None:
     with pytest.raises(InvalidInputError, match="'cosine' is unknown"):
         BregmanLightweight("cosine")

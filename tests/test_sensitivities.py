@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields
+import inspect
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -372,7 +373,8 @@ def test_constructions__are_known_by_their_names() -> None:
     for name, kind in CONSTRUCTIONS.items():
         assert kind.name == name
         # Those that cannot do without an argument say so; see below.
-        if all(field.default is not MISSING for field in fields(kind)):
+        parameters = inspect.signature(kind).parameters.values()
+        if all(parameter.default is not parameter.empty for parameter in parameters):
             assert resolve_method(name) == kind()
 
 

@@ -121,10 +121,10 @@ class CoresetGaussianMixture(MixtureModel):
     -----
     Data in memory are answered at once; everything else that `daskcoreset.build` takes stays
     out of core, and `predict`, `predict_proba` and `score_samples` return Dask arrays. Sparse
-    rows are taken in Dask blocks, but not in memory, as in scikit-learn. Equal rows are merged and rows are ordered by value
-    before EM, so that neither their order nor the split of their weight matters: on data that
-    are not sampled, the same initial parameters give scikit-learn's result up to rounding,
-    while `random_state` gives another start.
+    rows are taken in Dask blocks, but not in memory, as in scikit-learn. Equal rows are merged
+    and ordered by value before EM, so that neither their order nor the split of their weight
+    matters: on data that are not sampled, the same initial parameters give scikit-learn's
+    result up to rounding, while `random_state` gives another start.
 
     Examples
     --------

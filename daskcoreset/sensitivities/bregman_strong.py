@@ -148,7 +148,7 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
     References
     ----------
     Lucic, Bachem and Krause (2016), Strong coresets for hard and soft Bregman clustering,
-    Algorithm 2; the constants as restated by Bachem, Lucic and Krause (2017), section 4.
+    Algorithm 2; constants as restated by Bachem, Lucic and Krause (2017), section 4.
     """
 
     n_clusters: int
@@ -229,10 +229,9 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
         if not len(summary):
             nothing = Clusters(summary.centers, summary.weights, summary.weights)
             return Solution(metric, np.zeros(summary.centers.shape[1]), nothing)
-        found = summary.solution(metric)
-        if len(found.clusters) <= self._rough.centers:
-            return found
-        return replace(found, clusters=pool([found.clusters], self._rough.centers, rng))
+        found, k = summary.solution(metric), self._rough.centers
+        few = len(found.clusters) <= k
+        return found if few else replace(found, clusters=pool([found.clusters], k, rng))
 
     def scores(self, block: Block, summary: Cells | Solution) -> FloatArray:
         """Return u s(x), its three terms apart."""
@@ -258,7 +257,7 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
 
     def describe(self, summary: Cells | Solution) -> dict[str, Any]:
         """Return the cost of the rough solution by the dominating distance."""
-        assert isinstance(summary, Solution)  # noqa: S101 - of all data
+        assert isinstance(summary, Solution)  # noqa: S101
         return {"rough_cost": summary.clusters.cost, "rough_centers": len(summary.clusters)}
 
     def parameters(self) -> dict[str, Any]:

@@ -1,0 +1,103 @@
+"""The contract of sensitivities for Bregman and mixture coresets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from daskcoreset.blocks import Block, Problem
+from daskcoreset.sensitivities import (
+    BregmanLightweight,
+    MixtureCoreset,
+    Sensitivity,
+    StrongBregman,
+)
+from daskcoreset.testing import SensitivityContract
+from daskcoreset.typing import FloatArray
+
+
+def as_rows(points: Any) -> Any:
+    """Positive rows made of any: the contract's are of both signs."""
+    rows = points if isinstance(points, np.ndarray) else points.toarray()
+    rows = np.abs(rows) + rows.dtype.type(0.5)
+    return rows if isinstance(points, np.ndarray) else sp.csr_array(rows)
+
+
+@dataclass(frozen=True)
+class OnPositive(Sensitivity[Any]):
+    """A construction for positive data, on the absolute values of any rows."""
+
+    divergence: str
+    n_clusters: int | None = None
+
+    name: ClassVar[str] = "on_positive"
+    citation: ClassVar[str] = BregmanLightweight.citation
+
+    @property
+    def inner(self) -> Sensitivity[Any]:
+        if self.n_clusters is None:
+            return BregmanLightweight(self.divergence)
+        return StrongBregman(self.n_clusters, self.divergence)
+
+    @property
+    def randomised(self) -> bool:  # type: ignore[override]
+        return self.inner.randomised
+
+    @property
+    def masses_are_exact(self) -> bool:  # type: ignore[override]
+        return self.inner.masses_are_exact
+
+    @property
+    def thin_rows(self) -> int | None:
+        return self.inner.thin_rows
+
+    def _on(self, block: Block) -> Block:
+        return replace(block, points=as_rows(block.points))
+
+    def problem(self, block: Block) -> Problem | None:
+        return self.inner.problem(self._on(block))
+
+    def summarise(self, block: Block, previous: Any, rng: np.random.Generator) -> Any:
+        return self.inner.summarise(self._on(block), previous, rng)
+
+    def merge(self, first: Any, second: Any) -> Any:
+        return self.inner.merge(first, second)
+
+    def settle(self, summary: Any, rng: np.random.Generator) -> Any:
+        return self.inner.settle(summary, rng)
+
+    def scores(self, block: Block, summary: Any) -> FloatArray:
+        return self.inner.scores(self._on(block), summary)
+
+    def masses(self, local: Any, summary: Any) -> FloatArray:
+        return self.inner.masses(local, summary)
+
+    def describe(self, summary: Any) -> dict[str, Any]:
+        return self.inner.describe(summary)
+
+
+class Light(SensitivityContract):
+    n_seeds = 200
+
+
+class TestLightweightEuclidean(Light):
+    def construction(self) -> BregmanLightweight:
+        return BregmanLightweight()
+
+
+class TestLightweightKullbackLeibler(Light):
+    def construction(self) -> OnPositive:
+        return OnPositive("kl")
+
+
+class TestStrongKullbackLeibler(Light):
+    def construction(self) -> OnPositive:
+        return OnPositive("kl", 3)
+
+
+class TestMixture(Light):
+    def construction(self) -> MixtureCoreset:
+        return MixtureCoreset(3)
