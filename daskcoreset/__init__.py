@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from daskcoreset import datasets
 
 __all__ = [
+    "Audit",
     "BregmanLightweight",
     "BuildPlan",
     "Coreset",

@@ -347,11 +347,12 @@ def _sample_size(sample_size: Any, rows: int) -> int:
 def _checked_confidence(confidence: Any) -> float:
     if isinstance(confidence, bool) or not isinstance(confidence, numbers.Real):
         raise InvalidTypeError(f"confidence must be a number, got {confidence!r}; pass a float.")
-    if not 0 < confidence < 1:
+    level = float(confidence)
+    if not 0 < level < 1:
         raise InvalidInputError(
             f"confidence must lie between 0 and 1, got {confidence}; pass for example 0.95."
         )
-    return float(confidence)
+    return level
 
 
 def _quotient(numerator: FloatArray, denominator: FloatArray) -> FloatArray:

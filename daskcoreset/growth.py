@@ -66,7 +66,7 @@ class Rule:
             value: Any = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, numbers.Real):
                 raise InvalidTypeError(f"{name} must be a number, got {value!r}; pass a float.")
-            if not 0 < value < 1:
+            if not 0 < float(value) < 1:
                 raise InvalidInputError(
                     f"{name} must lie between 0 and 1, got {value}; pass for example 0.1."
                 )

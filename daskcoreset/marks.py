@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from daskcoreset.coreset import Coreset
     from daskcoreset.typing import AnyArray, FloatArray
 
-__all__ = ["draw_density", "draw_line", "draw_rows"]
+__all__ = ["draw_density", "draw_line", "draw_rows", "explain"]
 
 _INK = 9000.0
 """Area of all markers together, in square points: some 15 % of a usual picture."""
@@ -23,6 +23,10 @@ _SMALLEST, _LARGEST = 2.0, 350.0
 
 _MOST_CLASSES = 10
 """So many colours can be told apart; labels of more values are shown on a scale."""
+
+
+_SHORT_LEGEND = 6
+"""Entries that some corner of a picture has room for."""
 
 
 def draw_density(ax: Axes, counts: FloatArray, edges: Sequence[FloatArray]) -> None:
@@ -68,6 +72,7 @@ def draw_line(
     coreset: Coreset,
     counts: FloatArray | None,
     edge: FloatArray,
+    *,
     style: dict[str, Any],
 ) -> list[Any]:
     """Draw one column: the density of the data, that of the coreset, and its rows below."""
@@ -87,6 +92,16 @@ def draw_line(
     ax.set_ylim(-0.14 * top, top)
     ax.axhline(0.0, color="0.6", lw=0.8)
     return handles
+
+
+def explain(ax: Axes, handles: list[Any]) -> None:
+    """Draw the legend; a long one gets room of its own, for it would hide the rows."""
+    place = "best"
+    if len(handles) > _SHORT_LEGEND:
+        low, high = ax.get_xlim()
+        ax.set_xlim(low, high + 0.3 * (high - low))
+        place = "upper right"
+    ax.legend(handles=handles, loc=place, framealpha=0.85, fontsize="small")
 
 
 def _areas(weights: FloatArray) -> FloatArray:
@@ -116,10 +131,14 @@ def _colors(labels: AnyArray | None) -> tuple[dict[str, Any], list[Any]]:
 
 
 def _sizes(weights: FloatArray, areas: FloatArray) -> list[Any]:
-    """Handles for a light, a usual and a heavy row."""
+    """Return handles for a light, a usual and a heavy row."""
     place = np.argsort(weights, kind="stable")[[len(weights) // 20, len(weights) // 2, -1]]
-    names = {f"weight {weights[i]:,.3g}": float(areas[i]) for i in place}
+    names = {f"weight {_short(weights[i])}": float(areas[i]) for i in place}
     return [_dot(float(np.sqrt(area)), name, "0.5") for name, area in names.items()]
+
+
+def _short(weight: float) -> str:
+    return f"{weight:,.0f}" if weight >= 100 else f"{weight:.3g}"
 
 
 def _dot(diameter: float, label: str, color: Any) -> Any:

@@ -92,7 +92,7 @@ class Operations:
         *,
         ax: Axes | None = None,
         sample_weight: Any = None,
-        bins: int = 120,
+        bins: int | None = None,
         legend: bool = True,
         on_invalid: Literal["raise", "drop"] | None = None,
         **style: Any,

@@ -6,6 +6,7 @@ matplotlib is imported when something is drawn, pyplot only where no axes are gi
 from __future__ import annotations
 
 import importlib
+import numbers
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,9 +14,9 @@ import numpy as np
 from scipy.special import stdtrit
 
 from daskcoreset.coreset import Coreset
-from daskcoreset.errors import InvalidInputError, MissingDependencyError
+from daskcoreset.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
 from daskcoreset.inputs import row_blocks
-from daskcoreset.marks import draw_density, draw_line, draw_rows
+from daskcoreset.marks import draw_density, draw_line, draw_rows, explain
 from daskcoreset.projection import MOST_COLUMNS, Frame, data_frame, histogram, rows_frame
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from daskcoreset.typing import FloatArray
 
 __all__ = ["plot_coreset", "plot_error"]
+
+_FINEST = 120
+"""Cells along an axis at most: a few pixels each."""
 
 _MOST_TICKS = 8
 """Sizes named on the axis; more would run into each other."""
@@ -38,7 +42,7 @@ def plot_coreset(
     *,
     ax: Axes | None = None,
     sample_weight: Any = None,
-    bins: int = 120,
+    bins: int | None = None,
     legend: bool = True,
     on_invalid: Literal["raise", "drop"] | None = None,
     **style: Any,
@@ -58,8 +62,8 @@ def plot_coreset(
         Where to draw; None draws into a new figure of pyplot.
     sample_weight : array-like of shape (n,), optional
         Input weights of the data.
-    bins : int, default=120
-        Cells of the histogram along each axis.
+    bins : int or None, default=None
+        Cells of the histogram along each axis; between 30 and 120 by the number of rows.
     legend : bool, default=True
         Whether to explain sizes, and the colours of labels.
     on_invalid : {"raise", "drop"} or None, default=None
@@ -90,8 +94,7 @@ def plot_coreset(
     >>> ax.get_xlabel()
     'principal axis 1 (34 % of variance)'
     """
-    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
-        raise InvalidInputError(f"bins must be an int of at least 1, got {bins!r}; pass one.")
+    _check_bins(bins)
     _need_matplotlib()
     frame = rows_frame(coreset.points, coreset.weights)
     counts = edges = None
@@ -107,20 +110,20 @@ def plot_coreset(
             )
         if 2 < d <= MOST_COLUMNS:
             frame = data_frame(blocks, frame.center)
-        edges = _edges(frame.of(coreset.points), coreset.weights, int(bins))
+        edges = _edges(frame.of(coreset.points), coreset.weights, bins or _auto_bins(blocks.n_rows))
         counts = histogram(blocks, frame, edges)
     ax = _axes(ax)
     shown = frame.of(coreset.points)
     if shown.shape[1] == 1:
-        edge = (edges or _edges(shown, coreset.weights, int(bins)))[0]
-        handles = draw_line(ax, shown[:, 0], coreset, counts, edge, style)
+        edge = (edges or _edges(shown, coreset.weights, bins or _FINEST))[0]
+        handles = draw_line(ax, shown[:, 0], coreset, counts, edge, style=style)
     else:
         if counts is not None and edges is not None:
             draw_density(ax, counts, edges)
         handles = draw_rows(ax, shown, coreset, style)
     _name_axes(ax, coreset, frame)
     if legend:
-        ax.legend(handles=handles, frameon=True, framealpha=0.85, fontsize="small")
+        explain(ax, handles)
     return ax
 
 
@@ -196,7 +199,7 @@ def plot_error(
         for x in place[mean <= 0]:
             edge = ax.get_xaxis_transform()
             ax.plot(x, 0, transform=edge, clip_on=False, marker=marker, color=color, ms=5)
-            ax.annotate("≤ 0", (x, 0), (7, 4), edge, "offset points", color=color)
+            ax.annotate("≤ 0", (x, 0), (0, 7), edge, "offset points", color=color, ha="center")
     _scale_logarithmically(ax, sizes)
     ax.set_xlabel("rows in the coreset")
     ax.set_ylabel("relative error")
@@ -234,6 +237,7 @@ def _scale_logarithmically(ax: Axes, sizes: FloatArray) -> None:
     from matplotlib.ticker import FixedLocator, LogLocator, NullLocator  # noqa: PLC0415 - optional
 
     ax.set_xscale("log")
+    ax.margins(x=0.08)
     ax.set_yscale("log", nonpositive="clip")
     step = -(-len(sizes) // _MOST_TICKS)
     ax.xaxis.set_major_locator(FixedLocator(sizes[::step].tolist()))
@@ -263,6 +267,20 @@ def _axes(ax: Axes | None) -> Axes:
     _, new = pyplot.subplots(layout="constrained")
     created: Axes = new
     return created
+
+
+def _check_bins(bins: Any) -> None:
+    if bins is None:
+        return
+    if isinstance(bins, bool) or not isinstance(bins, numbers.Integral):
+        raise InvalidTypeError(f"bins must be an int or None, got {bins!r}; pass an int.")
+    if int(bins) < 1:
+        raise InvalidInputError(f"bins must be at least 1, got {bins}; pass a larger int.")
+
+
+def _auto_bins(n_rows: int | None) -> int:
+    # Four rows a cell, if they were spread evenly: fewer show single rows and no density.
+    return _FINEST if n_rows is None else int(np.clip(np.sqrt(n_rows) / 2, 30, _FINEST))
 
 
 def _edges(shown: FloatArray, weights: FloatArray, bins: int) -> list[FloatArray]:

@@ -194,4 +194,5 @@ def _folded(blocks: RowBlocks, leaf: Any) -> FloatArray:
     if found.problem is not None:
         number, problem = found.problem
         raise problem.error(sum(rows for i, rows in found.read.items() if i < number))
-    return found.values
+    values: FloatArray = found.values
+    return values
