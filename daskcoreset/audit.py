@@ -5,21 +5,22 @@ from __future__ import annotations
 import html
 import numbers
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from daskcoreset.blocks import Block
-from daskcoreset.clusters import cluster, seed_clusters
+from daskcoreset.candidates import solutions_for
+from daskcoreset.clusters import cluster
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.inputs import row_blocks
+from daskcoreset.intervals import Interval, checked_confidence, estimate
 from daskcoreset.metrics import kmeans_cost
 from daskcoreset.randomness import RandomState, Stage, resolve_seed, stream
 from daskcoreset.sensitivities.kmeans import StrongKMeans
-from daskcoreset.survey import Interval, Reading, SurveyBlock, estimate, read_survey
+from daskcoreset.survey import Reading, SurveyBlock, read_survey
 
 if TYPE_CHECKING:
     from daskcoreset.typing import FloatArray
@@ -69,10 +70,7 @@ class Audit:
 
     @property
     def distortion(self) -> float:
-        r"""Largest relative difference: :math:`\max(\phi_C / \phi_X, \phi_X / \phi_C) - 1`.
-
-        As `daskcoreset.metrics.distortion`.
-        """
+        r"""As `metrics.distortion`: :math:`\max(\phi_C / \phi_X, \phi_X / \phi_C) - 1`."""
         largest = np.maximum(self.on_coreset, self.on_data)
         least = np.minimum(self.on_coreset, self.on_data)
         return float(_quotient(largest - least, least).max())
@@ -119,12 +117,8 @@ class Audit:
         >>> true = daskcoreset.metrics.kmeans_cost(X, [[0, 1], [0, -1]])
         >>> bool(found.low < true < found.high)
         True
-
-        References
-        ----------
-        `daskcoreset.survey` says how.
         """
-        level = self.confidence if confidence is None else _checked_confidence(confidence)
+        level = self.confidence if confidence is None else checked_confidence(confidence)
         one = np.array(centers, dtype=np.float64)
         d = self.solutions[0].shape[1]
         if one.ndim != 2 or one.shape[1] != d or not len(one) or not np.isfinite(one).all():
@@ -242,11 +236,11 @@ def audit(
 
     References
     ----------
-    Schwiegelshohn and Sheikh-Omar (2022), section 4, for the solutions and the distortion.
+    Schwiegelshohn and Sheikh-Omar (2022), section 4.
     """
-    level = _checked_confidence(confidence)
+    level = checked_confidence(confidence)
     seed = resolve_seed(random_state)
-    names, candidates = _candidates(coreset, solutions, n_clusters, seed)
+    names, candidates = solutions_for(coreset, solutions, n_clusters, seed)
     on_coreset = kmeans_cost(coreset.points, list(candidates), coreset.weights)
     size = _sample_size(sample_size, len(coreset))
     if on_invalid is None:
@@ -281,51 +275,6 @@ def audit(
     )
 
 
-def _candidates(
-    coreset: Coreset, solutions: Any, n_clusters: int | None, seed: int
-) -> tuple[tuple[str, ...], tuple[FloatArray, ...]]:
-    if solutions is None:
-        return _default_solutions(coreset, _clusters_of(coreset, n_clusters), seed)
-    if isinstance(solutions, dict):
-        names, several = [str(name) for name in solutions], list(solutions.values())
-    else:
-        single = not isinstance(solutions, Sequence) or np.ndim(solutions[0]) != 2
-        several = [solutions] if single and np.ndim(solutions) == 2 else list(solutions)
-        names = [f"solution {i}" for i in range(len(several))]
-    return tuple(names), tuple(np.array(one, dtype=np.float64) for one in several)
-
-
-def _clusters_of(coreset: Coreset, n_clusters: Any) -> int:
-    if n_clusters is None:
-        n_clusters = coreset.provenance.get("parameters", {}).get("n_clusters")
-    if n_clusters is None:
-        raise InvalidInputError(
-            "n_clusters is needed, as the coreset's construction does not say of how many centers "
-            "solutions are; pass it, or pass solutions."
-        )
-    if isinstance(n_clusters, bool) or not isinstance(n_clusters, numbers.Integral):
-        raise InvalidTypeError(f"n_clusters must be an integer, got {n_clusters!r}; pass an int.")
-    if n_clusters < 1:
-        raise InvalidInputError(f"n_clusters must be at least 1, got {n_clusters}; pass more.")
-    return int(n_clusters)
-
-
-def _default_solutions(
-    coreset: Coreset, k: int, seed: int
-) -> tuple[tuple[str, ...], tuple[FloatArray, ...]]:
-    rng = stream(seed, Stage.AUDIT, 0, 1)
-    points, weights = coreset.points, coreset.weights
-    found = {"k-means": cluster(points, weights, k, rng).centers}
-    for i in range(1, 4):
-        found[f"k-means++ {i}"] = seed_clusters(points, weights, k, rng).centers
-    for i in range(1, 4):
-        rows = rng.choice(len(coreset), k, p=weights / weights.sum())
-        drawn = points[np.unique(rows)]
-        dense = drawn if isinstance(drawn, np.ndarray) else drawn.toarray()
-        found[f"random rows {i}"] = dense.astype(np.float64)
-    return tuple(found), tuple(found.values())
-
-
 def _leaf(coreset: Coreset, solutions: tuple[FloatArray, ...], size: int, seed: int) -> SurveyBlock:
     k = max(len(one) for one in solutions)
     rough = cluster(coreset.points, coreset.weights, k, stream(seed, Stage.AUDIT, 0, 2))
@@ -342,17 +291,6 @@ def _sample_size(sample_size: Any, rows: int) -> int:
     if sample_size < 1:
         raise InvalidInputError(f"sample_size must be at least 1, got {sample_size}; pass more.")
     return int(sample_size)
-
-
-def _checked_confidence(confidence: Any) -> float:
-    if isinstance(confidence, bool) or not isinstance(confidence, numbers.Real):
-        raise InvalidTypeError(f"confidence must be a number, got {confidence!r}; pass a float.")
-    level = float(confidence)
-    if not 0 < level < 1:
-        raise InvalidInputError(
-            f"confidence must lie between 0 and 1, got {confidence}; pass for example 0.95."
-        )
-    return level
 
 
 def _quotient(numerator: FloatArray, denominator: FloatArray) -> FloatArray:

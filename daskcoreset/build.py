@@ -236,7 +236,7 @@ def _construction(
     try:
         return resolve_method(method, n_clusters)
     except InvalidInputError:
-        if n_clusters is None or size != "auto":
+        if n_clusters is None or not isinstance(size, str):
             raise
         return resolve_method(method)
 
@@ -250,10 +250,8 @@ def _rule(
     *,
     now: bool,
 ) -> Rule | None:
-    if not isinstance(size, str):
+    if not isinstance(size, str) or size != "auto":
         return None
-    if size != "auto":
-        raise InvalidInputError(f'size must be an int or "auto", got {size!r}; pass one of these.')
     if not now:
         raise InvalidInputError(
             'size="auto" reads the data to decide what to do next, so it can be neither lazy nor '
@@ -274,7 +272,8 @@ def _check(
 ) -> None:
     for name, value, least in (("size", size, 1), ("split_every", split_every, 2)):
         if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-            raise InvalidTypeError(f"{name} must be an integer, got {value!r}; pass an int.")
+            word = ' or "auto"' if name == "size" else ""
+            raise InvalidTypeError(f"{name} must be an integer, got {value!r}; pass an int{word}.")
         if value < least:
             raise InvalidInputError(
                 f"{name} must be at least {least}, got {value}; pass a larger int."

@@ -192,6 +192,10 @@ def _source_cut(X: Source, rows_wanted: int | None, row_bytes: int) -> tuple[int
         return even_cut(X.shape[0], rows_wanted)
     if X.in_memory and X.shape[0] * row_bytes <= HUGE_BYTES:
         return (X.shape[0],)  # of moderate size in memory: one block, no scheduler
+    if SMALL_BYTES <= X.granularity * row_bytes <= TARGET_BYTES:
+        # What is stored together is a block already; two at a time would be decoded into twice
+        # the memory, and copied.
+        return X.cut(X.granularity)
     return X.cut(max(1, TARGET_BYTES // row_bytes))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -38,7 +38,8 @@ def draw_density(ax: Axes, counts: FloatArray, edges: Sequence[FloatArray]) -> N
     # A logarithm, for dense cells would leave nothing to see of the others.
     cells = np.ma.masked_equal(counts.T, 0.0)
     most = float(counts.max())
-    norm = LogNorm(max(float(cells.min()) / 3, most * 1e-6), most)
+    # Neither the lightest nor the darkest grey is used: one is lost, the other hides rows.
+    norm = LogNorm(max(float(cells.min()) / 3, most * 1e-6), 2 * most)
     ax.pcolormesh(*edges, cells, cmap="Greys", norm=norm, alpha=0.65, lw=0, rasterized=True)
 
 
@@ -96,7 +97,7 @@ def draw_line(
 
 def explain(ax: Axes, handles: list[Any]) -> None:
     """Draw the legend; a long one gets room of its own, for it would hide the rows."""
-    place = "best"
+    place: Literal["best", "upper right"] = "best"
     if len(handles) > _SHORT_LEGEND:
         low, high = ax.get_xlim()
         ax.set_xlim(low, high + 0.3 * (high - low))

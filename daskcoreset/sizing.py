@@ -75,7 +75,7 @@ def theory_size(
     >>> theory_size(10, 5, epsilon=0.1, delta=0.1)
     11744
     >>> theory_size(10, 5, epsilon=0.05, delta=0.1)  # half the error, four times the rows
-    46974
+    46973
 
     References
     ----------

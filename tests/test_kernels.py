@@ -108,10 +108,12 @@ def test_column_moments__offset_costs_no_digits_in_many_tiles(
 def test_column_moments__rows_without_weight_may_hold_anything() -> None:
     rng = np.random.default_rng(0)
     points, u = rng.normal(size=(100, 2)), rng.integers(0, 2, 100).astype(float)
+    u[0] = 0.0
     expected = column_moments(points[u > 0], u[u > 0])
     points[u == 0] = 1e20
     # The first rows of tiles among them: they are what sums are taken about.
     assert (u[::8] == 0).any()
+    assert u[0] == 0
 
     for found, exact in zip(column_moments(points, u), expected, strict=True):
         assert found == pytest.approx(exact, rel=1e-12)

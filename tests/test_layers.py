@@ -72,6 +72,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "sensitivities.uniform",
     ),
     "construction": (
+        "candidates",
         "coverage",
         "datasets",
         "datasets.components",
@@ -80,6 +81,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "datasets.instances",
         "datasets.lazy",
         "datasets.mixtures",
+        "intervals",
         "margin",
         "metrics",
         "projection",

@@ -169,7 +169,7 @@ def test_distances_to__sparse_equals_dense(blocks: list[Block], density: float, 
 
 @pytest.mark.parametrize("offset", [1e6, 1e8])
 def test_distances_to__sparse_with_an_offset(offset: float) -> None:
-    points = np.random.default_rng(0).normal(size=(40, 3)) + offset
+    points = np.random.default_rng(0).normal(size=(40, 30)) + offset
     center = points.mean(axis=0)
 
     exact = ((points - center) ** 2).sum(axis=1)

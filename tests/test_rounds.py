@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import dask
@@ -19,7 +20,7 @@ import daskcoreset
 from daskcoreset import root
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.root import Root, Selection
-from daskcoreset.rounds import Sampling
+from daskcoreset.rounds import Census, Combine, Sampling
 from daskcoreset.sampling import inclusion_probabilities
 from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
 from daskcoreset.testing import (
@@ -246,6 +247,25 @@ def test_systematic__reading_again_is_decided_before_drawing(
     assert rereads[0] > 0
 
 
+@passes_
+def test_systematic__a_block_with_many_scores_gives_as_many_rows(
+    passes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One block of twenty holds most of the scores, but had been asked for a twentieth of the
+    # candidates: fewer than it must give.
+    monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
+    X = np.random.default_rng(0).normal(size=(2000, 2))
+    X[700:800] += 1000.0
+    q = plain_q(X, np.ones(2000), Lightweight())
+    selection = draw(cut_rows(X, [100] * 20), Lightweight(), 100, passes=passes)
+
+    wanted = 100 * q[700:800].sum()
+    assert wanted > 40
+    given = ((selection.indices >= 700) & (selection.indices < 800)).sum()
+    assert abs(given - wanted) < 4
+    assert selection.rereads == (passes == 1)
+
+
 def test_systematic__a_block_that_gave_all_it_has_is_not_read_again() -> None:
     # 20,000 candidates of 32 rows: all of every block, those of outliers too.
     X, sizes = uneven_rows()
@@ -399,6 +419,15 @@ def test_draw__data_that_nothing_can_be_drawn_from(
 
     with pytest.raises(InvalidInputError, match=message):
         draw(blocks, Lightweight(), 5, sampling=sampling, passes=passes)
+
+
+def test_combine__merges_in_the_order_of_the_blocks() -> None:
+    # Summaries that do not commute, such as lists, and parts without one.
+    concatenating: Any = SimpleNamespace(merge=lambda first, second: first + second)
+    parts = [Census({i: 1}, {i: 1}, summary=text) for i, text in enumerate(["a", None, "b", "c"])]
+
+    assert Combine(concatenating)(parts).summary == "abc"
+    assert Combine(concatenating)(parts[1:2]).summary is None
 
 
 def test_root__number_of_candidates() -> None:

@@ -1,0 +1,262 @@
+"""An audit: exact costs in one read, and intervals that hold as often as they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import scipy.stats
+
+import daskcoreset
+from daskcoreset.audit import Audit, audit
+from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.metrics import distortion, kmeans_cost
+from daskcoreset.testing import CountingScheduler
+from daskcoreset.typing import FloatArray
+
+
+def heavy_tailed(n: int = 6000) -> FloatArray:
+    """Uneven clusters with heavy tails, in order of the cluster, and a few rows far away."""
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(6, 3)) * 6
+    which = np.sort(rng.choice(6, n, p=[0.5, 0.2, 0.15, 0.1, 0.04, 0.01]))
+    X: FloatArray = centers[which] + rng.standard_t(4, size=(n, 3))
+    X[:3] += 60
+    return X
+
+
+X = heavy_tailed()
+CORESET = daskcoreset.build(X, size=200, method="kmeans", n_clusters=6, random_state=1)
+
+
+def queries() -> list[FloatArray]:
+    """Solutions near, at random, of one center, and far from everything."""
+    rng = np.random.default_rng(5)
+    return [
+        X[rng.integers(0, len(X), 6)],
+        rng.normal(size=(6, 3)) * 6,
+        X.mean(axis=0, keepdims=True),
+        X[rng.integers(0, len(X), 2)] + 30.0,
+    ]
+
+
+# --- costs -------------------------------------------------------------------------------
+
+
+def test_audit__costs_are_exact_on_both_sides() -> None:
+    found = CORESET.audit(X, random_state=0)
+    assert found.names[:2] == ("k-means", "k-means++ 1")
+    assert [len(one) for one in found.solutions[:4]] == [6] * 4
+    np.testing.assert_allclose(found.on_data, kmeans_cost(X, list(found.solutions)), rtol=1e-9)
+    np.testing.assert_allclose(
+        found.on_coreset, kmeans_cost(CORESET.points, list(found.solutions), CORESET.weights)
+    )
+    assert found.distortion == pytest.approx(distortion(CORESET, X, list(found.solutions)))
+    assert found.data_weight == len(X) == found.n_rows
+    assert found.coreset_weight == pytest.approx(CORESET.weights.sum())
+    gaps = found.on_coreset / found.on_data - 1
+    np.testing.assert_allclose(found.differences, gaps, atol=1e-12)
+
+
+def test_audit__shows_what_a_coreset_misses() -> None:
+    rows = np.vstack([np.random.default_rng(0).normal(size=(5000, 2)), [[1e4, 1e4]]])
+    seed = next(
+        seed
+        for seed in range(20)
+        if 5000
+        not in daskcoreset.build(rows, size=100, method="uniform", random_state=seed).indices
+    )
+    bad = daskcoreset.build(rows, size=100, method="uniform", random_state=seed)
+    good = daskcoreset.build(rows, size=100, method="lightweight", random_state=seed)
+    assert bad.audit(rows, n_clusters=2, random_state=0).distortion > 100
+    assert good.audit(rows, n_clusters=2, random_state=0).distortion < 1
+    # The sample of the audit has the row, though the coreset has not.
+    found = bad.audit(rows, n_clusters=2, random_state=0).interval(rows[:2])
+    assert found.low <= kmeans_cost(rows, rows[:2]) * (1 + 1e-9)
+    assert found.high > 1e8
+
+
+@pytest.mark.parametrize("kind", ["dask", "sparse", "float32", "weighted", "small blocks"])
+def test_audit__any_input_in_one_read(kind: str) -> None:
+    u = np.random.default_rng(2).random(len(X)) if kind == "weighted" else None
+    rows: Any = X
+    if kind == "dask":
+        rows = da.from_array(X, chunks=(700, 3))
+    elif kind == "sparse":
+        rows = sp.csr_array(X)
+    elif kind == "float32":
+        rows = X.astype(np.float32)
+    chunks: Any = 333 if kind == "small blocks" else "auto"
+    found = audit(CORESET, rows, sample_weight=u, random_state=0, chunks=chunks)
+    np.testing.assert_allclose(found.on_data, kmeans_cost(X, list(found.solutions), u), rtol=1e-6)
+    assert found.sample_size > 300
+    Q = queries()[0]
+    low, high = found.interval(Q, confidence=1 - 1e-9)[1:]
+    assert low < kmeans_cost(X, Q, u) < high
+
+
+def test_audit__computes_once() -> None:
+    scheduler = CountingScheduler()
+    rows = da.from_array(X, chunks=(700, 3))
+    with dask.config.set(scheduler=scheduler):
+        audit(CORESET, rows, random_state=0)
+    assert scheduler.calls == 1
+
+
+def test_audit__same_bits_on_every_scheduler_and_repeatable() -> None:
+    rows = da.from_array(X, chunks=(700, 3))
+    estimates = []
+    for name in ("synchronous", "threads"):
+        with dask.config.set(scheduler=name):
+            estimates.append(audit(CORESET, rows, random_state=4).interval(queries()[1]))
+    assert estimates[0] == estimates[1]
+    assert audit(CORESET, rows, random_state=5).interval(queries()[1]) != estimates[0]
+
+
+def test_audit__given_solutions_keep_their_names() -> None:
+    Q = queries()
+    named = audit(CORESET, X, solutions={"first": Q[0], "second": Q[2]}, random_state=0)
+    assert named.names == ("first", "second")
+    assert audit(CORESET, X, solutions=Q[0], random_state=0).names == ("solution 0",)
+    assert audit(CORESET, X, solutions=Q[0].tolist(), random_state=0).names == ("solution 0",)
+    several = audit(CORESET, X, solutions=Q[:2], random_state=0)
+    assert several.names == ("solution 0", "solution 1")
+    np.testing.assert_allclose(several.on_data, kmeans_cost(X, Q[:2]))
+
+
+def test_audit__drops_rows_if_the_build_did() -> None:
+    rows = X.copy()
+    rows[7] = np.nan
+    coreset = daskcoreset.build(rows, size=200, on_invalid="drop", random_state=0)
+    assert coreset.audit(rows, n_clusters=3, random_state=0).n_rows == len(X) - 1
+    with pytest.raises(InvalidInputError, match=r"nan .* at row 7"):
+        coreset.audit(rows, n_clusters=3, on_invalid="raise")
+    with pytest.raises(InvalidInputError, match=r"nan .* at row 7"):
+        CORESET.audit(da.from_array(rows, chunks=(5, 3)))
+
+
+def test_audit__warns_about_other_data() -> None:
+    with pytest.warns(CoresetWarning, match=r"X has 5000 rows and the coreset is of 6000"):
+        CORESET.audit(X[:5000], random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"n_clusters": 0}, InvalidInputError, "n_clusters must be at least 1"),
+        ({"n_clusters": 2.5}, InvalidTypeError, "n_clusters must be an integer"),
+        ({"confidence": 1.0}, InvalidInputError, "confidence must lie between 0 and 1"),
+        ({"confidence": "much"}, InvalidTypeError, "confidence must be a number"),
+        ({"sample_size": 0}, InvalidInputError, "sample_size must be at least 1"),
+        ({"sample_size": 1.5}, InvalidTypeError, "sample_size must be an integer"),
+        ({"solutions": np.ones((2, 5))}, InvalidInputError, "centers has shape"),
+        ({"sample_weight": np.zeros(6000)}, InvalidInputError, "no row with a positive weight"),
+    ],
+)
+def test_audit__refuses(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        CORESET.audit(X, **options)
+
+
+def test_audit__refuses_what_does_not_fit() -> None:
+    with pytest.raises(InvalidInputError, match="X has 2 columns and the coreset 3"):
+        CORESET.audit(X[:, :2])
+    with pytest.raises(InvalidInputError, match="n_clusters is needed"):
+        daskcoreset.build(X, size=50, random_state=0).audit(X)
+    with pytest.raises(InvalidInputError, match="squared distances overflow"):
+        CORESET.audit(np.vstack([X[:-1], [[1e200] * 3]]))
+    found = CORESET.audit(X, random_state=0)
+    for wrong in (np.ones(3), np.ones((2, 4)), np.full((1, 3), np.nan), np.empty((0, 3))):
+        with pytest.raises(InvalidInputError, match="pass one solution of finite centers"):
+            found.interval(wrong)
+
+
+def test_audit__prints_as_a_table() -> None:
+    found = CORESET.audit(X, random_state=0)
+    lines = repr(found).splitlines()
+    assert lines[0].startswith("Audit(distortion ")
+    assert len(lines) == 2 + len(found.names) + 1
+    assert len({len(line) for line in lines[1:]}) == 1
+    assert found._repr_html_().count("<tr>") == 1 + len(found.names) + 1
+    assert isinstance(found, Audit)
+
+
+# --- intervals ---------------------------------------------------------------------------
+
+
+def test_interval__audited_solutions_have_their_exact_cost() -> None:
+    found = CORESET.audit(X, random_state=0)
+    for centers, cost in zip(found.solutions, found.on_data, strict=True):
+        estimate, low, high = found.interval(centers)
+        assert low == pytest.approx(cost, rel=1e-6)
+        assert high == pytest.approx(cost, rel=1e-6)
+        assert low <= estimate <= high
+
+
+def test_interval__all_rows_in_the_sample_leave_nothing_to_chance() -> None:
+    rows = X[:400]
+    coreset = daskcoreset.build(rows, size=100, random_state=0)
+    found = coreset.audit(rows, n_clusters=2, sample_size=1_000_000, random_state=0)
+    Q = queries()[1]
+    assert found.sample_size == 400
+    np.testing.assert_allclose(found.interval(Q), kmeans_cost(rows, Q))
+
+
+def test_interval__wider_where_more_confident_and_with_fewer_rows() -> None:
+    Q = queries()[1]
+    found = CORESET.audit(X, random_state=0)
+    widths = [np.ptp(found.interval(Q, confidence=level)) for level in (0.5, 0.95, 0.999)]
+    assert widths == sorted(widths)
+    assert np.ptp(found.interval(Q)) == widths[1]
+    few = CORESET.audit(X, random_state=0, sample_size=30)
+    assert np.ptp(few.interval(Q)) > widths[1]
+    assert few.sample_size < 80
+
+
+@pytest.mark.parametrize("chunks", ["auto", 250])
+def test_sample__has_the_rows_wanted_on_average(chunks: Any) -> None:
+    """The number of rows is Poisson with 300 at most; a mean of 40 is within 6 deviations."""
+    sizes = [
+        CORESET.audit(X, random_state=seed, sample_size=300, chunks=chunks).sample_size
+        for seed in range(40)
+    ]
+    expected = CORESET.audit(X, random_state=0, sample_size=300)._reading
+    assert np.mean(sizes) < 300 + 6 * np.sqrt(300 / 40)
+    assert np.mean(sizes) > 250
+    assert expected.threshold * expected.score == pytest.approx(300)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("method", ["kmeans", "uniform"])
+def test_interval__covers_the_true_cost_as_often_as_it_says(method: str) -> None:
+    """200 audits of one coreset, also of one that misses what is far, and four solutions.
+
+    A solution fails where the count lies outside the 1e-6 tails of the binomial about the
+    nominal rate, moved by 2 % for the normal approximation: false-alarm rate below 1e-5.
+    """
+    n_seeds = 200
+    coreset = CORESET
+    if method == "uniform":
+        coreset = daskcoreset.build(X, size=200, method="uniform", random_state=1)
+    true = kmeans_cost(X, queries())
+    covered = {level: np.zeros(len(true)) for level in (0.8, 0.95)}
+    errors = np.zeros((n_seeds, len(true)))
+    for seed in range(n_seeds):
+        found = coreset.audit(X, n_clusters=6, random_state=seed, chunks=1500)
+        for i, (Q, cost) in enumerate(zip(queries(), true, strict=True)):
+            for level, counts in covered.items():
+                estimate, low, high = found.interval(Q, confidence=level)
+                counts[i] += low <= cost <= high
+            errors[seed, i] = estimate / cost - 1
+    for level, counts in covered.items():
+        least = scipy.stats.binom.ppf(1e-6, n_seeds, level - 0.02)
+        most = scipy.stats.binom.isf(1e-6, n_seeds, min(level + 0.02, 0.999))
+        assert (counts >= least).all(), (level, counts / n_seeds)
+        assert (counts <= most).all(), (level, counts / n_seeds)
+    # Unbiased up to the regression's part, which is of the order of the variance.
+    spread = errors.std(axis=0, ddof=1) / np.sqrt(n_seeds)
+    assert (np.abs(errors.mean(axis=0)) < 5 * spread + errors.var(axis=0)).all()

@@ -1,0 +1,313 @@
+"""Pictures: what is drawn where, in axes that a user passes or that are made."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import dask.array as da
+import matplotlib as mpl
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from matplotlib import pyplot as plt
+from matplotlib.collections import PathCollection, QuadMesh
+from matplotlib.figure import Figure
+
+import daskcoreset
+from daskcoreset import marks
+from daskcoreset.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
+from daskcoreset.inputs import row_blocks
+from daskcoreset.plotting import plot_coreset, plot_error
+from daskcoreset.projection import data_frame, histogram, rows_frame
+from daskcoreset.typing import FloatArray
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(3000, 4)) * [5.0, 1.0, 3.0, 0.5] + [1e3, 0.0, 0.0, -7.0]
+CORESET = daskcoreset.build(X, size=150, random_state=0)
+
+
+@pytest.fixture(autouse=True)
+def agg() -> Iterator[None]:
+    """A backend without windows, and no figure left behind."""
+    with mpl.rc_context({"backend": "Agg"}):
+        yield
+    plt.close("all")
+
+
+def new_axes() -> Any:
+    return Figure().add_subplot()
+
+
+def rows_of(ax: Any) -> Any:
+    (found,) = [one for one in ax.collections if isinstance(one, PathCollection)]
+    return found
+
+
+def mesh_of(ax: Any) -> Any:
+    (found,) = [one for one in ax.collections if isinstance(one, QuadMesh)]
+    return found
+
+
+def texts_of(ax: Any) -> list[str]:
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+# --- projection --------------------------------------------------------------------------
+
+
+def exact_axes(rows: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+    values, vectors = np.linalg.eigh(np.cov(rows.T, aweights=u, ddof=0))
+    return vectors[:, ::-1][:, :2], values[::-1][:2] / values.sum()
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_rows_frame__is_principal_axes_of_weighted_rows(form: Any) -> None:
+    rows, u = X[:300] - [1e3, 0, 0, 0], RNG.random(300)
+    frame = rows_frame(form(rows), u)
+    axes, shares = exact_axes(rows, u)
+    np.testing.assert_allclose(np.abs(frame.axes), np.abs(axes), atol=1e-6)
+    assert frame.shares == pytest.approx(tuple(shares), rel=1e-6)
+    shown = frame.of(form(rows))
+    np.testing.assert_allclose(np.average(shown, axis=0, weights=u), 0.0, atol=1e-8)
+    assert (frame.axes[np.abs(frame.axes).argmax(axis=0), [0, 1]] > 0).all()
+
+
+def test_rows_frame__few_rows_and_equal_rows() -> None:
+    two = rows_frame(np.array([[0.0, 0, 0], [3.0, 4, 0]]), np.ones(2))
+    np.testing.assert_allclose(two.axes[:, 0], [0.6, 0.8, 0.0], atol=1e-12)
+    assert two.shares == pytest.approx((1.0, 0.0))
+    assert rows_frame(np.ones((1, 5)), np.ones(1)).of(np.ones((1, 5))) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("chunks", ["auto", 700])
+def test_data_frame__is_principal_axes_of_all_rows_under_an_offset(chunks: Any) -> None:
+    u = RNG.random(len(X))
+    blocks = row_blocks(X.astype(np.float32), None, u, chunks=chunks)
+    frame = data_frame(blocks, CORESET.points[0].astype(np.float64))
+    axes, shares = exact_axes(X.astype(np.float32).astype(np.float64), u)
+    np.testing.assert_allclose(np.abs(frame.axes), np.abs(axes), atol=1e-6)
+    assert frame.shares == pytest.approx(tuple(shares), rel=1e-6)
+    np.testing.assert_allclose(frame.center, np.average(X, axis=0, weights=u), atol=1e-4)
+
+
+def test_histogram__is_that_of_numpy_over_all_blocks() -> None:
+    u = RNG.random(len(X))
+    frame = rows_frame(X[:, :2], u)
+    edges = [np.linspace(990, 1010, 21), np.linspace(-2, 2, 21)]  # and some rows outside
+    found = histogram(row_blocks(da.from_array(X[:, :2], chunks=(700, 2)), None, u), frame, edges)
+    expected, _, _ = np.histogram2d(X[:, 0], X[:, 1], edges, weights=u)
+    np.testing.assert_allclose(found, expected)
+    assert 0 < found.sum() < u.sum()
+
+
+def test_folds__empty_blocks_add_nothing() -> None:
+    rows = X[np.argsort(X[:, 0])]
+    lazy = da.from_array(rows, chunks=(700, 4))
+    above = lazy[lazy[:, 0] > 1e3]  # the first block has none
+    kept = rows[rows[:, 0] > 1e3]
+    frame = data_frame(row_blocks(above), kept[0])
+    np.testing.assert_allclose(frame.center, kept.mean(axis=0))
+    edges = [np.linspace(-99, 99, 21)] * 2
+    assert histogram(row_blocks(above), frame, edges).sum() == len(kept)
+
+
+# --- a coreset ---------------------------------------------------------------------------
+
+
+def test_plot__draws_into_the_axes_given_and_nowhere_else() -> None:
+    ax = new_axes()
+    assert CORESET.plot(X, ax=ax) is ax
+    assert not plt.get_fignums()
+    assert ax.get_xlabel().startswith("principal axis 1 (7")
+    assert ax.get_ylabel().endswith(" % of variance)")
+    assert len(rows_of(ax).get_offsets()) == len(CORESET)
+    assert float(mesh_of(ax).get_array().sum()) == pytest.approx(len(X), rel=0.02)
+
+
+def test_plot__without_axes_makes_a_figure_of_pyplot() -> None:
+    ax: Any = CORESET.plot()
+    assert plt.gcf() is ax.figure
+    assert not [one for one in ax.collections if isinstance(one, QuadMesh)]
+
+
+def test_plot__area_is_weight_and_small_rows_come_last() -> None:
+    ax: Any = CORESET.plot(ax=new_axes())
+    sizes = rows_of(ax).get_sizes()
+    assert (np.diff(sizes) <= 0).all()
+    free = (sizes > marks._SMALLEST) & (sizes < marks._LARGEST)
+    ratio = sizes / np.sort(CORESET.weights)[::-1]
+    np.testing.assert_allclose(ratio[free], ratio[free][0])
+    assert free.mean() > 0.8
+
+
+def test_plot__every_row_lies_on_the_histogram() -> None:
+    ax: Any = CORESET.plot(X, ax=new_axes())
+    corners = mesh_of(ax).get_coordinates()
+    offsets = np.asarray(rows_of(ax).get_offsets())
+    assert (offsets >= corners.min(axis=(0, 1))).all()
+    assert (offsets <= corners.max(axis=(0, 1))).all()
+
+
+def test_plot__two_columns_are_shown_as_they_are() -> None:
+    coreset = daskcoreset.build(X[:, :2], size=100, random_state=0)
+    ax: Any = coreset.plot(X[:, :2], ax=new_axes())
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x0", "x1")
+    offsets = np.asarray(rows_of(ax).get_offsets())
+    np.testing.assert_allclose(np.sort(offsets[:, 0]), np.sort(coreset.points[:, 0]))
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_plot__one_column_is_a_density_over_its_rows(given: bool) -> None:
+    coreset = daskcoreset.build(X[:, :1], size=100, random_state=0)
+    ax: Any = coreset.plot(X[:, :1] if given else None, ax=new_axes())
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x0", "density")
+    assert len(ax.patches) == 1 + given
+    for patch in ax.patches:
+        values, edges, _ = patch.get_data()
+        assert float((values * np.diff(edges)).sum()) == pytest.approx(1.0)
+    assert (np.asarray(rows_of(ax).get_offsets())[:, 1] < 0).all()
+
+
+def test_plot__columns_by_name_and_input_out_of_core(tmp_path: Any) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X[:, :2], columns=["length", "width"])
+    coreset = daskcoreset.build(frame, size=50, random_state=0)
+    np.save(tmp_path / "rows.npy", X[:, :2])
+    ax: Any = coreset.plot(str(tmp_path / "rows.npy"), ax=new_axes(), bins=10)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("length", "width")
+    assert mesh_of(ax).get_array().size == 100
+
+
+def test_plot__few_labels_are_named_in_colours() -> None:
+    y = np.where(X[:, 0] > 1e3, "right", "left")
+    coreset = daskcoreset.build(X, y, size=100, random_state=0)
+    ax: Any = coreset.plot(ax=new_axes())
+    assert texts_of(ax)[:2] == ["left", "right"]
+    order = np.argsort(-marks._areas(coreset.weights), kind="stable")
+    colors = rows_of(ax).get_facecolors()
+    assert coreset.labels is not None
+    right = coreset.labels[order] == "right"
+    assert len(np.unique(colors[right], axis=0)) == len(np.unique(colors[~right], axis=0)) == 1
+    assert (colors[right][0] != colors[~right][0]).any()
+
+
+def test_plot__many_numbers_get_a_scale_and_many_words_none() -> None:
+    coreset = daskcoreset.build(X, X[:, 1], size=100, random_state=0)
+    ax: Any = coreset.plot(ax=new_axes())
+    assert [one.get_ylabel() for one in ax.figure.axes[1:]] == ["label"]
+    coreset = daskcoreset.build(X, np.arange(len(X)).astype(str), size=100, random_state=0)
+    ax = coreset.plot(ax=new_axes())
+    assert len(ax.figure.axes) == 1
+    assert len(rows_of(ax).get_facecolors()) == 1
+
+
+def test_plot__style_of_the_user_wins() -> None:
+    coreset = daskcoreset.build(X, X[:, 0] > 1e3, size=100, random_state=0)
+    ax: Any = coreset.plot(ax=new_axes(), color="red", alpha=0.5, legend=False)
+    np.testing.assert_allclose(rows_of(ax).get_facecolors(), np.array([[1.0, 0.0, 0.0, 0.5]]))
+    assert ax.get_legend() is None
+
+
+def test_plot__long_legend_has_room_beside_the_rows() -> None:
+    coreset = daskcoreset.build(X, np.arange(len(X)) % 9, size=100, random_state=0)
+    ax: Any = coreset.plot(ax=new_axes())
+    ax.figure.canvas.draw()
+    left = ax.transData.inverted().transform(ax.get_legend().get_window_extent().get_points())
+    assert np.asarray(rows_of(ax).get_offsets())[:, 0].max() < left[0, 0]
+
+
+def test_plot__sparse_rows_rows_dropped_and_equal_rows() -> None:
+    coreset = daskcoreset.build(sp.csr_array(np.maximum(X, 0)), size=60, random_state=0)
+    assert len(rows_of(coreset.plot(sp.csr_array(np.maximum(X, 0)), ax=new_axes())).get_sizes()) > 1
+    holed = X.copy()
+    holed[5] = np.nan
+    dropped = daskcoreset.build(holed, size=60, on_invalid="drop", random_state=0)
+    assert dropped.plot(holed, ax=new_axes()) is not None
+    assert CORESET.plot(holed, ax=new_axes(), on_invalid="drop") is not None
+    with pytest.raises(InvalidInputError, match=r"nan .* row 5"):
+        CORESET.plot(holed, ax=new_axes())
+    equal = daskcoreset.build(np.ones((50, 3)), size=5, random_state=0)
+    assert equal.plot(np.ones((50, 3)), ax=new_axes()) is not None
+
+
+def test_plot__data_outside_the_picture_are_left_out() -> None:
+    ax: Any = CORESET.plot(X + np.array([1e6, 0, 0, 0]), ax=new_axes())
+    assert not [one for one in ax.collections if isinstance(one, QuadMesh)]
+
+
+def test_plot_coreset__refuses() -> None:
+    with pytest.raises(InvalidInputError, match=r"X has 2 columns and the coreset 4"):
+        plot_coreset(CORESET, X[:, :2], ax=new_axes())
+    with pytest.raises(InvalidInputError, match="bins must be at least 1, got 0"):
+        plot_coreset(CORESET, X, ax=new_axes(), bins=0)
+    with pytest.raises(InvalidTypeError, match=r"bins must be an int or None, got 2\.5"):
+        plot_coreset(CORESET, X, ax=new_axes(), bins=2.5)  # type: ignore[arg-type]
+
+
+def test_plots__say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingDependencyError, match=r'pip install "daskcoreset\[plot\]"'):
+        CORESET.plot()
+    with pytest.raises(MissingDependencyError, match="matplotlib"):
+        plot_error({"a": {10: [0.1]}})
+
+
+# --- error against size ------------------------------------------------------------------
+
+
+def test_plot_error__means_and_intervals_at_their_sizes() -> None:
+    errors = {"a": {5000: [0.1, 0.2, 0.3], 1000: [0.4, 0.6]}, "b": {1000: [0.5]}}
+    ax: Any = plot_error(errors, new_axes())
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    first = ax.containers[0]
+    x, y = first.lines[0].get_data()
+    np.testing.assert_allclose(y, [0.5, 0.2])
+    np.testing.assert_allclose(x, [1000, 5000], rtol=0.05)
+    bars = first.lines[2][0].get_segments()
+    np.testing.assert_allclose(np.ptp(bars[1][:, 1]) / 2, 4.302653 * 0.1 / np.sqrt(3), rtol=1e-5)
+    ax.figure.canvas.draw()
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["1,000", "5,000"]
+    assert "50 %" in [tick.get_text() for tick in ax.get_yticklabels()]
+    assert texts_of(ax) == ["a", "b"]
+
+
+def test_plot_error__zero_or_less_is_shown_on_the_edge() -> None:
+    ax: Any = plot_error({"a": {100: [0.5, 0.6], 1000: [-0.01, 0.0]}}, new_axes())
+    assert [text.get_text() for text in ax.texts] == ["≤ 0"]
+    assert ax.texts[0].xy == (pytest.approx(1000), 0)
+
+
+def test_plot_error__ticks_do_not_run_into_each_other() -> None:
+    sizes = np.unique(np.geomspace(100, 1e5, 25).astype(int))
+    ax: Any = plot_error({"a": {int(m): [1e3 / m**2, 1.1e3 / m**2] for m in sizes}}, new_axes())
+    ax.figure.canvas.draw()
+    assert len(ax.get_xticks()) <= 8
+    shown = [y for y in ax.get_yticks() if ax.get_ylim()[0] <= y <= ax.get_ylim()[1]]
+    assert 3 <= len(shown) <= 10
+
+
+def test_plot_error__without_axes_makes_a_figure() -> None:
+    assert plt.gcf() is not None
+    assert plot_error({"a": {10: [0.1]}}).figure is plt.gcf()
+
+
+@pytest.mark.parametrize(
+    ("results", "message"),
+    [
+        ({}, "results is empty"),
+        ({"a": {}}, r"results\['a'\] is empty"),
+        ({"a": {10: []}}, r"results\['a'\]\[10\] is \[\]"),
+        ({"a": {0: [0.1]}}, "positive size"),
+        ({"a": {10: [np.nan]}}, "finite error"),
+    ],
+)
+def test_plot_error__refuses(results: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        plot_error(results, new_axes())
+
+
+def test_plot_error__refuses_a_wrong_confidence() -> None:
+    with pytest.raises(InvalidInputError, match="confidence must lie between 0 and 1, got 2"):
+        plot_error({"a": {10: [0.1]}}, new_axes(), confidence=2)
