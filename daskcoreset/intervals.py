@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.metrics import nearest_distances
@@ -57,6 +56,8 @@ def estimate(
         are too small, and these are not. The cost of the sampled rows themselves is certain,
         and bounds the interval from below.
     """
+    from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
+
     rows = reading.rows
     assert rows is not None  # noqa: S101 - the total weight is positive
     inclusion = reading.inclusion

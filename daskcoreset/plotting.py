@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy.special import stdtrit
 
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
@@ -213,6 +212,8 @@ def _means(
     name: str, by_size: Mapping[int, Sequence[float]], confidence: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Sizes, mean errors, and half the widths of their intervals."""
+    from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
+
     rows = []
     for size, errors in sorted(by_size.items()):
         values = np.asarray(errors, dtype=np.float64)

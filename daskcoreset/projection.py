@@ -8,7 +8,6 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, svds
 
 from daskcoreset.passes import fold, fold_now
 
@@ -63,6 +62,8 @@ def rows_frame(points: Any, weights: FloatArray) -> Frame:
         moved = root[:, np.newaxis] * (dense - mean)
         _, spread, axes = np.linalg.svd(np.vstack([moved, np.zeros((2, d))]), full_matrices=False)
         return Frame(mean, *_upright(axes[:2].T, spread[:2] ** 2, float((spread**2).sum())))
+    from scipy.sparse.linalg import LinearOperator, svds  # noqa: PLC0415 - slow to import
+
     # Never formed: rows less their mean, which would make sparse rows dense.
     operator = LinearOperator(
         points.shape,

@@ -15,7 +15,7 @@ import daskcoreset
 from daskcoreset.audit import Audit, audit
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.metrics import distortion, kmeans_cost
-from daskcoreset.testing import CountingScheduler
+from daskcoreset.testing import CountingScheduler, assert_mean
 from daskcoreset.typing import FloatArray
 
 
@@ -228,6 +228,44 @@ def test_sample__has_the_rows_wanted_on_average(chunks: Any) -> None:
     assert np.mean(sizes) < 300 + 6 * np.sqrt(300 / 40)
     assert np.mean(sizes) > 250
     assert expected.threshold * expected.score == pytest.approx(300)
+
+
+def test_interval__is_the_regression_estimator_by_the_book() -> None:
+    found = CORESET.audit(X, random_state=0)
+    reading, Q = found._reading, queries()[1]
+    assert reading.rows is not None
+    points, pi = reading.rows.points, np.minimum(1.0, reading.threshold * reading.scores)
+
+    def costs(centers: FloatArray) -> FloatArray:
+        gaps = points[:, np.newaxis] - centers
+        return np.asarray((gaps**2).sum(axis=2).min(axis=1))
+
+    y = costs(Q)
+    Z = np.stack([np.ones(len(y)), reading.scores, *map(costs, found.solutions)], axis=1)
+    totals = np.array([len(X), reading.score, *found.on_data])
+    root = np.sqrt(1 - pi) / pi
+    beta = np.linalg.lstsq(root[:, np.newaxis] * Z, root * y, rcond=None)[0]
+    estimate = (y / pi).sum() + (totals - (Z / pi[:, np.newaxis]).sum(axis=0)) @ beta
+    hat = np.linalg.qr((root[:, np.newaxis] * Z)[pi < 1])[0]
+    residuals = (root * (y - Z @ beta))[pi < 1] / (1 - (hat**2).sum(axis=1))
+    freedom = (pi < 1).sum() - Z.shape[1] - 1
+    width = scipy.stats.t.ppf(0.975, freedom) * np.sqrt((residuals**2).sum())
+    np.testing.assert_allclose(
+        found.interval(Q), [estimate, estimate - width, estimate + width], rtol=1e-6
+    )
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("chunks", ["auto", 250])
+def test_sample__inclusion_probabilities_are_right(chunks: Any) -> None:
+    """Weights of one over them add up to the rows, and costs to the cost: rate 1e-6 a case."""
+    totals = np.zeros((200, 2))
+    for seed in range(len(totals)):
+        reading = CORESET.audit(X, random_state=seed, sample_size=300, chunks=chunks)._reading
+        assert reading.rows is not None
+        costs = ((reading.rows.points - 1.0) ** 2).sum(axis=1)
+        totals[seed] = [(1 / reading.inclusion).sum(), (costs / reading.inclusion).sum()]
+    assert_mean(totals, np.array([len(X), kmeans_cost(X, np.ones((1, 3)))]))
 
 
 @pytest.mark.statistical

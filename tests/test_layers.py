@@ -66,6 +66,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "sensitivities.bregman",
         "sensitivities.bregman_strong",
         "sensitivities.kmeans",
+        "sensitivities.rough",
         "sensitivities.lightweight",
         "sensitivities.mixture",
         "sensitivities.spread",
