@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from typing import Any, Literal, overload
 
 from daskcoreset.coreset import Coreset
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.growth import Rule, grow
 from daskcoreset.inputs import row_blocks
 from daskcoreset.job import Job
@@ -183,7 +184,8 @@ def build(
     Warns
     -----
     CoresetWarning
-        When ``size >= n``, so that nothing was reduced; when ``size="auto"`` found no
+        When ``size >= n``, so that nothing was reduced; when `size` is below the number of
+        clusters of the construction; when ``size="auto"`` found no
         agreement.
 
     Examples
@@ -278,6 +280,14 @@ def _check(
             raise InvalidInputError(
                 f"{name} must be at least {least}, got {value}; pass a larger int."
             )
+    wanted = getattr(construction, "n_clusters", 1)
+    if size < wanted:
+        warnings.warn(
+            f"size={size} is below n_clusters={wanted}: fewer rows than clusters cannot stand for "
+            f"them; pass a size of at least several rows a cluster.",
+            CoresetWarning,
+            stacklevel=3,
+        )
     if sampling not in ("systematic", "multinomial"):
         raise InvalidInputError(
             f'sampling must be "systematic" or "multinomial", got {sampling!r}; pass one of these.'

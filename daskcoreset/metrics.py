@@ -145,7 +145,7 @@ def distortion(coreset: Coreset, X: Any, solutions: Any, sample_weight: Any = No
     Schwiegelshohn and Sheikh-Omar (2022), An Empirical Evaluation of k-Means Coresets,
     section 4.
     """
-    several, _ = _as_solutions(solutions, coreset.points.shape[1])
+    several, _ = _as_solutions(solutions, coreset.points.shape[1], "solutions")
     on_all = kmeans_cost(X, several, sample_weight)
     on_coreset = kmeans_cost(coreset.points, several, coreset.weights)
     both_zero = (on_all == 0) & (on_coreset == 0)
@@ -154,20 +154,22 @@ def distortion(coreset: Coreset, X: Any, solutions: Any, sample_weight: Any = No
         return float(np.maximum(ratio, 1.0 / ratio).max() - 1.0)
 
 
-def _as_solutions(centers: Any, n_features: int) -> tuple[list[FloatArray], bool]:
+def _as_solutions(
+    centers: Any, n_features: int, name: str = "centers"
+) -> tuple[list[FloatArray], bool]:
     several = isinstance(centers, Sequence) and all(np.ndim(one) == 2 for one in centers)
     several = several or np.ndim(centers) == 3
     solutions = [np.array(one, dtype=np.float64) for one in (centers if several else [centers])]
     for one in solutions:
         if one.ndim != 2 or one.shape[1] != n_features or not len(one):
             raise InvalidInputError(
-                f"centers has shape {one.shape}; pass at least one center with the "
+                f"{name} has shape {one.shape}; pass at least one center with the "
                 f"{n_features} columns of X."
             )
         if not np.isfinite(one).all():
-            raise InvalidInputError("centers is not finite; pass finite centers.")
+            raise InvalidInputError(f"{name} is not finite; pass finite centers.")
     if not solutions:
-        raise InvalidInputError("centers is empty; pass at least one solution.")
+        raise InvalidInputError(f"{name} is empty; pass at least one solution.")
     return solutions, not several
 
 

@@ -298,13 +298,18 @@ class Harvest:
         )
         rng = stream(self.seed, Stage.CANDIDATES, number)
         with quiet():
-            sample, kept = thin(self.construction, block, self.seed, number)
+            # Rejection needs the block's own scores, which a sample of it has not.
+            sample, kept = (
+                thin(self.construction, block, self.seed, number)
+                if self.sampling == "systematic"
+                else (block, None)
+            )
             summaries = stream(self.seed, Stage.SUMMARIES, number)
             local = self.construction.summarise(sample, None, summaries)
             scores = self.construction.scores(sample, local).sum(axis=0)
             if self.sampling == "systematic":
                 drawn = _candidates(sample, number, scores, target, rng)
-                drawn = drawn if kept is None else _unthinned(drawn, sample, kept, target)
+                drawn = drawn if kept is None else _unthinned(drawn, sample, kept)
             else:
                 if self.n_rows is None:
                     target = min(target, _MOST_PROPOSALS * rows.read)
@@ -322,12 +327,14 @@ def _candidates(
     return Drawn(number, block.take(chosen), inclusion[chosen], target=target)
 
 
-def _unthinned(drawn: Drawn, sample: Block, kept: Thinning, target: float) -> Drawn:
+def _unthinned(drawn: Drawn, sample: Block, kept: Thinning) -> Drawn:
     """Give rows drawn from a thinned block their own weights, and both probabilities."""
     place = np.searchsorted(_numbers(sample), _numbers(drawn.rows))
     rows = replace(drawn.rows, weights=kept.weights[place])
     probability = drawn.probability * kept.inclusion[place]
-    return replace(drawn, rows=rows, probability=probability, target=target)
+    # Never read again: its summary is that of the sample, so that the decision would depend on
+    # what was drawn, which is a bias.
+    return replace(drawn, rows=rows, probability=probability, target=np.inf)
 
 
 def _numbers(rows: Block) -> IndexArray:

@@ -126,6 +126,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "plotting",
         "sizing",
         "testing",
+        "testing.contract",
+        "testing.tools",
         "workers",
     ),
     "program": ("__main__",),

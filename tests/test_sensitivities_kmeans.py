@@ -13,7 +13,7 @@ import daskcoreset
 from daskcoreset import StrongKMeans, build, datasets
 from daskcoreset.blocks import Block
 from daskcoreset.clusters import Clusters, assign
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.metrics import distortion, kmeans_cost
 from daskcoreset.sensitivities.rough import merge_seeds, propose, settle_seeds
 from daskcoreset.testing import CountingArray, assert_mean, cut_rows, draw
@@ -207,3 +207,32 @@ def test_strong_kmeans__more_clusters_than_distinct_rows() -> None:
 
 def test_strong_kmeans__is_public() -> None:
     assert daskcoreset.StrongKMeans is StrongKMeans
+
+
+def test_build__size_below_the_number_of_clusters_is_warned_of() -> None:
+    X = np.random.default_rng(0).normal(size=(100, 2))
+
+    with pytest.warns(CoresetWarning, match="size=5 is below n_clusters=9"):
+        coreset = build(X, size=5, method=StrongKMeans(9), random_state=0)
+
+    assert len(coreset) == 5
+
+
+@pytest.mark.parametrize("method", [StrongKMeans(3), "lightweight", "uniform"])
+def test_build__all_weight_on_one_row(method: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    weights = np.zeros(100)
+    weights[42] = 7.0
+
+    coreset = build(X, size=10, method=method, sample_weight=weights, random_state=0)
+
+    np.testing.assert_array_equal(coreset.indices, [42])
+    np.testing.assert_allclose(coreset.weights, [7.0])
+
+
+def test_build__one_cluster() -> None:
+    X = np.random.default_rng(0).normal(size=(500, 2))
+
+    coreset = build(X, size=100, method=StrongKMeans(1), random_state=0)
+
+    assert distortion(coreset, X, X[:1]) < 0.5
