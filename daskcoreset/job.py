@@ -33,12 +33,15 @@ class Job:
         1 for candidates from one read; 2 for as many folds as the construction needs and
         a read that draws.
     split_every : int
+    normalize : bool, default=False
+        Whether weights are scaled to the total weight of the data.
     """
 
     blocks: RowBlocks
     root: Root
     passes: int
     split_every: int
+    normalize: bool = False
 
     @property
     def takes_all(self) -> bool:
@@ -160,9 +163,12 @@ class Job:
                 CoresetWarning,
                 stacklevel=_outside(),
             )
+        weights = selection.weights
+        if self.normalize and not selection.complete:
+            weights = weights * (selection.census.weight / weights.sum())
         return Coreset(
             points=rows.points,
-            weights=selection.weights,
+            weights=weights,
             indices=selection.indices,
             labels=rows.labels,
             provenance=self._provenance(selection),
@@ -177,6 +183,7 @@ class Job:
             "parameters": root.construction.parameters(),
             "citation": root.construction.citation,
             "sampling": root.sampling,
+            "normalized": self.normalize,
             "passes": self.reads,
             "blocks_read_again": selection.rereads,
             "size": root.size,

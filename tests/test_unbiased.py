@@ -240,3 +240,21 @@ def test_cost__error_falls_with_the_size(sampling: Sampling, passes: int) -> Non
 
     limit = scipy.stats.f.isf(1e-6 / len(queries), 100, 100)
     assert (large.var(axis=0) < limit / 4 * small.var(axis=0)).all()
+
+
+@pytest.mark.parametrize("sampling", ["systematic", "multinomial"])
+@pytest.mark.parametrize("passes", [1, 2])
+def test_normalize__total_weight_is_that_of_the_data(sampling: Any, passes: Any) -> None:
+    rng = np.random.default_rng(0)
+    X, u = rng.normal(size=(500, 2)), rng.random(500)
+    options: dict[str, Any] = {"size": 40, "sampling": sampling, "passes": passes}
+
+    plain = daskcoreset.build(X, sample_weight=u, random_state=3, **options)
+    scaled = daskcoreset.build(X, sample_weight=u, random_state=3, normalize=True, **options)
+
+    np.testing.assert_allclose(scaled.weights.sum(), u.sum(), rtol=1e-12)
+    np.testing.assert_array_equal(scaled.indices, plain.indices)
+    ratio = scaled.weights / plain.weights
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-12)
+    assert scaled.provenance["normalized"]
+    assert not plain.provenance["normalized"]

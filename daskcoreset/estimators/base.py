@@ -153,6 +153,7 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
                 random_state=seed,
                 sampling=self.sampling,
                 passes=self.passes,
+                normalize=True,
             )
         if not isinstance(data, Held):
             self._note_features(parts[0], coreset)
