@@ -97,12 +97,24 @@ def contest(path: str, name: str, k: int) -> dict[str, object]:
     return {"seconds": seconds, "peak": high_water() - before, "centers": centers.tolist()}
 
 
+def run_in_time(command: list[str], limit: float) -> dict[str, object] | None:
+    """Run a contestant in its process; None where it takes longer than `limit` seconds."""
+    try:
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        print(f"{' '.join(command[3:5])}: stopped after {limit:.0f} s", flush=True)
+        return None
+    result: dict[str, object] = json.loads(done.stdout)
+    return result
+
+
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--k", type=int, default=100)
     parser.add_argument("--turns", type=int, default=1)
+    parser.add_argument("--limit", type=float, default=1800.0, help="seconds for each")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--contest", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -121,12 +133,14 @@ def main() -> None:
         for _ in range(args.turns):
             for name in names:
                 command = [sys.executable, __file__, "--contest", path, name, "--k", str(args.k)]
-                done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-                found[name].append(json.loads(done.stdout))
-                print(f"{name}: {found[name][-1]['seconds']:.1f} s", flush=True)
+                run = run_in_time(command, args.limit)
+                if run is not None:
+                    found[name].append(run)
+                    print(f"{name}: {run['seconds']:.1f} s", flush=True)
         costs = {
             name: float(np.mean(kmeans_cost(path, [np.array(run["centers"]) for run in runs])))
             for name, runs in found.items()
+            if runs
         }
     best = min(costs.values())
     lines = [
@@ -137,6 +151,10 @@ def main() -> None:
     ]
     ours = np.median([run["seconds"] for run in found["CoresetKMeans"]])
     for name, runs in found.items():
+        if not runs:
+            least = args.limit / ours
+            lines.append(f"| {name} | over {args.limit:.0f} | over {least:.0f} | stopped | - |")
+            continue
         seconds = np.median([run["seconds"] for run in runs])
         peak = np.median([run["peak"] for run in runs]) / 2**20
         worse = 100 * (costs[name] / best - 1)

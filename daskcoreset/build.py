@@ -290,7 +290,7 @@ def _check(
             raise InvalidInputError(
                 f"{name} must be at least {least}, got {value}; pass a larger int."
             )
-    wanted = getattr(construction, "n_clusters", 1)
+    wanted = getattr(construction, "n_clusters", None) or 1
     if size < wanted:
         warnings.warn(
             f"size={size} is below n_clusters={wanted}: fewer rows than clusters cannot stand for "
