@@ -48,8 +48,9 @@ class CoresetKMeans(CentersModel):
         Where k-means on the coreset starts, as in `sklearn.cluster.KMeans`.
     n_init : int or "auto", default="auto"
         Runs of k-means on the coreset, of which the best is kept. "auto" makes 10 for up to
-        fifty clusters, ``500 // n_clusters`` for more, and at least three, for single runs
-        end in poor optima (measured; see `daskcoreset.estimators.automatic`). One where `init` is an array.
+        fifty clusters, ``500 // n_clusters`` for more, and at least three, for single runs end
+        in poor optima (measured; see `daskcoreset.estimators.automatic`). One where `init` is
+        an array.
     max_iter : int, default=300
         Steps of one run at most.
     tol : float, default=1e-4
