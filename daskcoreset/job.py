@@ -14,7 +14,7 @@ from typing import Any
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import CoresetWarning
 from daskcoreset.inputs import RowBlocks
-from daskcoreset.passes import Lazy, apply, fold, fold_now
+from daskcoreset.passes import Lazy, Leaf, apply, fold, fold_now
 from daskcoreset.root import Root, Selection
 from daskcoreset.rounds import Census, Combine, Harvest, Plan, Summarise, TakePlanned, Weigh
 
@@ -92,46 +92,47 @@ class Job:
 
     def lazy(self) -> Lazy[Coreset]:
         """Define the graph of the whole build."""
-        settings: dict[str, Any] = {"split_every": self.split_every}
-        blocks, combine = self.blocks, self._combine
-        if self.takes_all:
-            taken = fold(blocks, self._take, combine, **settings)
-            return taken.then(self.finish_all)
-        if self.passes == 1:
-            return fold(blocks, self._harvest, combine, **settings).then(self.finish_harvest)
-        census = apply(self.root.settle, fold(blocks, self._summarise(0), combine, **settings))
-        for i in range(1, self.root.construction.folds):
-            before = apply(_summary_of, census)
-            census = fold(blocks, self._summarise(i), combine, given=before, **settings)
-            census = apply(partial(self.root.settle, fold=i), census)
-        if self._weighs:
-            weigh = Weigh(self.root.construction)
-            sums = fold(blocks, weigh, combine, given=apply(_summary_of, census), **settings)
-            census = apply(_with_masses, census, sums)
-        plan = apply(self.root.plan, census)
-        second = fold(blocks, self._take, combine, given=plan, **settings)
-        return apply(_triple, census, plan, second).then(self.finish_planned)
+
+        def read(leaf: Leaf[Census], given: Any = None) -> Lazy[Census]:
+            return fold(self.blocks, leaf, self._combine, given=given, split_every=self.split_every)
+
+        value, finish = self._procedure(read, apply)
+        lazy: Lazy[Any] = value
+        return lazy.then(finish)
 
     def run_here(self) -> Coreset:
         """Run without a scheduler, on blocks in memory."""
-        if self.takes_all:
-            return self.finish_all(self._fold_here(self.blocks, self._take))
-        if self.passes == 1:
-            return self.finish_harvest(self._fold_here(self.blocks, self._harvest))
-        census = self.root.settle(self._fold_here(self.blocks, self._summarise(0)))
-        for i in range(1, self.root.construction.folds):
-            census = self._fold_here(self.blocks, self._summarise(i), census.summary)
-            census = self.root.settle(census, i)
-        if self._weighs:
-            weigh = Weigh(self.root.construction)
-            census = _with_masses(census, self._fold_here(self.blocks, weigh, census.summary))
-        plan = self.root.plan(census)
-        second = self._fold_here(self.blocks, self._take, plan)
-        return self.finish_planned((census, plan, second))
+        value, finish = self._procedure(partial(self._fold_here, self.blocks), _call)
+        return finish(value)
 
-    def _fold_here(
-        self, blocks: RowBlocks, leaf: Callable[..., Census], given: Any = None
-    ) -> Census:
+    def _procedure(
+        self, read: Callable[..., Any], at_root: Callable[..., Any]
+    ) -> tuple[Any, Callable[[Any], Coreset]]:
+        """Go through the reads; return what the last one gives, and what makes it a coreset.
+
+        Parameters
+        ----------
+        read : callable
+            ``read(leaf, given)``: one fold over all blocks, now or later.
+        at_root : callable
+            ``at_root(function, *values)``: work at the root, now or later.
+        """
+        root = self.root
+        if self.takes_all:
+            return read(self._take), self.finish_all
+        if self.passes == 1:
+            return read(self._harvest), self.finish_harvest
+        census = at_root(root.settle, read(self._summarise(0)))
+        for i in range(1, root.construction.folds):
+            found = read(self._summarise(i), at_root(_summary_of, census))
+            census = at_root(partial(root.settle, fold=i), found)
+        if self._weighs:
+            sums = read(Weigh(root.construction), at_root(_summary_of, census))
+            census = at_root(_with_masses, census, sums)
+        plan = at_root(root.plan, census)
+        return at_root(_triple, census, plan, read(self._take, plan)), self.finish_planned
+
+    def _fold_here(self, blocks: RowBlocks, leaf: Leaf[Census], given: Any = None) -> Census:
         return fold_now(blocks, leaf, self._combine, given=given, split_every=self.split_every)
 
     def _reread(self, numbers: list[int], leaf: TakePlanned, plan: Plan) -> Census:
@@ -207,6 +208,10 @@ def _outside() -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(__package__):
         level, frame = level + 1, frame.f_back
     return level
+
+
+def _call(function: Callable[..., Any], *values: Any) -> Any:
+    return function(*values)
 
 
 def _summary_of(census: Census) -> Any:

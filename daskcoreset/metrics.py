@@ -39,8 +39,8 @@ def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
     Returns
     -------
     float, or ndarray of shape (n_solutions,), float64
-        One cost for one solution, else one for each. Distances are formed in float64
-        about the mean of the centers: float32 data with a large offset lose nothing.
+        One cost for one solution, else one for each. Distances are formed from
+        differences in float64: float32 data with a large offset lose nothing.
 
     Raises
     ------
