@@ -81,6 +81,11 @@ class RowBlocks:
         return len(self.specs)
 
     @property
+    def need_no_scheduler(self) -> bool:
+        """Whether the data are one block in memory, which no graph is worth."""
+        return self.in_memory and self.n_blocks == 1
+
+    @property
     def n_rows(self) -> int | None:
         """Number of rows, or None when it is unknown before reading."""
         return None if self.sizes is None else sum(self.sizes)

@@ -51,8 +51,8 @@ class Job:
 
     @property
     def runs_here(self) -> bool:
-        """Whether the data are one block in memory, which no scheduler is worth."""
-        return self.blocks.in_memory and self.blocks.n_blocks == 1
+        """Whether the build runs without a scheduler."""
+        return self.blocks.need_no_scheduler
 
     @property
     def reads(self) -> int:

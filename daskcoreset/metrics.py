@@ -61,7 +61,7 @@ def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
     blocks = row_blocks(X, None, sample_weight)
     solutions, single = _as_solutions(centers, blocks.rules.n_features)
     leaf = _CostOfBlock(solutions)
-    if blocks.in_memory and blocks.n_blocks == 1:
+    if blocks.need_no_scheduler:
         costs = fold_now(blocks, leaf, _add)
     else:
         costs = fold(blocks, leaf, _add).compute()

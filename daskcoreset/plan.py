@@ -86,7 +86,7 @@ def plan_build(
         Threads of a worker; by default those of the active client's largest worker, or one
         for every core.
     """
-    here = blocks.in_memory and blocks.n_blocks == 1
+    here = blocks.need_no_scheduler
     threads = threads or (1 if here else threads_of_a_worker())
     rows = None if blocks.sizes is None else max(blocks.sizes)
     row_bytes = _row_bytes(blocks)

@@ -190,8 +190,10 @@ def _add(parts: Sequence[_Sums]) -> _Sums:
 
 
 def _folded(blocks: RowBlocks, leaf: Any) -> FloatArray:
-    here = blocks.in_memory and blocks.n_blocks == 1
-    found = fold_now(blocks, leaf, _add) if here else fold(blocks, leaf, _add).compute()
+    if blocks.need_no_scheduler:
+        found = fold_now(blocks, leaf, _add)
+    else:
+        found = fold(blocks, leaf, _add).compute()
     if found.problem is not None:
         number, problem = found.problem
         raise problem.error(sum(rows for i, rows in found.read.items() if i < number))

@@ -221,7 +221,7 @@ def read_survey(blocks: RowBlocks, leaf: SurveyBlock, *, progress: bool | None =
         For the first row that no cost can be given to.
     """
     merge = _Merge(leaf.size)
-    if blocks.in_memory and blocks.n_blocks == 1:
+    if blocks.need_no_scheduler:
         reading = fold_now(blocks, leaf, merge)
     else:
         lazy = fold(blocks, leaf, merge)
