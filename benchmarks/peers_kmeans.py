@@ -114,7 +114,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--k", type=int, default=100)
     parser.add_argument("--turns", type=int, default=1)
-    parser.add_argument("--limit", type=float, default=1800.0, help="seconds for each")
+    parser.add_argument(
+        "--limit", type=float, default=1800.0, help="seconds for each; dropped beyond"
+    )
     parser.add_argument("--out", type=Path)
     parser.add_argument("--contest", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -130,13 +132,16 @@ def main() -> None:
         X, _ = make_imbalanced(args.rows, COLUMNS, n_clusters=args.k, random_state=0)
         da.to_zarr(X.rechunk((200_000, COLUMNS)), path)
         found: dict[str, list[dict[str, object]]] = {name: [] for name in names}
+        running = list(names)
         for _ in range(args.turns):
-            for name in names:
+            for name in list(running):
                 command = [sys.executable, __file__, "--contest", path, name, "--k", str(args.k)]
                 run = run_in_time(command, args.limit)
-                if run is not None:
-                    found[name].append(run)
-                    print(f"{name}: {run['seconds']:.1f} s", flush=True)
+                if run is None:  # it would be stopped in every turn
+                    running.remove(name)
+                    continue
+                found[name].append(run)
+                print(f"{name}: {run['seconds']:.1f} s", flush=True)
         costs = {
             name: float(np.mean(kmeans_cost(path, [np.array(run["centers"]) for run in runs])))
             for name, runs in found.items()

@@ -253,7 +253,7 @@ def audit(
         )
     leaf = _leaf(coreset, candidates, size, seed)
     reading = read_survey(blocks, leaf, progress=progress)
-    n_rows = sum(reading.kept.values())
+    n_rows = reading.n_rows
     if coreset.provenance.get("n", n_rows) != n_rows:
         warnings.warn(
             f"X has {n_rows} rows and the coreset is of {coreset.provenance['n']}: the audit "

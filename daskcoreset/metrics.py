@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daskcoreset.clusters import assign
 from daskcoreset.errors import InvalidInputError
+from daskcoreset.gathering import gather
 from daskcoreset.inputs import row_blocks
-from daskcoreset.passes import fold, fold_now
 from daskcoreset.typing import FloatArray
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import BlockRows, Problem
+    from daskcoreset.blocks import Block
     from daskcoreset.coreset import Coreset
 
 __all__ = ["distortion", "kmeans_cost", "relative_error"]
@@ -60,13 +60,8 @@ def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
     """
     blocks = row_blocks(X, None, sample_weight)
     solutions, single = _as_solutions(centers, blocks.rules.n_features)
-    leaf = _CostOfBlock(solutions)
-    if blocks.need_no_scheduler:
-        costs = fold_now(blocks, leaf, _add)
-    else:
-        costs = fold(blocks, leaf, _add).compute()
-    total = costs.total()
-    return float(total[0]) if single else total
+    costs = gather(blocks, _costs_of_block, add, given=solutions).value
+    return float(costs[0]) if single else costs
 
 
 def relative_error(cost: Any, reference: Any) -> Any:
@@ -173,41 +168,10 @@ def _as_solutions(
     return solutions, not several
 
 
-@dataclass(frozen=True, eq=False)
-class _Costs:
-    costs: FloatArray
-    read: dict[int, int]
-    problem: tuple[int, Problem] | None
-
-    def total(self) -> FloatArray:
-        if self.problem is not None:
-            number, problem = self.problem
-            raise problem.error(sum(rows for i, rows in self.read.items() if i < number))
-        return self.costs
-
-
-@dataclass(frozen=True, eq=False)
-class _CostOfBlock:
-    solutions: list[FloatArray]
-
-    def __call__(self, rows: BlockRows, number: int, given: object) -> _Costs:
-        del given
-        costs = np.zeros(len(self.solutions))
-        problem = None if rows.problem is None else (number, rows.problem)
-        if rows.block is not None:
-            for i, centers in enumerate(self.solutions):
-                distances = nearest_distances(rows.block.points, centers)
-                costs[i] = (rows.block.weights * distances).sum()
-        return _Costs(costs, {number: rows.read}, problem)
-
-
-def _add(parts: Sequence[_Costs]) -> _Costs:
-    problems = [part.problem for part in parts if part.problem is not None]
-    return _Costs(
-        np.sum([part.costs for part in parts], axis=0),
-        {number: rows for part in parts for number, rows in part.read.items()},
-        min(problems, key=lambda found: found[0]) if problems else None,
-    )
+def _costs_of_block(block: Block, number: int, solutions: list[FloatArray]) -> FloatArray:
+    del number
+    distances = (nearest_distances(block.points, centers) for centers in solutions)
+    return np.array([(block.weights * squares).sum() for squares in distances])
 
 
 def nearest_distances(points: Any, centers: FloatArray) -> FloatArray:

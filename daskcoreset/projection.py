@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.passes import fold, fold_now
+from daskcoreset.gathering import gather
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import BlockRows, Problem
+    from daskcoreset.blocks import Block
     from daskcoreset.inputs import RowBlocks
     from daskcoreset.typing import FloatArray
 
@@ -91,7 +91,7 @@ def data_frame(blocks: RowBlocks, center: FloatArray) -> Frame:
         large offset cancels nothing.
     """
     d = len(center)
-    found = _folded(blocks, _ProductsOfBlock(center))
+    found = gather(blocks, _ProductsOfBlock(center), add).value
     weight, first, second = found[0], found[1 : d + 1], found[d + 1 :].reshape(d, d)
     gap = first / weight
     values, vectors = np.linalg.eigh(second / weight - np.outer(gap, gap))
@@ -113,7 +113,7 @@ def histogram(blocks: RowBlocks, frame: Frame, edges: Sequence[FloatArray]) -> F
     -------
     ndarray of shape (bins,) or (bins, bins), float64
     """
-    counts = _folded(blocks, _HistogramOfBlock(frame, tuple(edges)))
+    counts: FloatArray = gather(blocks, _HistogramOfBlock(frame, tuple(edges)), add).value
     return counts.reshape([len(edge) - 1 for edge in edges])
 
 
@@ -127,30 +127,23 @@ def _upright(
 
 
 @dataclass(frozen=True, eq=False)
-class _Sums:
-    values: FloatArray
-    read: dict[int, int] = field(default_factory=dict)
-    problem: tuple[int, Problem] | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class _ProductsOfBlock:
     """Weight, weighted sum and weighted products of rows about a center, in one vector."""
 
     center: FloatArray
 
-    def __call__(self, rows: BlockRows, number: int, given: object) -> _Sums:
-        del given
+    def __call__(self, block: Block, number: int, given: object) -> FloatArray:
+        del number, given
         d = len(self.center)
         values = np.zeros(1 + d + d * d)
-        if rows.block is not None and len(rows.block):
-            points, u = rows.block.points, rows.block.weights
+        if len(block):
+            points, u = block.points, block.weights
             dense = points if isinstance(points, np.ndarray) else points.toarray()
             moved = dense - self.center
             values[0] = u.sum()
             values[1 : d + 1] = u @ moved
             values[d + 1 :] = (moved.T @ (u[:, np.newaxis] * moved)).ravel()
-        return _sums(values, rows, number)
+        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,44 +151,18 @@ class _HistogramOfBlock:
     frame: Frame
     edges: tuple[FloatArray, ...]
 
-    def __call__(self, rows: BlockRows, number: int, given: object) -> _Sums:
-        del given
+    def __call__(self, block: Block, number: int, given: object) -> FloatArray:
+        del number, given
         shape = [len(edge) - 1 for edge in self.edges]
         values = np.zeros(int(np.prod(shape)))
-        if rows.block is not None and len(rows.block):
-            shown = self.frame.of(rows.block.points)
+        if len(block):
+            shown = self.frame.of(block.points)
             cells = np.zeros(len(shown), dtype=np.int64)
             inside = np.ones(len(shown), dtype=bool)
             for j, edge in enumerate(self.edges):
                 place = (shown[:, j] - edge[0]) / (edge[-1] - edge[0]) * shape[j]
                 inside &= (place >= 0) & (place < shape[j])
                 cells = cells * shape[j] + np.where(inside, place, 0.0).astype(np.int64)
-            u = rows.block.weights[inside]
+            u = block.weights[inside]
             values += np.bincount(cells[inside], weights=u, minlength=len(values))
-        return _sums(values, rows, number)
-
-
-def _sums(values: FloatArray, rows: BlockRows, number: int) -> _Sums:
-    problem = None if rows.problem is None else (number, rows.problem)
-    return _Sums(values, {number: rows.read}, problem)
-
-
-def _add(parts: Sequence[_Sums]) -> _Sums:
-    problems = [part.problem for part in parts if part.problem is not None]
-    return _Sums(
-        reduce(np.add, [part.values for part in parts]),
-        {number: rows for part in parts for number, rows in part.read.items()},
-        min(problems, key=lambda found: found[0]) if problems else None,
-    )
-
-
-def _folded(blocks: RowBlocks, leaf: Any) -> FloatArray:
-    if blocks.need_no_scheduler:
-        found = fold_now(blocks, leaf, _add)
-    else:
-        found = fold(blocks, leaf, _add).compute()
-    if found.problem is not None:
-        number, problem = found.problem
-        raise problem.error(sum(rows for i, rows in found.read.items() if i < number))
-    values: FloatArray = found.values
-    return values
+        return values

@@ -24,7 +24,6 @@ if :math:`\tau` had been known from the start.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -32,15 +31,13 @@ import numpy as np
 
 from daskcoreset.blocks import Block, concatenate
 from daskcoreset.errors import InvalidInputError
+from daskcoreset.gathering import gather
 from daskcoreset.metrics import nearest_distances
-from daskcoreset.passes import fold, fold_now
-from daskcoreset.progress import showing
 from daskcoreset.randomness import Stage, stream
 from daskcoreset.rounds import quiet
 from daskcoreset.sensitivities.kmeans import StrongKMeans
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import BlockRows, Problem
     from daskcoreset.clusters import Clusters
     from daskcoreset.inputs import RowBlocks
     from daskcoreset.typing import FloatArray
@@ -64,9 +61,8 @@ class Reading:
         The sample; its weights are the input weights u.
     scores, coins : ndarray of shape (r,), float64
         u s and the random number of every sampled row.
-    read, kept : dict of int to int
-        Rows of every block as read, and after invalid ones were dropped.
-    problem : tuple of (int, Problem) or None
+    n_rows : int
+        Rows that were counted: all but invalid ones that were dropped.
     """
 
     costs: FloatArray
@@ -76,9 +72,7 @@ class Reading:
     rows: Block | None
     scores: FloatArray
     coins: FloatArray
-    read: dict[int, int]
-    kept: dict[int, int]
-    problem: tuple[int, Problem] | None = None
+    n_rows: int
 
     @property
     def inclusion(self) -> FloatArray:
@@ -99,10 +93,7 @@ class Reading:
         )
 
     def check(self) -> None:
-        """Raise the first problem found, with the row counted over all blocks."""
-        if self.problem is not None:
-            number, problem = self.problem
-            raise problem.error(sum(rows for i, rows in self.read.items() if i < number))
+        """Raise an error where there is nothing to compare with."""
         if not self.weight > 0:
             raise InvalidInputError(
                 "X has no row with a positive weight; pass the data that the coreset is of."
@@ -137,17 +128,13 @@ class SurveyBlock:
     score: float
     seed: int
 
-    def __call__(self, rows: BlockRows, number: int, given: object) -> Reading:
+    def __call__(self, block: Block, number: int, given: object) -> Reading:
         """Add up costs and draw from one block."""
         del given
         nothing = np.zeros(0)
         costs = np.zeros(len(self.solutions))
-        problem = None if rows.problem is None else (number, rows.problem)
-        block, read = rows.block, {number: rows.read}
-        if block is None or not len(block):
-            return Reading(
-                costs, 0.0, 0.0, np.inf, None, nothing, nothing, read, {number: 0}, problem
-            )
+        if not len(block):
+            return Reading(costs, 0.0, 0.0, np.inf, None, nothing, nothing, 0)
         with quiet():
             for i, centers in enumerate(self.solutions):
                 costs[i] = block.weights @ nearest_distances(block.points, centers)
@@ -167,9 +154,7 @@ class SurveyBlock:
             block.take(drawn),
             scores[drawn],
             coins[drawn],
-            read,
-            {number: len(block)},
-            problem,
+            len(block),
         )
 
 
@@ -179,13 +164,12 @@ class _Merge:
 
     size: int
 
-    def __call__(self, parts: Sequence[Reading]) -> Reading:
-        problems = [part.problem for part in parts if part.problem is not None]
+    def __call__(self, *parts: Reading) -> Reading:
         score = float(sum(part.score for part in parts))
         whole = self.size / score if score > 0 else np.inf
         threshold = min(whole, *(part.threshold for part in parts))
         with quiet():
-            parts = [part.thinned(threshold) for part in parts]
+            parts = tuple(part.thinned(threshold) for part in parts)
         rows = [part.rows for part in parts if part.rows is not None]
         return Reading(
             costs=np.sum([part.costs for part in parts], axis=0),
@@ -195,9 +179,7 @@ class _Merge:
             rows=concatenate(rows) if rows else None,
             scores=np.concatenate([part.scores for part in parts]),
             coins=np.concatenate([part.coins for part in parts]),
-            read={number: n for part in parts for number, n in part.read.items()},
-            kept={number: n for part in parts for number, n in part.kept.items()},
-            problem=min(problems, key=lambda found: found[0]) if problems else None,
+            n_rows=sum(part.n_rows for part in parts),
         )
 
 
@@ -220,12 +202,6 @@ def read_survey(blocks: RowBlocks, leaf: SurveyBlock, *, progress: bool | None =
     InvalidInputError
         For the first row that no cost can be given to.
     """
-    merge = _Merge(leaf.size)
-    if blocks.need_no_scheduler:
-        reading = fold_now(blocks, leaf, merge)
-    else:
-        lazy = fold(blocks, leaf, merge)
-        with showing(progress, lazy):
-            reading = lazy.compute()
+    reading = gather(blocks, leaf, _Merge(leaf.size), progress=progress).value
     reading.check()
     return reading

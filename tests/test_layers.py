@@ -44,6 +44,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "mechanism": (
         "convert",
         "copying",
+        "gathering",
         "lazy",
         "moments",
         "passes",

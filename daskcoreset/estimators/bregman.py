@@ -15,7 +15,7 @@ from daskcoreset.estimators.automatic import auto_size, auto_starts
 from daskcoreset.estimators.base import Held, solver_seed
 from daskcoreset.estimators.canonical import canonical
 from daskcoreset.estimators.divergent import DivergenceModel, outside
-from daskcoreset.estimators.sums import gather
+from daskcoreset.gathering import gather
 from daskcoreset.inputs import row_blocks
 from daskcoreset.randomness import RandomState, resolve_seed
 from daskcoreset.sensitivities import (
@@ -265,7 +265,7 @@ def _estimated(divergence: Divergence, held: Held | None, X: Any, sample_weight:
         return divergence
     if held is None:
         blocks = row_blocks(X, None, sample_weight)
-        scatter: Scatter = gather(blocks, _scatter_of_block, merge_scatters)
+        scatter: Scatter = gather(blocks, _scatter_of_block, merge_scatters).value
     else:
         u = np.ones(held.X.shape[0]) if held.sample_weight is None else held.sample_weight
         scatter = scatter_of(held.X, u)
@@ -276,5 +276,6 @@ def _estimated(divergence: Divergence, held: Held | None, X: Any, sample_weight:
     return SquaredMahalanobis.estimated(scatter.covariance)
 
 
-def _scatter_of_block(block: Block) -> Scatter:
+def _scatter_of_block(block: Block, number: int, given: object) -> Scatter:
+    del number, given
     return scatter_of(block.points, block.weights)

@@ -10,7 +10,7 @@ import numpy as np
 
 from daskcoreset.blocks import Block
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.estimators.sums import gather
+from daskcoreset.gathering import gather
 
 if TYPE_CHECKING:
     from daskcoreset.inputs import RowBlocks
@@ -83,7 +83,8 @@ class _Compare:
     estimator: Any
     numbers: bool
 
-    def __call__(self, block: Block) -> Agreement:
+    def __call__(self, block: Block, number: int, given: object) -> Agreement:
+        del number, given
         if not len(block):
             return Agreement()
         found = np.asarray(self.estimator.predict(block.points))
@@ -100,7 +101,7 @@ class _Compare:
 def _agreement(estimator: Any, blocks: RowBlocks, *, numbers: bool) -> Agreement:
     if not blocks.has_labels:
         raise InvalidInputError("y is missing; pass the labels that the score compares with.")
-    found: Agreement = gather(blocks, _Compare(estimator, numbers), add)
+    found: Agreement = gather(blocks, _Compare(estimator, numbers), add).value
     if not found.weight:
         raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
     return found
