@@ -10,7 +10,6 @@ import numpy as np
 
 from daskcoreset.blocks import Block, concatenate
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.ordering import spatial_order
 from daskcoreset.randomness import Stage, stream
 from daskcoreset.rounds import Census, Drawn, Plan, Sampling, TakePlanned, quiet
 from daskcoreset.sampling import (
@@ -165,10 +164,12 @@ class Root:
         first = np.concatenate([part.probability for part in drawn])
         scores = self.construction.scores(rows, census.summary).sum(axis=0)
         second = inclusion_probabilities(scores / first, self.size)
-        order = spatial_order(rows.points, second)
+        order = self.construction.order(rows, census.summary, second)
         chosen = np.sort(order[systematic(second[order], stream(self.seed, Stage.ROOT))])
-        weights = rows.weights[chosen] / (first[chosen] * second[chosen])
-        return Selection(rows.take(chosen), weights, indices[chosen], census, rereads)
+        kept = rows.take(chosen)
+        weights = kept.weights / (first[chosen] * second[chosen])
+        weights = self.construction.calibrate(kept, weights, census.summary)
+        return Selection(kept, weights, indices[chosen], census, rereads)
 
     def _rejected(self, census: Census, reread: Reread) -> Selection:
         """Keep each block's first v_i accepted candidates; draw what is missing anew."""

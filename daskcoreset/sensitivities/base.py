@@ -6,11 +6,13 @@ from abc import ABC, abstractmethod
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from daskcoreset.ordering import spatial_order
+
 if TYPE_CHECKING:
     import numpy as np
 
     from daskcoreset.blocks import Block, Problem
-    from daskcoreset.typing import FloatArray
+    from daskcoreset.typing import FloatArray, IndexArray
 
 __all__ = ["Sensitivity"]
 
@@ -112,6 +114,46 @@ class Sensitivity(ABC, Generic[S]):
     @abstractmethod
     def masses(self, local: S, summary: S) -> FloatArray:
         """Sum of `scores` over a block, from its own summary; shape (n_components,)."""
+
+    def order(self, rows: Block, summary: S, inclusion: FloatArray) -> IndexArray:
+        """Order along which systematic draws go: the more alike neighbours are, the better.
+
+        Parameters
+        ----------
+        rows : Block
+            k rows.
+        summary : S
+            Settled summary of all the data.
+        inclusion : ndarray of shape (k,), float64
+            With what probability each of the rows is drawn.
+
+        Returns
+        -------
+        ndarray of shape (k,), int64
+            A permutation; by default that of `daskcoreset.ordering.spatial_order`.
+        """
+        del summary
+        return spatial_order(rows.points, inclusion)
+
+    def calibrate(self, rows: Block, weights: FloatArray, summary: S) -> FloatArray:
+        """Adjust the weights of the final rows to what the summary knows of all the data.
+
+        Parameters
+        ----------
+        rows : Block
+            The m rows drawn, with their input weights u.
+        weights : ndarray of shape (m,), float64
+            Their unbiased weights.
+        summary : S
+            Settled summary of all the data.
+
+        Returns
+        -------
+        ndarray of shape (m,), float64
+            Not negative; by default `weights` themselves.
+        """
+        del rows, summary
+        return weights
 
     def describe(self, summary: S) -> dict[str, Any]:
         """Facts about the data that belong into the provenance; plain JSON values."""
