@@ -17,7 +17,7 @@ from daskcoreset.coreset import Coreset
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.inputs import row_blocks
 from daskcoreset.intervals import Interval, checked_confidence, estimate
-from daskcoreset.metrics import kmeans_cost
+from daskcoreset.objectives import Objective, objective_for
 from daskcoreset.randomness import RandomState, Stage, resolve_seed, stream
 from daskcoreset.sensitivities.kmeans import StrongKMeans
 from daskcoreset.survey import Reading, SurveyBlock, read_survey
@@ -37,9 +37,12 @@ class Audit:
 
     Attributes
     ----------
+    objective : Objective
+        What the costs are.
     names : tuple of str
         What each solution is.
-    solutions : tuple of ndarray of shape (k, d), float64
+    solutions : tuple
+        Centers, ndarray of shape (k, d), or what else the objective is about.
     on_coreset, on_data : ndarray of shape (n_solutions,), float64
         :math:`\phi_C(Q)` and :math:`\phi_X(Q)`, both exact.
     coreset_weight, data_weight : float
@@ -52,8 +55,9 @@ class Audit:
         Root seed of the solutions and of the independent sample.
     """
 
+    objective: Objective[Any]
     names: tuple[str, ...]
-    solutions: tuple[FloatArray, ...]
+    solutions: tuple[Any, ...]
     on_coreset: FloatArray
     on_data: FloatArray
     coreset_weight: float
@@ -80,7 +84,7 @@ class Audit:
         """Rows of the independent sample that intervals come from."""
         return len(self._reading.coins)
 
-    def interval(self, centers: Any, *, confidence: float | None = None) -> Interval:
+    def interval(self, solution: Any, *, confidence: float | None = None) -> Interval:
         r"""Estimate the cost of any solution over all data, without reading them again.
 
         The estimate comes from rows drawn independently of the coreset in the read of the
@@ -90,9 +94,9 @@ class Audit:
 
         Parameters
         ----------
-        centers : array-like of shape (k, d)
-            One solution. It must not have been fitted to the sample of the audit; fitted to
-            the coreset, or found in any other way, it is fine.
+        solution : array-like of shape (k, d), or a mixture
+            One solution of the audited kind. It must not have been fitted to the sample of
+            the audit; fitted to the coreset, or found in any other way, it is fine.
         confidence : float or None, default=None
             Probability, over the draws of the sample, that the interval holds the true cost;
             None takes that of the audit. It holds for each solution, not for all that are
@@ -106,7 +110,7 @@ class Audit:
         Raises
         ------
         InvalidInputError
-            If `centers` does not fit the data, or `confidence` is out of range.
+            If `solution` does not fit the data, or `confidence` is out of range.
 
         Examples
         --------
@@ -119,14 +123,9 @@ class Audit:
         True
         """
         level = self.confidence if confidence is None else checked_confidence(confidence)
-        one = np.array(centers, dtype=np.float64)
-        d = self.solutions[0].shape[1]
-        if one.ndim != 2 or one.shape[1] != d or not len(one) or not np.isfinite(one).all():
-            raise InvalidInputError(
-                f"centers has shape {one.shape}; pass one solution of finite centers with the "
-                f"{d} columns of X."
-            )
-        return estimate(self._reading, self.solutions, one, level)
+        assert self._reading.rows is not None  # noqa: S101 - the total weight is positive
+        one = self.objective.read(solution, self._reading.rows.points.shape[1], "solution")
+        return estimate(self._reading, self.objective, self.solutions, one, level)
 
     def _cells(self) -> list[tuple[str, str, str, str]]:
         costs = zip(self.names, self.on_coreset, self.on_data, self.differences, strict=True)
@@ -138,7 +137,8 @@ class Audit:
     def __repr__(self) -> str:
         rows = [_HEAD, *self._cells()]
         widths = [max(len(row[i]) for row in rows) for i in range(4)]
-        lines = [f"Audit(distortion {self.distortion:.2%} over {self.n_rows:,} rows)"]
+        what = f"{self.objective.name}, largest difference {self.distortion:.2%}"
+        lines = [f"Audit({what}, over {self.n_rows:,} rows)"]
         for row in rows:
             first = row[0].ljust(widths[0])
             rest = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
@@ -153,7 +153,8 @@ class Audit:
             + "</tr>"
             for row in self._cells()
         )
-        caption = f"Distortion {self.distortion:.2%} over {self.n_rows:,} rows"
+        what = f"{self.objective.name}, largest difference {self.distortion:.2%}"
+        caption = f"{what[0].upper()}{what[1:]}, over {self.n_rows:,} rows"
         return (
             f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>"
@@ -166,9 +167,11 @@ _HEAD = ("solution", "on coreset", "on all data", "difference")
 def audit(
     coreset: Coreset,
     X: Any,
+    y: Any = None,
     *,
     solutions: Any = None,
     n_clusters: int | None = None,
+    objective: Objective[Any] | None = None,
     sample_weight: Any = None,
     sample_size: int | None = None,
     random_state: RandomState = None,
@@ -177,20 +180,27 @@ def audit(
     on_invalid: Literal["raise", "drop"] | None = None,
     progress: bool | None = None,
 ) -> Audit:
-    """Hold a coreset's k-means costs against those of all data, in one read.
+    """Hold a coreset's costs against those of all data, in one read.
 
     Parameters
     ----------
     coreset : Coreset
     X : array-like of shape (n, d), or path
         The data that it is of; any input of `daskcoreset.build`.
+    y : array-like of shape (n,), or str, optional
+        Labels, where the cost is about labels.
     solutions : array-like of shape (k, d), sequence or mapping of such, or None, default=None
-        Solutions to compare; the keys of a mapping name them. By default those where a
-        coreset is most likely to be wrong, and some where it is not: k-means on the coreset,
-        three k-means++ seedings of it, and three sets of its rows in proportion to weight.
+        Solutions to compare; the keys of a mapping name them. For mixtures, fitted estimators
+        or `Mixture` objects. By default those where a coreset is most likely to be wrong, and
+        some where it is not: a solution fitted to the coreset, some seedings of it, and some
+        sets of its rows in proportion to weight.
     n_clusters : int or None, default=None
-        Centers of the default solutions; those of the coreset's construction, where it has
-        any. With `solutions` given it is not used.
+        Centers or components of the default solutions; those of the coreset's construction,
+        where it has any. With `solutions` given it is not used.
+    objective : Objective or None, default=None
+        The cost to compare, of `daskcoreset.objectives`; None takes what the construction is
+        made for: the divergence for Bregman coresets, the cost of a mixture for those of
+        mixtures, and the quantization error for all others.
     sample_weight : array-like of shape (n,), or str, optional
         Input weights u of the data, if the coreset was built with any.
     sample_size : int or None, default=None
@@ -240,18 +250,21 @@ def audit(
     """
     level = checked_confidence(confidence)
     seed = resolve_seed(random_state)
-    names, candidates = solutions_for(coreset, solutions, n_clusters, seed)
-    on_coreset = kmeans_cost(coreset.points, list(candidates), coreset.weights)
+    own = Block(coreset.points, coreset.weights, coreset.labels)
+    if objective is None:
+        objective = _objective_of(coreset, own, n_clusters if solutions is None else 1)
+    names, candidates = solutions_for(objective, own, solutions, seed)
+    on_coreset = np.array([objective.cost(own, one) for one in candidates])
     size = _sample_size(sample_size, len(coreset))
     if on_invalid is None:
         on_invalid = "drop" if coreset.provenance.get("n_dropped") else "raise"
-    blocks = row_blocks(X, None, sample_weight, chunks=chunks, on_invalid=on_invalid)
+    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     if blocks.rules.n_features != coreset.n_features:
         raise InvalidInputError(
             f"X has {blocks.rules.n_features} columns and the coreset {coreset.n_features}; pass "
             f"the data that it is of."
         )
-    leaf = _leaf(coreset, candidates, size, seed)
+    leaf = _leaf(own, objective, candidates, size, seed)
     reading = read_survey(blocks, leaf, progress=progress)
     n_rows = reading.n_rows
     if coreset.provenance.get("n", n_rows) != n_rows:
@@ -262,6 +275,7 @@ def audit(
             stacklevel=2,
         )
     return Audit(
+        objective=objective,
         names=names,
         solutions=candidates,
         on_coreset=on_coreset,
@@ -275,12 +289,19 @@ def audit(
     )
 
 
-def _leaf(coreset: Coreset, solutions: tuple[FloatArray, ...], size: int, seed: int) -> SurveyBlock:
-    k = max(len(one) for one in solutions)
-    rough = cluster(coreset.points, coreset.weights, k, stream(seed, Stage.AUDIT, 0, 2))
-    block = Block(coreset.points, coreset.weights)
-    score = float(StrongKMeans(len(rough)).scores(block, rough).sum())
-    return SurveyBlock(solutions, rough, size, score, seed)
+def _objective_of(coreset: Coreset, own: Block, n_clusters: int | None) -> Objective[Any]:
+    record = coreset.provenance
+    return objective_for(record.get("method", ""), record.get("parameters", {}), n_clusters, own)
+
+
+def _leaf(
+    own: Block, objective: Objective[Any], solutions: tuple[Any, ...], size: int, seed: int
+) -> SurveyBlock:
+    sizes = [len(one) for one in solutions if isinstance(one, np.ndarray)]
+    k = max([*sizes, objective.n_parts])
+    rough = cluster(own.points, own.weights, k, stream(seed, Stage.AUDIT, 0, 2))
+    score = float(StrongKMeans(len(rough)).scores(own, rough).sum())
+    return SurveyBlock(objective, solutions, rough, size, score, seed)
 
 
 def _sample_size(sample_size: Any, rows: int) -> int:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from daskcoreset.clusters import cluster, seed_clusters
+from daskcoreset.blocks import Block
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.metrics import nearest_distances
+from daskcoreset.objectives import Objective, objective_for
 from daskcoreset.progress import showing
 from daskcoreset.provenance import thaw
 from daskcoreset.randomness import Stage, stream
@@ -150,23 +150,30 @@ class _Search:
     def _agrees(self, size: int, first: Coreset, second: Coreset) -> bool:
         """Compare costs of one solution after another; the first disagreement decides."""
         largest, tried = 0.0, 0
-        for centers in self._solutions(first, second):
-            largest = max(largest, _difference(_cost(first, centers), _cost(second, centers)))
+        pair = _block(first), _block(second)
+        both = Block(_stacked(first.points, second.points), _halves(first, second))
+        construction = self.job.root.construction
+        objective = objective_for(
+            construction.name, construction.parameters(), self.rule.n_clusters, both
+        )
+        for solution in self._solutions(objective, pair, both):
+            costs = [objective.cost(block, solution) for block in pair]
+            largest = max(largest, _difference(*costs))
             tried += 1
             if largest > self.rule.epsilon:
                 break
         self.steps.append(_Step(size, largest, tried, 2 * self.job.reads))
         return largest <= self.rule.epsilon
 
-    def _solutions(self, first: Coreset, second: Coreset) -> Iterator[FloatArray]:
+    def _solutions(
+        self, objective: Objective[Any], pair: tuple[Block, Block], both: Block
+    ) -> Iterator[Any]:
         """Solutions where coresets differ most first: those fitted to one of them."""
         rng = stream(self.job.root.seed, Stage.SIZING, 1, len(self.steps))
-        k = self.rule.n_clusters
-        for coreset in (first, second):
-            yield cluster(coreset.points, coreset.weights, k, rng).centers
-        points, weights = _stacked(first.points, second.points), _halves(first, second)
+        for block in pair:
+            yield objective.solve(block, rng)
         for _ in range(self.rule.seedings):
-            yield seed_clusters(points, weights, k, rng).centers
+            yield objective.seed(both, rng)
 
     def _union(self, size: int, first: Coreset, second: Coreset, *, agreed: bool) -> Coreset:
         """Unite both with half their weights: half the variance, for rows that are there."""
@@ -242,8 +249,8 @@ def _halves(first: Coreset, second: Coreset) -> FloatArray:
     return np.concatenate([first.weights, second.weights]) / 2.0
 
 
-def _cost(coreset: Coreset, centers: FloatArray) -> float:
-    return float(coreset.weights @ nearest_distances(coreset.points, centers))
+def _block(coreset: Coreset) -> Block:
+    return Block(coreset.points, coreset.weights, coreset.labels)
 
 
 def _difference(first: float, second: float) -> float:

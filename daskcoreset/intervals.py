@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.metrics import nearest_distances
 
 if TYPE_CHECKING:
+    from daskcoreset.objectives import Objective
     from daskcoreset.survey import Reading
     from daskcoreset.typing import FloatArray
 
@@ -36,16 +36,22 @@ class Interval(NamedTuple):
 
 
 def estimate(
-    reading: Reading, solutions: Sequence[FloatArray], centers: FloatArray, confidence: float
+    reading: Reading,
+    objective: Objective[Any],
+    solutions: Sequence[Any],
+    solution: Any,
+    confidence: float,
 ) -> Interval:
     r"""Cost of a solution over all rows, from the sample and the exact totals.
 
     Parameters
     ----------
     reading : Reading
-    solutions : sequence of ndarray of shape (k, d)
+    objective : Objective
+    solutions : sequence
         Those whose costs are exact in the reading.
-    centers : ndarray of shape (k, d), float64
+    solution : object
+        The one asked about.
     confidence : float
 
     Returns
@@ -61,14 +67,14 @@ def estimate(
     rows = reading.rows
     assert rows is not None  # noqa: S101 - the total weight is positive
     inclusion = reading.inclusion
-    values = rows.weights * nearest_distances(rows.points, centers)
+    values = rows.weights * objective.losses(rows, solution)
     chance = inclusion < 1.0
     n = int(chance.sum())
     n_controls = min(n // _ROWS_PER_CONTROL, 2 + len(solutions))
     columns = [rows.weights, reading.scores]
     columns += [
-        rows.weights * nearest_distances(rows.points, solution)
-        for solution in solutions[: max(0, n_controls - 2)]
+        rows.weights * objective.losses(rows, known)
+        for known in solutions[: max(0, n_controls - 2)]
     ]
     controls = np.stack(columns[:n_controls], axis=1) if n_controls else np.empty((len(values), 0))
     totals = np.array([reading.weight, reading.score, *reading.costs])[:n_controls]
@@ -76,8 +82,8 @@ def estimate(
     spread = np.sqrt(1.0 - inclusion[chance]) / inclusion[chance]
     coefficients, residuals, rank = _fit(controls[chance], values[chance], spread)
     guess = values.sum() if n == 0 else (values / inclusion).sum()
-    known = totals - (controls / inclusion[:, np.newaxis]).sum(axis=0)
-    guess = float(guess + known @ coefficients)
+    missed = totals - (controls / inclusion[:, np.newaxis]).sum(axis=0)
+    guess = float(guess + missed @ coefficients)
     error = float(np.sqrt((residuals * residuals).sum()))
     certain = float(values.sum())
     width = error * float(stdtrit(max(1, n - rank - 1), 0.5 + confidence / 2)) if n else 0.0

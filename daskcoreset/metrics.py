@@ -149,20 +149,25 @@ def distortion(coreset: Coreset, X: Any, solutions: Any, sample_weight: Any = No
         return float(np.maximum(ratio, 1.0 / ratio).max() - 1.0)
 
 
+def as_centers(centers: Any, n_features: int, name: str = "centers") -> FloatArray:
+    """Return the centers of one solution as float64 of shape (k, d), or refuse them."""
+    found = np.array(centers, dtype=np.float64)
+    if found.ndim != 2 or found.shape[1] != n_features or not len(found):
+        raise InvalidInputError(
+            f"{name} has shape {found.shape}; pass at least one center with the {n_features} "
+            f"columns of X."
+        )
+    if not np.isfinite(found).all():
+        raise InvalidInputError(f"{name} is not finite; pass finite centers.")
+    return found
+
+
 def _as_solutions(
     centers: Any, n_features: int, name: str = "centers"
 ) -> tuple[list[FloatArray], bool]:
     several = isinstance(centers, Sequence) and all(np.ndim(one) == 2 for one in centers)
     several = several or np.ndim(centers) == 3
-    solutions = [np.array(one, dtype=np.float64) for one in (centers if several else [centers])]
-    for one in solutions:
-        if one.ndim != 2 or one.shape[1] != n_features or not len(one):
-            raise InvalidInputError(
-                f"{name} has shape {one.shape}; pass at least one center with the "
-                f"{n_features} columns of X."
-            )
-        if not np.isfinite(one).all():
-            raise InvalidInputError(f"{name} is not finite; pass finite centers.")
+    solutions = [as_centers(one, n_features, name) for one in (centers if several else [centers])]
     if not solutions:
         raise InvalidInputError(f"{name} is empty; pass at least one solution.")
     return solutions, not several

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from daskcoreset.audit import Audit
+    from daskcoreset.objectives import Objective
     from daskcoreset.randomness import RandomState
 
 __all__ = ["Operations", "supply"]
@@ -37,9 +38,11 @@ class Operations:
     def audit(
         self,
         X: Any,
+        y: Any = None,
         *,
         solutions: Any = None,
         n_clusters: int | None = None,
+        objective: Objective[Any] | None = None,
         sample_weight: Any = None,
         sample_size: int | None = None,
         random_state: RandomState = None,
@@ -48,14 +51,16 @@ class Operations:
         on_invalid: Literal["raise", "drop"] | None = None,
         progress: bool | None = None,
     ) -> Audit:
-        """Hold the k-means costs on this coreset against those of all data, in one read.
+        """Hold the costs on this coreset against those of all data, in one read.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
             The data that it is of.
-        solutions, n_clusters, sample_weight, sample_size, random_state, confidence, chunks,
-        on_invalid, progress
+        y : array-like of shape (n,), optional
+            Its labels, where the cost is about labels.
+        solutions, n_clusters, objective, sample_weight, sample_size, random_state, confidence,
+        chunks, on_invalid, progress
             As in `daskcoreset.audit`, which does the work.
 
         Returns
@@ -74,8 +79,10 @@ class Operations:
         found: Audit = _supplied["audit"](
             self,
             X,
+            y,
             solutions=solutions,
             n_clusters=n_clusters,
+            objective=objective,
             sample_weight=sample_weight,
             sample_size=sample_size,
             random_state=random_state,

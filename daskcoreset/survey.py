@@ -25,21 +25,22 @@ if :math:`\tau` had been known from the start.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daskcoreset.blocks import Block, concatenate
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.gathering import gather
-from daskcoreset.metrics import nearest_distances
 from daskcoreset.randomness import Stage, stream
 from daskcoreset.rounds import quiet
 from daskcoreset.sensitivities.kmeans import StrongKMeans
 
 if TYPE_CHECKING:
+    from daskcoreset.blocks import Problem
     from daskcoreset.clusters import Clusters
     from daskcoreset.inputs import RowBlocks
+    from daskcoreset.objectives import Objective
     from daskcoreset.typing import FloatArray
 
 __all__ = ["Reading", "SurveyBlock", "read_survey"]
@@ -111,7 +112,9 @@ class SurveyBlock:
 
     Attributes
     ----------
-    solutions : tuple of ndarray of shape (k, d), float64
+    objective : Objective
+    solutions : tuple
+        Of the objective's kind.
     rough : Clusters
         Cells of a rough solution, by which rows are scored.
     size : int
@@ -122,22 +125,26 @@ class SurveyBlock:
     seed : int
     """
 
-    solutions: tuple[FloatArray, ...]
+    objective: Objective[Any]
+    solutions: tuple[Any, ...]
     rough: Clusters
     size: int
     score: float
     seed: int
 
-    def __call__(self, block: Block, number: int, given: object) -> Reading:
+    def __call__(self, block: Block, number: int, given: object) -> Reading | Problem:
         """Add up costs and draw from one block."""
         del given
+        problem = self.objective.problem(block)
+        if problem is not None:
+            return problem
         nothing = np.zeros(0)
         costs = np.zeros(len(self.solutions))
         if not len(block):
             return Reading(costs, 0.0, 0.0, np.inf, None, nothing, nothing, 0)
         with quiet():
-            for i, centers in enumerate(self.solutions):
-                costs[i] = block.weights @ nearest_distances(block.points, centers)
+            for i, solution in enumerate(self.solutions):
+                costs[i] = self.objective.cost(block, solution)
             construction = StrongKMeans(len(self.rough))
             scores = construction.scores(block, self.rough).sum(axis=0)
             total = float(scores.sum())

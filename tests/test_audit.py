@@ -10,11 +10,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.stats
+from sklearn.mixture import GaussianMixture
 
 import daskcoreset
 from daskcoreset.audit import Audit, audit
+from daskcoreset.divergences import KullbackLeibler
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.metrics import distortion, kmeans_cost
+from daskcoreset.objectives import Distortion, MixtureCost
+from daskcoreset.sensitivities import BregmanLightweight, MixtureCoreset, StrongBregman
 from daskcoreset.testing import CountingScheduler, assert_mean
 from daskcoreset.typing import FloatArray
 
@@ -153,7 +157,7 @@ def test_audit__warns_about_other_data() -> None:
         ({"confidence": "much"}, InvalidTypeError, "confidence must be a number"),
         ({"sample_size": 0}, InvalidInputError, "sample_size must be at least 1"),
         ({"sample_size": 1.5}, InvalidTypeError, "sample_size must be an integer"),
-        ({"solutions": np.ones((2, 5))}, InvalidInputError, "centers has shape"),
+        ({"solutions": np.ones((2, 5))}, InvalidInputError, "solutions has shape"),
         ({"sample_weight": np.zeros(6000)}, InvalidInputError, "no row with a positive weight"),
     ],
 )
@@ -171,18 +175,92 @@ def test_audit__refuses_what_does_not_fit() -> None:
         CORESET.audit(np.vstack([X[:-1], [[1e200] * 3]]))
     found = CORESET.audit(X, random_state=0)
     for wrong in (np.ones(3), np.ones((2, 4)), np.full((1, 3), np.nan), np.empty((0, 3))):
-        with pytest.raises(InvalidInputError, match="pass one solution of finite centers"):
+        with pytest.raises(InvalidInputError, match=r"solution (has shape|is not finite)"):
             found.interval(wrong)
 
 
 def test_audit__prints_as_a_table() -> None:
     found = CORESET.audit(X, random_state=0)
     lines = repr(found).splitlines()
-    assert lines[0].startswith("Audit(distortion ")
+    assert lines[0].startswith("Audit(quantization error, largest difference ")
     assert len(lines) == 2 + len(found.names) + 1
     assert len({len(line) for line in lines[1:]}) == 1
     assert found._repr_html_().count("<tr>") == 1 + len(found.names) + 1
     assert isinstance(found, Audit)
+
+
+# --- other costs -------------------------------------------------------------------------
+
+
+def positive_rows(n: int = 3000) -> FloatArray:
+    """Two uneven clusters of positive rows, sorted."""
+    rng = np.random.default_rng(3)
+    rows = np.concatenate([rng.gamma(9.0, size=(n, 3)), 30 * rng.gamma(9.0, size=(n // 10, 3))])
+    return rows[np.argsort(rows[:, 0])]
+
+
+@pytest.mark.parametrize("name", ["lightweight_bregman", "strong_bregman"])
+def test_audit__of_a_bregman_coreset_compares_divergences(name: str) -> None:
+    rows = positive_rows()
+    construction = {
+        "lightweight_bregman": BregmanLightweight("kl"),
+        "strong_bregman": StrongBregman(2, "kl"),
+    }[name]
+    coreset = daskcoreset.build(rows, size=300, method=construction, random_state=0)
+    found = coreset.audit(da.from_array(rows, chunks=(700, 3)), n_clusters=2, random_state=0)
+    assert found.objective == Distortion(2, KullbackLeibler())
+    assert found.names[:2] == ("Bregman clustering", "seeding 1")
+    for centers, on_data, on_coreset in zip(
+        found.solutions, found.on_data, found.on_coreset, strict=True
+    ):
+        gap = rows[:, None] * np.log(rows[:, None] / centers) - rows[:, None] + centers
+        assert on_data == pytest.approx(gap.sum(axis=2).min(axis=1).sum(), rel=1e-9)
+        gap = coreset.points[:, None] * np.log(coreset.points[:, None] / centers)
+        gap += centers - coreset.points[:, None]
+        assert on_coreset == pytest.approx(coreset.weights @ gap.sum(axis=2).min(axis=1), rel=1e-9)
+    assert found.distortion < 0.3
+    assert repr(found).startswith("Audit(distortion, largest difference ")
+
+
+def test_audit__of_a_bregman_coreset_names_a_row_outside_the_domain() -> None:
+    rows = positive_rows()
+    coreset = daskcoreset.build(rows, size=300, method=StrongBregman(2, "kl"), random_state=0)
+    rows[1234, 1] = -1.0
+    with pytest.raises(InvalidInputError, match=r"X is -1\.0 in column 1 at row 1234"):
+        coreset.audit(da.from_array(rows, chunks=(700, 3)), random_state=0)
+    with pytest.raises(InvalidInputError, match=r"solutions is -2\.0 in column 0"):
+        coreset.audit(rows, solutions=[[-2.0, 1.0, 1.0]])
+
+
+def test_audit__of_a_mixture_coreset_compares_its_part_of_the_likelihood() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(size=(3000, 2)), rng.normal(9.0, 0.3, size=(300, 2))])
+    coreset = daskcoreset.build(rows, size=400, method=MixtureCoreset(2), random_state=0)
+    fitted = GaussianMixture(2, random_state=0).fit(rows[::3])
+    found = coreset.audit(rows, solutions={"scikit-learn": fitted}, random_state=0)
+    assert found.names == ("scikit-learn",)
+    peaks = [
+        scipy.stats.multivariate_normal(m, c).pdf(m)
+        for m, c in zip(fitted.means_, fitted.covariances_, strict=True)
+    ]
+    z = fitted.weights_ @ np.array(peaks)
+    assert found.on_data[0] == pytest.approx((np.log(z) - fitted.score_samples(rows)).sum())
+    assert found.distortion < 0.1
+    default = coreset.audit(rows, random_state=0)
+    assert default.names[0] == "EM"
+    assert default.distortion < 0.2
+    interval = default.interval(fitted)
+    assert interval.low < found.on_data[0] < interval.high
+    with pytest.raises(InvalidTypeError, match="solutions must be a fitted mixture"):
+        coreset.audit(rows, solutions=GaussianMixture(2))
+    with pytest.raises(InvalidInputError, match="a mixture in 1 dimensions"):
+        default.interval(GaussianMixture(1).fit(rows[:, :1]))
+
+
+def test_audit__takes_any_objective() -> None:
+    found = CORESET.audit(X, objective=MixtureCost(2), random_state=0)
+    assert found.objective.name == "mixture cost"
+    assert found.distortion < 0.5
 
 
 # --- intervals ---------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeErr
 from daskcoreset.growth import Rule
 from daskcoreset.metrics import kmeans_cost
 from daskcoreset.provenance import thaw
-from daskcoreset.sensitivities import StrongKMeans
+from daskcoreset.sensitivities import MixtureCoreset, StrongBregman, StrongKMeans
 from daskcoreset.sizing import auto_size, theory_size
 from daskcoreset.typing import FloatArray
 
@@ -245,3 +245,18 @@ def test_build__auto_refuses(options: dict[str, Any], error: type[Exception], me
     arguments: dict[str, Any] = {"size": "auto", "n_clusters": 3} | options
     with pytest.raises(error, match=message):
         daskcoreset.build(np.ones((9, 2)), **arguments)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", ["strong_bregman", "mixture"])
+def test_auto_size__compares_the_cost_that_the_construction_is_made_for(name: str) -> None:
+    rows = np.abs(mixture(5000)) + 0.1
+    method = {"strong_bregman": StrongBregman(4, "kl"), "mixture": MixtureCoreset(4)}[name]
+    found = auto_size(rows, method=method, n_clusters=4, epsilon=0.15, random_state=0)
+    assert found.agreed
+    report = found.coreset.audit(rows, random_state=1)
+    assert (
+        report.objective.name == {"strong_bregman": "distortion", "mixture": "mixture cost"}[name]
+    )
+    # The union has half of the difference that was allowed; fitted solutions are the worst.
+    assert report.distortion < 0.15

@@ -21,6 +21,7 @@ from daskcoreset.typing import FloatArray, IndexArray, Points
 __all__ = [
     "assign",
     "groups",
+    "log_normalizer",
     "log_prob",
     "posterior",
     "responsibilities",
@@ -221,6 +222,24 @@ def _component_densities(mixture: Mixture, tile: FloatArray) -> FloatArray:
         out[np.isnan(out)] = -np.inf
     out += _log_determinants(mixture)
     return out
+
+
+def log_normalizer(mixture: Mixture) -> float:
+    r"""Logarithm of the largest value that the density could have, were all means one.
+
+    :math:`\ln Z` with :math:`Z = \sum_j w_j |2 \pi \Sigma_j|^{-1/2}`.
+
+    Examples
+    --------
+    >>> from daskcoreset.solvers.mixture_model import mixture_from_covariances
+    >>> mixture = mixture_from_covariances("spherical", np.ones(1), np.zeros((1, 1)), np.ones(1))
+    >>> round(log_normalizer(mixture), 6)
+    -0.918939
+    """
+    k, d = mixture.means.shape
+    logs = np.broadcast_to(_log_determinants(mixture)[:, 0] - 0.5 * d * _LOG_2PI, (k,))
+    with np.errstate(divide="ignore"):
+        return float(np.logaddexp.reduce(logs + np.log(mixture.weights)))
 
 
 def _log_determinants(mixture: Mixture) -> FloatArray:
