@@ -242,7 +242,7 @@ def _finite_rows(block: Block, rules: Rules) -> tuple[Block, Problem | None]:
     row = points[first] if dense else points[[first]].toarray()[0]
     column = int(np.flatnonzero(~np.isfinite(row))[0])
     found = f"X is {row[column]} in column {column}"
-    remedy = '; clean the data, or pass on_invalid="drop" to leave such rows out.'
+    remedy = '; clean the data, or build with on_invalid="drop", which leaves such rows out.'
     return block, Problem(found + "{row}" + remedy, first)
 
 

@@ -36,6 +36,7 @@ class Stage(enum.IntEnum):
     SETTLING = 7
     SIZING = 8
     AUDIT = 9
+    LABELS = 10
 
 
 def resolve_seed(random_state: RandomState) -> int:
