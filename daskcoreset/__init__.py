@@ -18,27 +18,38 @@ from daskcoreset.passes import Lazy
 from daskcoreset.plan import BuildPlan
 from daskcoreset.points import WeightedPoints
 from daskcoreset.sensitivities import (
+    SVM,
     BregmanLightweight,
     Lightweight,
+    Logistic,
     MixtureCoreset,
     Sensitivity,
     StrongBregman,
     StrongKMeans,
     Uniform,
 )
+from daskcoreset.tree.reducer import Reducer, SensitivityReducer
+from daskcoreset.tree.store import CoresetTree
+from daskcoreset.tree.stream import CoresetStream
 
 if TYPE_CHECKING:
     from daskcoreset import datasets
 
 __all__ = [
+    "SVM",
     "Audit",
     "BregmanLightweight",
     "BuildPlan",
     "Coreset",
+    "CoresetStream",
+    "CoresetTree",
     "Lazy",
     "Lightweight",
+    "Logistic",
     "MixtureCoreset",
+    "Reducer",
     "Sensitivity",
+    "SensitivityReducer",
     "StrongBregman",
     "StrongKMeans",
     "Uniform",

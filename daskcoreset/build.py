@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import numbers
-import warnings
 from typing import Any, Literal, overload
 
+from daskcoreset.asked import (
+    check_sampling,
+    check_sizes,
+    check_strategy,
+    check_tree,
+    construction_of,
+    rule_of,
+)
 from daskcoreset.coreset import Coreset
-from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.growth import Rule, grow
+from daskcoreset.coverage.cover import Coverage
+from daskcoreset.coverage.cover_build import build_cover, check_options
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.growth import grow
 from daskcoreset.inputs import row_blocks
 from daskcoreset.job import Job
 from daskcoreset.passes import Lazy
@@ -17,7 +25,9 @@ from daskcoreset.progress import showing
 from daskcoreset.randomness import RandomState, resolve_seed
 from daskcoreset.root import Root
 from daskcoreset.rounds import Sampling
-from daskcoreset.sensitivities import Sensitivity, resolve_method
+from daskcoreset.sensitivities import Sensitivity
+from daskcoreset.tree.batch import INNER_FACTOR, TreeJob
+from daskcoreset.tree.reducer import Reducer, resolve_reducer
 
 __all__ = ["build"]
 
@@ -28,7 +38,7 @@ def build(
     y: Any = None,
     *,
     size: int | Literal["auto"],
-    method: str | Sensitivity[Any] = "lightweight",
+    method: str | Sensitivity[Any] | Reducer = "lightweight",
     sample_weight: Any = None,
     random_state: RandomState = None,
     sampling: Sampling = "systematic",
@@ -36,6 +46,8 @@ def build(
     chunks: int | Literal["auto"] = "auto",
     on_invalid: Literal["raise", "drop"] = "raise",
     normalize: bool = False,
+    strategy: Literal["sampling", "tree"] = "sampling",
+    inner_size: int | None = None,
     split_every: int = 16,
     compute: Literal[True] = True,
     dry_run: Literal[False] = False,
@@ -52,7 +64,7 @@ def build(
     y: Any = None,
     *,
     size: int,
-    method: str | Sensitivity[Any] = "lightweight",
+    method: str | Sensitivity[Any] | Reducer = "lightweight",
     sample_weight: Any = None,
     random_state: RandomState = None,
     sampling: Sampling = "systematic",
@@ -60,6 +72,8 @@ def build(
     chunks: int | Literal["auto"] = "auto",
     on_invalid: Literal["raise", "drop"] = "raise",
     normalize: bool = False,
+    strategy: Literal["sampling", "tree"] = "sampling",
+    inner_size: int | None = None,
     split_every: int = 16,
     compute: Literal[False],
     dry_run: Literal[False] = False,
@@ -74,7 +88,7 @@ def build(
     y: Any = None,
     *,
     size: int,
-    method: str | Sensitivity[Any] = "lightweight",
+    method: str | Sensitivity[Any] | Reducer = "lightweight",
     sample_weight: Any = None,
     random_state: RandomState = None,
     sampling: Sampling = "systematic",
@@ -82,6 +96,8 @@ def build(
     chunks: int | Literal["auto"] = "auto",
     on_invalid: Literal["raise", "drop"] = "raise",
     normalize: bool = False,
+    strategy: Literal["sampling", "tree"] = "sampling",
+    inner_size: int | None = None,
     split_every: int = 16,
     compute: bool = True,
     dry_run: Literal[True],
@@ -90,12 +106,29 @@ def build(
 ) -> BuildPlan: ...
 
 
+@overload
 def build(
     X: Any,
     y: Any = None,
     *,
-    size: int | Literal["auto"],
-    method: str | Sensitivity[Any] = "lightweight",
+    size: int | None = None,
+    method: Literal["coverage"] | Coverage,
+    diameter: float | None = None,
+    sample_weight: Any = None,
+    random_state: RandomState = None,
+    chunks: int | Literal["auto"] = "auto",
+    on_invalid: Literal["raise", "drop"] = "raise",
+    split_every: int = 16,
+    progress: bool | None = None,
+) -> Coreset: ...
+
+
+def build(
+    X: Any,
+    y: Any = None,
+    *,
+    size: int | Literal["auto"] | None = None,
+    method: str | Sensitivity[Any] | Reducer | Coverage = "lightweight",
     sample_weight: Any = None,
     random_state: RandomState = None,
     sampling: Sampling = "systematic",
@@ -103,6 +136,8 @@ def build(
     chunks: int | Literal["auto"] = "auto",
     on_invalid: Literal["raise", "drop"] = "raise",
     normalize: bool = False,
+    strategy: Literal["sampling", "tree"] = "sampling",
+    inner_size: int | None = None,
     split_every: int = 16,
     compute: bool = True,
     dry_run: bool = False,
@@ -110,6 +145,7 @@ def build(
     epsilon: float = 0.05,
     delta: float = 0.1,
     n_clusters: int | None = None,
+    diameter: float | None = None,
 ) -> Coreset | Lazy[Coreset] | BuildPlan:
     r"""Build a coreset: a small weighted subset that stands for all rows.
 
@@ -132,9 +168,12 @@ def build(
     size : int or "auto"
         Rows wanted, m. With ``size >= n`` all rows come back with their own weights. "auto"
         doubles the size until two independent coresets agree on the k-means cost of
-        candidate solutions, and returns their union: see `daskcoreset.sizing.auto_size`.
-    method : str or Sensitivity, default="lightweight"
-        "lightweight" or "uniform", or a construction such as ``Lightweight()``.
+        candidate solutions, and returns their union: see `daskcoreset.sizing.auto_size`. With
+        ``method="coverage"`` core points at most; None leaves their number to the diameter.
+    method : str, Sensitivity, Reducer or Coverage, default="lightweight"
+        A name such as "lightweight" or "uniform", or a construction such as ``Lightweight()``;
+        with ``strategy="tree"`` also a `daskcoreset.Reducer` of one's own. "coverage" draws
+        nothing: see `diameter`.
     sample_weight : array-like of shape (n,), or str, optional
         Input weights u, finite and non-negative; ones by default.
     random_state : int, Generator, RandomState or None, default=None
@@ -161,6 +200,15 @@ def build(
         weighted cost unbiased. True makes totals exact at the price of a bias of order 1 / m;
         for k-means it changes no solution, and its errors were measured to be the same. The
         clustering estimators use it.
+    strategy : {"sampling", "tree"}, default="sampling"
+        "sampling" draws from all rows by scores of all the data. "tree" merges and reduces: a
+        coreset of every block, coresets of unions of coresets above them, one read. For any
+        reducer, and for constructions that would have to read several times; at equal size its
+        error is somewhat larger, since rows are drawn more than once
+        (``benchmarks/results/tree.md``).
+    inner_size : int or None, default=None
+        Rows that the nodes of the tree below its root keep; None takes twice `size`, for the
+        reasons in `daskcoreset.tree.batch`. At least `size`.
     split_every : int, default=16
         Results merged by one task of the reduction tree.
     compute : bool, default=True
@@ -177,6 +225,10 @@ def build(
     n_clusters : int or None, default=None
         Centers of those solutions; by default those of the construction, where it has any.
         With a method by name, also the parameter of its construction.
+    diameter : float or None, default=None
+        For ``method="coverage"``, a delta-cover: every row lies within half of it of a core
+        point, whose weight is that of the rows nearest to it. None finds the diameter for
+        `size` core points. `daskcoreset.coverage.Coverage` has more options.
 
     Returns
     -------
@@ -211,22 +263,69 @@ def build(
     ----------
     Bachem, Lucic and Krause (2018), Algorithm 1 and section 4.2.
     """
-    construction = _construction(method, n_clusters, size)
-    rule = _rule(size, construction, n_clusters, epsilon, delta, now=compute and not dry_run)
-    rows = size if rule is None else rule.start
-    _check(rows, construction, sampling, passes, split_every)
-    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    job = Job(
-        blocks=blocks,
-        root=Root(construction, int(rows), sampling, resolve_seed(random_state)),
-        passes=passes,
-        split_every=int(split_every),
-        normalize=bool(normalize),
-    )
-    if rule is not None:
-        return grow(job, rule, progress=progress)
+    check_strategy(strategy, inner_size)
+    if isinstance(method, Coverage) or method == "coverage":
+        most = check_options(
+            size,
+            compute=compute,
+            dry_run=dry_run,
+            sampling=(sampling, "systematic"),
+            passes=(passes, 1),
+            normalize=(normalize, False),
+            strategy=(strategy, "sampling"),
+            n_clusters=(n_clusters, None),
+        )
+        return build_cover(
+            X,
+            y,
+            method=method if isinstance(method, Coverage) else "coverage",
+            diameter=diameter,
+            size=most,
+            sample_weight=sample_weight,
+            chunks=chunks,
+            on_invalid=on_invalid,
+            split_every=split_every,
+            progress=progress,
+        )
+    if diameter is not None:
+        raise InvalidInputError(
+            f'diameter={diameter!r} is for method="coverage"; leave it out, or pass this method.'
+        )
+    if size is None:
+        raise InvalidTypeError('size must be an integer, got None; pass an int or "auto".')
+    job: Job | TreeJob
+    if strategy == "tree":
+        check_tree(size, sampling, passes)
+        reducer = resolve_reducer(method, sampling, n_clusters)
+        check_sizes(size, split_every, getattr(reducer, "construction", reducer), inner_size)
+        job = TreeJob(
+            blocks=row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid),
+            reducer=reducer,
+            size=int(size),
+            inner_size=int(INNER_FACTOR * size if inner_size is None else inner_size),
+            seed=resolve_seed(random_state),
+            split_every=int(split_every),
+            normalize=bool(normalize),
+        )
+        candidates = job.candidates
+    else:
+        construction = construction_of(method, n_clusters, size)
+        rule = rule_of(size, construction, n_clusters, epsilon, delta, now=compute and not dry_run)
+        rows = size if rule is None else rule.start
+        check_sizes(rows, split_every, construction)
+        check_sampling(construction, sampling, passes)
+        job = Job(
+            blocks=row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid),
+            root=Root(construction, int(rows), sampling, resolve_seed(random_state)),
+            passes=passes,
+            split_every=int(split_every),
+            normalize=bool(normalize),
+        )
+        if rule is not None:
+            return grow(job, rule, progress=progress)
+        candidates = job.root.candidates
     if dry_run:
-        return plan_build(job.blocks, job.lazy(), job.reads, job.root.candidates)
+        return plan_build(job.blocks, job.lazy(), job.reads, candidates)
     if not compute:
         return job.lazy()
     if job.runs_here:
@@ -234,83 +333,3 @@ def build(
     lazy = job.lazy()
     with showing(progress, lazy):
         return lazy.compute()
-
-
-def _construction(
-    method: str | Sensitivity[Any], n_clusters: int | None, size: Any
-) -> Sensitivity[Any]:
-    """Resolve the method; with size="auto", `n_clusters` need not be a parameter of it."""
-    if n_clusters is not None and isinstance(method, Sensitivity) and size != "auto":
-        raise InvalidInputError(
-            f"n_clusters={n_clusters} has no use beside the construction {method!r} unless "
-            f'size="auto"; leave it out.'
-        )
-    try:
-        return resolve_method(method, n_clusters)
-    except InvalidInputError:
-        if n_clusters is None or not isinstance(size, str):
-            raise
-        return resolve_method(method)
-
-
-def _rule(
-    size: Any,
-    construction: Sensitivity[Any],
-    n_clusters: int | None,
-    epsilon: float,
-    delta: float,
-    *,
-    now: bool,
-) -> Rule | None:
-    if not isinstance(size, str) or size != "auto":
-        return None
-    if not now:
-        raise InvalidInputError(
-            'size="auto" reads the data to decide what to do next, so it can be neither lazy nor '
-            "planned; leave out compute=False and dry_run=True, or pass a number of rows."
-        )
-    if n_clusters is None:
-        n_clusters = getattr(construction, "n_clusters", None)
-    if n_clusters is None:
-        raise InvalidInputError(
-            f'size="auto" compares the costs of solutions, and {construction.name!r} does not say '
-            f"of how many centers; pass n_clusters."
-        )
-    return Rule(n_clusters, epsilon, delta)
-
-
-def _check(
-    size: Any, construction: Sensitivity[Any], sampling: Any, passes: Any, split_every: Any
-) -> None:
-    for name, value, least in (("size", size, 1), ("split_every", split_every, 2)):
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-            word = ' or "auto"' if name == "size" else ""
-            raise InvalidTypeError(f"{name} must be an integer, got {value!r}; pass an int{word}.")
-        if value < least:
-            raise InvalidInputError(
-                f"{name} must be at least {least}, got {value}; pass a larger int."
-            )
-    wanted = getattr(construction, "n_clusters", None) or 1
-    if size < wanted:
-        warnings.warn(
-            f"size={size} is below n_clusters={wanted}: fewer rows than clusters cannot stand for "
-            f"them; pass a size of at least several rows a cluster.",
-            CoresetWarning,
-            stacklevel=3,
-        )
-    if sampling not in ("systematic", "multinomial"):
-        raise InvalidInputError(
-            f'sampling must be "systematic" or "multinomial", got {sampling!r}; pass one of these.'
-        )
-    if passes not in (1, 2):
-        raise InvalidInputError(f"passes must be 1 or 2, got {passes!r}; pass one of these.")
-    if passes == 1 and construction.folds > 1:
-        raise InvalidInputError(
-            f"passes=1, but {construction.name!r} needs {construction.folds} folds of the data "
-            f"before it can score; pass passes=2."
-        )
-    if passes == 1 and sampling == "multinomial" and construction.proposal_bound is None:
-        raise InvalidInputError(
-            f'sampling="multinomial" with passes=1, but {construction.name!r} has no bound for '
-            f'rejection; pass passes=2, or sampling="systematic".'
-        )

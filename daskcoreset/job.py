@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import platform
-import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from importlib.metadata import PackageNotFoundError, version
+from functools import partial
 from typing import Any
 
 from daskcoreset.coreset import Coreset
-from daskcoreset.errors import CoresetWarning
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs import RowBlocks
 from daskcoreset.passes import Lazy, Leaf, apply, fold, fold_now
 from daskcoreset.root import Root, Selection
 from daskcoreset.rounds import Census, Combine, Harvest, Plan, Summarise, TakePlanned, Weigh
+from daskcoreset.surroundings import (
+    caller_level,
+    package_versions,
+    warn_caller,
+    warn_complete,
+)
 
 __all__ = ["Job"]
+
+# Under these names the covers import them; they may go once those ask `surroundings`.
+_outside, _versions = caller_level, package_versions
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +35,8 @@ class Job:
     blocks : RowBlocks
     root : Root
     passes : {1, 2}
-        1 for candidates from one read; 2 for as many folds as the construction needs and
-        a read that draws.
+        1 for candidates from the last fold, which for most constructions is the only read; 2
+        for as many folds as the construction needs and a read that draws.
     split_every : int
     normalize : bool, default=False
         Whether weights are scaled to the total weight of the data.
@@ -42,6 +47,14 @@ class Job:
     passes: int
     split_every: int
     normalize: bool = False
+
+    def __post_init__(self) -> None:
+        construction = self.root.construction
+        if construction.needs_labels and not self.blocks.has_labels:
+            raise InvalidInputError(
+                f"y is missing, and {construction.name!r} needs labels; pass one for every row of "
+                f"X."
+            )
 
     @property
     def takes_all(self) -> bool:
@@ -57,9 +70,10 @@ class Job:
     @property
     def reads(self) -> int:
         """Reads of the data."""
-        if self.takes_all or self.passes == 1:
+        if self.takes_all:
             return 1
-        return self.root.construction.folds + self._weighs + 1
+        folds = self.root.construction.folds
+        return folds if self.passes == 1 else folds + self._weighs + 1
 
     @property
     def _weighs(self) -> bool:
@@ -120,12 +134,14 @@ class Job:
         root = self.root
         if self.takes_all:
             return read(self._take), self.finish_all
+        # The last of several folds draws candidates, where one pass is all that is wanted.
+        folds = root.construction.folds - (self.passes == 1)
+        census, summary = None, None
+        for i in range(folds):
+            census = at_root(partial(root.settle, fold=i), read(self._summarise(i), summary))
+            summary = at_root(_summary_of, census)
         if self.passes == 1:
-            return read(self._harvest), self.finish_harvest
-        census = at_root(root.settle, read(self._summarise(0)))
-        for i in range(1, root.construction.folds):
-            found = read(self._summarise(i), at_root(_summary_of, census))
-            census = at_root(partial(root.settle, fold=i), found)
+            return read(self._harvest, summary), self.finish_harvest
         if self._weighs:
             sums = read(Weigh(root.construction), at_root(_summary_of, census))
             census = at_root(_with_masses, census, sums)
@@ -158,12 +174,10 @@ class Job:
     def _coreset(self, selection: Selection) -> Coreset:
         rows = selection.rows
         if selection.complete:
-            warnings.warn(
-                f"size={self.root.size} is not below the number of rows, {len(rows)}: the coreset "
-                f"is the whole data set, every row with its own weight.",
-                CoresetWarning,
-                stacklevel=_outside(),
-            )
+            warn_complete(self.root.size, len(rows))
+        else:
+            for remark in self.root.construction.remarks(selection.census.summary, self.root.size):
+                warn_caller(remark)
         weights = selection.weights
         if self.normalize and not selection.complete:
             weights = weights * (selection.census.weight / weights.sum())
@@ -198,16 +212,8 @@ class Job:
             "seed": root.seed,
             "source": self.blocks.name,
             "columns": None if self.blocks.columns is None else list(self.blocks.columns),
-            "versions": _versions(),
+            "versions": package_versions(),
         }
-
-
-def _outside() -> int:
-    """Return the stack level of the first caller outside this package."""
-    level, frame = 1, sys._getframe(1)  # noqa: SLF001 - warnings know files to skip from 3.12 on
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(__package__):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def _call(function: Callable[..., Any], *values: Any) -> Any:
@@ -224,14 +230,3 @@ def _with_masses(census: Census, sums: Census) -> Census:
 
 def _triple(census: Census, plan: Plan, second: Census) -> tuple[Census, Plan, Census]:
     return census, plan, second
-
-
-@cache
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in ("daskcoreset", "numpy", "dask", "numba"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found

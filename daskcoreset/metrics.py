@@ -12,13 +12,31 @@ from daskcoreset.clusters import assign
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.gathering import gather
 from daskcoreset.inputs import row_blocks
+from daskcoreset.svm_metrics import (
+    SVMReport,
+    accuracy,
+    hinge_loss,
+    svm_cost,
+    svm_report,
+    svm_sensitivity,
+)
 from daskcoreset.typing import FloatArray
 
 if TYPE_CHECKING:
     from daskcoreset.blocks import Block
     from daskcoreset.coreset import Coreset
 
-__all__ = ["distortion", "kmeans_cost", "relative_error"]
+__all__ = [
+    "SVMReport",
+    "accuracy",
+    "distortion",
+    "hinge_loss",
+    "kmeans_cost",
+    "relative_error",
+    "svm_cost",
+    "svm_report",
+    "svm_sensitivity",
+]
 
 _TILE_NUMBERS = 2**17
 """Numbers of sparse rows spread out at a time, 1 MiB in float64."""

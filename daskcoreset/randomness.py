@@ -37,6 +37,11 @@ class Stage(enum.IntEnum):
     SIZING = 8
     AUDIT = 9
     LABELS = 10
+    TREE = 11
+    TREE_ROOT = 12
+    TREE_LEAVES = 13
+    DESCENT = 14
+    SUBSETS = 15
 
 
 def resolve_seed(random_state: RandomState) -> int:

@@ -23,7 +23,7 @@ from daskcoreset.typing import FloatArray, IndexArray
 if TYPE_CHECKING:
     from daskcoreset.sensitivities import Sensitivity
 
-__all__ = ["Root", "Selection"]
+__all__ = ["Root", "Selection", "draw_systematically"]
 
 OVERSAMPLING = 4
 """Candidates per row wanted. The share of the variance that the first stage adds is 1 / 4."""
@@ -91,7 +91,9 @@ class Root:
         census.check()
         rng = stream(self.seed, Stage.SETTLING, 0, fold)
         with quiet():
-            return replace(census, summary=self.construction.settle(census.summary, rng))
+            summary = self.construction.settle(census.summary, rng)
+        self.construction.check(summary)
+        return replace(census, summary=summary)
 
     def plan(self, census: Census) -> Plan:
         """Decide what every block gives in the second read."""
@@ -115,8 +117,8 @@ class Root:
         return self._weighted(census, list(second.drawn), masses.sum())
 
     def finish_harvest(self, census: Census, reread: Reread) -> Selection:
-        """Turn the candidates of one read into the final draw."""
-        census = self.settle(census)
+        """Turn the candidates of the last fold into the final draw."""
+        census = self.settle(census, self.construction.folds - 1)
         if census.n_rows <= self.size:
             leaf = TakePlanned(self.construction, self.sampling, self.seed)
             everything = reread(sorted(census.read), leaf, Plan(None, None))
@@ -126,7 +128,7 @@ class Root:
         return self._rejected(census, reread)
 
     def _masses(self, census: Census) -> tuple[list[int], FloatArray]:
-        numbers = sorted(census.locals)
+        numbers = sorted(census.masses or census.locals)
         with quiet():
             masses = np.array(
                 [
@@ -162,14 +164,12 @@ class Root:
         r"""Draw m candidates with :math:`\pi_2 \propto s / \pi_1`, systematically."""
         rows, indices = _gather(drawn, census.offsets())
         first = np.concatenate([part.probability for part in drawn])
-        scores = self.construction.scores(rows, census.summary).sum(axis=0)
-        second = inclusion_probabilities(scores / first, self.size)
-        order = self.construction.order(rows, census.summary, second)
-        chosen = np.sort(order[systematic(second[order], stream(self.seed, Stage.ROOT))])
-        kept = rows.take(chosen)
-        weights = kept.weights / (first[chosen] * second[chosen])
-        weights = self.construction.calibrate(kept, weights, census.summary)
-        return Selection(kept, weights, indices[chosen], census, rereads)
+        rng = stream(self.seed, Stage.ROOT)
+        with quiet():
+            chosen, weights = draw_systematically(
+                self.construction, census.summary, rows, first, self.size, rng
+            )
+        return Selection(rows.take(chosen), weights, indices[chosen], census, rereads)
 
     def _rejected(self, census: Census, reread: Reread) -> Selection:
         """Keep each block's first v_i accepted candidates; draw what is missing anew."""
@@ -213,6 +213,57 @@ class Root:
         census.check()
         rows, indices = _gather(list(census.drawn), census.offsets())
         return Selection(rows, rows.weights, indices, census, rereads, complete=True)
+
+
+def draw_systematically(
+    construction: Sensitivity[Any],
+    summary: Any,
+    rows: Block,
+    first: FloatArray,
+    size: int,
+    rng: np.random.Generator,
+) -> tuple[IndexArray, FloatArray]:
+    r"""Draw candidates with :math:`\pi_2 \propto s / \pi_1`, in the construction's order.
+
+    Parameters
+    ----------
+    construction : Sensitivity
+    summary : object
+        Settled summary of all the data.
+    rows : Block
+        Candidates.
+    first : ndarray of shape (k,), float64
+        Probabilities :math:`\pi_1` with which they became candidates.
+    size : int
+    rng : numpy.random.Generator
+        Asked for one number for each of ``construction.tries(size, summary)`` draws.
+
+    Returns
+    -------
+    chosen : ndarray of shape (m,), int64
+        Positions, increasing.
+    weights : ndarray of shape (m,), float64
+        :math:`u / (\pi_1 \pi_2)`, calibrated; of several tries those of the least loss.
+    """
+    scores = construction.scores(rows, summary).sum(axis=0)
+    second = inclusion_probabilities(scores / first, size)
+    order = construction.order(rows, summary, second)
+    # With every row certain all draws are the same.
+    tries = construction.tries(size, summary) if ((second > 0.0) & (second < 1.0)).any() else 1
+    best: tuple[IndexArray, FloatArray] | None = None
+    least = np.inf
+    for attempt in range(tries):
+        chosen = np.sort(order[systematic(second[order], rng)])
+        kept = rows.take(chosen)
+        weights = kept.weights / (first[chosen] * second[chosen])
+        weights = construction.calibrate(kept, weights, summary, attempt)
+        loss = 0.0
+        if tries > 1:
+            loss = construction.loss(kept, weights, rows, rows.weights / first, summary)
+        if best is None or loss < least:
+            best, least = (chosen, weights), loss
+    assert best is not None  # noqa: S101 - there is at least one try
+    return best
 
 
 def _gather(drawn: list[Drawn], offsets: dict[int, int]) -> tuple[Block, IndexArray]:

@@ -101,7 +101,7 @@ class Census:
     summary : object or None
         Merged summary.
     locals : dict
-        Summary of every block.
+        Summary of every block in the last fold; none where the sums of scores are sent instead.
     masses : dict
         Sums of the scores of every block by component, where a read added them up.
     drawn : tuple of Drawn
@@ -184,6 +184,8 @@ def _census(
     number: int,
     local: Any = None,
     drawn: Drawn | None = None,
+    *,
+    keeps: bool = True,
 ) -> Census:
     block = rows.block
     return Census(
@@ -192,7 +194,7 @@ def _census(
         weights={number: 0.0 if block is None else float(block.weights.sum())},
         problem=None if rows.problem is None else (number, rows.problem),
         summary=local,
-        locals={} if local is None else {number: local},
+        locals={number: local} if keeps and local is not None else {},
         drawn=() if drawn is None else (drawn,),
     )
 
@@ -219,7 +221,25 @@ class Summarise:
         with quiet():
             block, _ = thin(self.construction, rows.block, self.seed, number, self.fold)
             rng = stream(self.seed, Stage.SUMMARIES, number, self.fold)
-            return _census(rows, number, self.construction.summarise(block, previous, rng))
+            local = self.construction.summarise(block, previous, rng)
+            if self.fold == self.construction.folds - 1:
+                return _last_census(self.construction, rows, number, local, previous)
+        return _census(rows, number, local, keeps=False)
+
+
+def _last_census(
+    construction: Sensitivity[Any],
+    rows: BlockRows,
+    number: int,
+    local: Any,
+    previous: Any,
+    drawn: Drawn | None = None,
+) -> Census:
+    """Census of the last fold: with summaries, or with estimated sums of scores instead."""
+    if not construction.scores_early:
+        return _census(rows, number, local, drawn)
+    masses = {number: construction.masses(local, previous)}
+    return replace(_census(rows, number, local, drawn, keeps=False), masses=masses)
 
 
 @dataclass(frozen=True)
@@ -265,7 +285,10 @@ def thin(
 
 @dataclass(frozen=True)
 class Harvest:
-    """Leaf of the one read: the block's summary, and candidates by its own scores.
+    """Leaf of the last fold: the block's summary, and candidates by scores made without it all.
+
+    With one fold the scores are the block's own. With several they are those of the settled
+    summary of the fold before, so that blocks give candidates in proportion to their scores.
 
     Attributes
     ----------
@@ -284,13 +307,14 @@ class Harvest:
     n_rows: int | None
     n_blocks: int
 
-    def __call__(self, rows: BlockRows, number: int, given: object) -> Census:
+    def __call__(self, rows: BlockRows, number: int, given: Any) -> Census:
         """Summarise one block and draw its candidates."""
-        del given
         rows = _fit(self.construction, rows)
         block = rows.block
         if block is None:
             return _census(rows, number)
+        if self.construction.folds > 1:
+            return self._by_estimates(rows, block, number, given)
         target = (
             self.candidates / self.n_blocks
             if self.n_rows is None
@@ -315,6 +339,20 @@ class Harvest:
                     target = min(target, _MOST_PROPOSALS * rows.read)
                 drawn = _proposals(block, number, scores, int(np.ceil(target)), rng)
         return _census(rows, number, local, drawn)
+
+    def _by_estimates(self, rows: BlockRows, block: Block, number: int, previous: Any) -> Census:
+        """Draw candidates by what the fold before made known of all the data."""
+        construction, fold = self.construction, self.construction.folds - 1
+        with quiet():
+            local = construction.summarise(
+                block, previous, stream(self.seed, Stage.SUMMARIES, number, fold)
+            )
+            scores = construction.scores(block, previous).sum(axis=0)
+            share = self.candidates / construction.early_mass(previous)
+            inclusion = np.minimum(scores * share, 1.0)
+            chosen = systematic(inclusion, stream(self.seed, Stage.CANDIDATES, number))
+            drawn = Drawn(number, block.take(chosen), inclusion[chosen])
+            return _last_census(construction, rows, number, local, previous, drawn)
 
 
 def _candidates(

@@ -10,7 +10,16 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from daskcoreset.estimators import CoresetEstimator, CoresetKMeans
+from daskcoreset.estimators import (
+    AVMClassifier,
+    CoresetEstimator,
+    CoresetKMeans,
+    CoresetLogisticRegression,
+    CoresetSVC,
+    CSVRGClassifier,
+    LinearSVM,
+    ODMClassifier,
+)
 
 ESTIMATORS = [
     CoresetKMeans(n_clusters=3),
@@ -18,6 +27,13 @@ ESTIMATORS = [
     CoresetEstimator(LogisticRegression()),
     CoresetEstimator(Ridge()),
     CoresetEstimator(StandardScaler()),
+    CoresetLogisticRegression(),
+    CoresetSVC(),
+    LinearSVM(),
+    CSVRGClassifier(max_points=40),
+    CSVRGClassifier(max_points=40, solver="csvrg", max_iter=30, n_inner=3000, tol=1e-2),
+    AVMClassifier(max_points=40),
+    ODMClassifier(),
 ]
 
 

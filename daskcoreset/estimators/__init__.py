@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from daskcoreset.estimators.avm import AVMClassifier
 from daskcoreset.estimators.bregman import CoresetBregman
+from daskcoreset.estimators.csvrg import CSVRGClassifier
 from daskcoreset.estimators.general import CoresetEstimator
 from daskcoreset.estimators.kmeans import CoresetKMeans
+from daskcoreset.estimators.linear_svm import LinearSVM
+from daskcoreset.estimators.logistic import CoresetLogisticRegression
 from daskcoreset.estimators.mixture import CoresetGaussianMixture
+from daskcoreset.estimators.odm import ODMClassifier
+from daskcoreset.estimators.svc import CoresetSVC
 
-__all__ = ["CoresetBregman", "CoresetEstimator", "CoresetGaussianMixture", "CoresetKMeans"]
+__all__ = [
+    "AVMClassifier",
+    "CSVRGClassifier",
+    "CoresetBregman",
+    "CoresetEstimator",
+    "CoresetGaussianMixture",
+    "CoresetKMeans",
+    "CoresetLogisticRegression",
+    "CoresetSVC",
+    "LinearSVM",
+    "ODMClassifier",
+]

@@ -11,13 +11,17 @@ from daskcoreset.sensitivities.bregman import BregmanLightweight
 from daskcoreset.sensitivities.bregman_strong import StrongBregman
 from daskcoreset.sensitivities.kmeans import StrongKMeans
 from daskcoreset.sensitivities.lightweight import Lightweight
+from daskcoreset.sensitivities.logistic import Logistic
 from daskcoreset.sensitivities.mixture import MixtureCoreset
+from daskcoreset.sensitivities.svm import SVM
 from daskcoreset.sensitivities.uniform import Uniform
 
 __all__ = [
     "CONSTRUCTIONS",
+    "SVM",
     "BregmanLightweight",
     "Lightweight",
+    "Logistic",
     "MixtureCoreset",
     "Sensitivity",
     "StrongBregman",
@@ -29,9 +33,11 @@ __all__ = [
 CONSTRUCTIONS: dict[str, type[Sensitivity[Any]]] = {
     BregmanLightweight.name: BregmanLightweight,
     Lightweight.name: Lightweight,
+    Logistic.name: Logistic,
     MixtureCoreset.name: MixtureCoreset,
     StrongBregman.name: StrongBregman,
     StrongKMeans.name: StrongKMeans,
+    SVM.name: SVM,
     Uniform.name: Uniform,
 }
 """What ``build(method=...)`` knows by name."""

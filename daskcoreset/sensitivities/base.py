@@ -41,6 +41,12 @@ class Sensitivity(ABC, Generic[S]):
         where p_i are the normalised scores by the block's own summary, q those by the
         global one and Q_i the block's share of q. With it draws from one read can be made
         exact by rejection. None where no bound is known.
+    needs_labels : bool
+        Whether rows must have labels.
+    scores_early : bool
+        Whether `scores` takes the settled summary of the last fold but one as well, as an
+        estimate: candidates are drawn in the last fold then, and `early_mass` says what all
+        scores add up to. Only asked of constructions with more than one fold.
     """
 
     name: ClassVar[str]
@@ -48,6 +54,8 @@ class Sensitivity(ABC, Generic[S]):
     randomised: ClassVar[bool] = False
     masses_are_exact: ClassVar[bool] = True
     proposal_bound: ClassVar[float | None] = None
+    needs_labels: ClassVar[bool] = False
+    scores_early: ClassVar[bool] = False
 
     @property
     def folds(self) -> int:
@@ -94,6 +102,17 @@ class Sensitivity(ABC, Generic[S]):
         del rng
         return summary
 
+    def check(self, summary: S) -> None:
+        """Raise what is wrong with all the data together, when a fold of a build has settled.
+
+        Not asked about parts of the data, such as the nodes of a tree.
+        """
+        del summary
+
+    def early_mass(self, summary: S) -> float:
+        """Estimated sum of `scores` over all data, where `scores_early` is set."""
+        raise NotImplementedError
+
     @abstractmethod
     def scores(self, block: Block, summary: S) -> FloatArray:
         """Score rows: non-negative, the factor u included, by component of the mixture.
@@ -135,7 +154,39 @@ class Sensitivity(ABC, Generic[S]):
         del summary
         return spatial_order(rows.points, inclusion)
 
-    def calibrate(self, rows: Block, weights: FloatArray, summary: S) -> FloatArray:
+    def tries(self, size: int, summary: S) -> int:
+        """Draws to be made for a coreset of `size` rows; that of the least `loss` is kept."""
+        del size, summary
+        return 1
+
+    def loss(
+        self,
+        rows: Block,
+        weights: FloatArray,
+        others: Block,
+        other_weights: FloatArray,
+        summary: S,
+    ) -> float:
+        """How badly a draw does, where there are several `tries`.
+
+        Parameters
+        ----------
+        rows : Block
+            The rows drawn.
+        weights : ndarray of shape (m,), float64
+            Theirs, calibrated.
+        others : Block
+            All the candidates.
+        other_weights : ndarray of shape (k,), float64
+            Theirs, with which they stand for all the data without bias.
+        summary : S
+            Settled summary of all the data.
+        """
+        raise NotImplementedError
+
+    def calibrate(
+        self, rows: Block, weights: FloatArray, summary: S, attempt: int = 0
+    ) -> FloatArray:
         """Adjust the weights of the final rows to what the summary knows of all the data.
 
         Parameters
@@ -146,19 +197,26 @@ class Sensitivity(ABC, Generic[S]):
             Their unbiased weights.
         summary : S
             Settled summary of all the data.
+        attempt : int, default=0
+            Which of several `tries` it is, for those who calibrate in more than one way.
 
         Returns
         -------
         ndarray of shape (m,), float64
             Not negative; by default `weights` themselves.
         """
-        del rows, summary
+        del rows, summary, attempt
         return weights
 
     def describe(self, summary: S) -> dict[str, Any]:
         """Facts about the data that belong into the provenance; plain JSON values."""
         del summary
         return {}
+
+    def remarks(self, summary: S, size: int) -> tuple[str, ...]:
+        """What users should be warned of, given the data and the size of the coreset."""
+        del summary, size
+        return ()
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters by name."""

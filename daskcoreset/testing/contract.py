@@ -56,6 +56,11 @@ class SensitivityContract(ABC):
     seeds are fixed, so that a failure stays one.
     """
 
+    # The instances are hard on purpose, and some constructions say so.
+    pytestmark = pytest.mark.filterwarnings(
+        "ignore:the total sensitivity:daskcoreset.errors.CoresetWarning"
+    )
+
     @abstractmethod
     def construction(self) -> Sensitivity[Any]:
         """Return the construction under test."""

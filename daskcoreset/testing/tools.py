@@ -162,14 +162,15 @@ def draw(
     def reread(numbers: list[int], leaf: TakePlanned, plan: Plan) -> Census:
         return read(blocks.select(numbers), leaf, plan)
 
+    folds = construction.folds - (passes == 1)
+    summary: Any = None
+    for fold in range(folds):
+        census = root.settle(read(blocks, Summarise(construction, seed, fold), summary), fold)
+        summary = census.summary
     if passes == 1:
         n_rows, n_blocks = blocks.n_rows, blocks.n_blocks
         harvest = Harvest(construction, sampling, seed, root.candidates, n_rows, n_blocks)
-        return root.finish_harvest(read(blocks, harvest), reread)
-    census = root.settle(read(blocks, Summarise(construction, seed)))
-    for fold in range(1, construction.folds):
-        census = read(blocks, Summarise(construction, seed, fold), census.summary)
-        census = root.settle(census, fold)
+        return root.finish_harvest(read(blocks, harvest, summary), reread)
     if sampling == "multinomial" and not construction.masses_are_exact:
         sums = read(blocks, Weigh(construction), census.summary)
         census = replace(census, masses=sums.masses)

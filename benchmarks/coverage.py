@@ -1,0 +1,181 @@
+"""Covers: core points, reads and seconds against the diameter, and the loops beside their peers.
+
+    DASKCORESET_DATA=... python benchmarks/coverage.py
+
+Features are scaled to [0, 1]. Seconds are also given as a multiple of one read of the data, here
+one lightweight coreset with one read. AVM is one pass over all rows in order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+import daskcoreset
+from daskcoreset.coverage import cover
+from daskcoreset.coverage.cover_cells import Metric, Sorted
+from daskcoreset.coverage.delta import online
+from daskcoreset.datasets import available, load
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.inputs import row_blocks
+
+SETS: dict[str, tuple[float, ...]] = {
+    "magic04": (0.4, 0.6, 0.8, 1.0),
+    "cod_rna": (0.3, 0.4, 0.6, 0.8),
+    "ijcnn1": (0.8, 1.0, 1.2, 1.4),
+    "covtype": (1.2, 1.4, 1.6, 2.0),
+}
+N_BLOCKS = 16
+
+
+def scaled(name: str) -> np.ndarray:
+    """Return the rows of a set with every feature in [0, 1]."""
+    X = np.asarray(load(name).X, dtype=np.float32)
+    low, width = X.min(axis=0), np.ptp(X, axis=0)
+    return (X - low) / np.where(width > 0, width, 1)
+
+
+def timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    """Return a result and the seconds it took."""
+    start = time.perf_counter()
+    result = work()
+    return result, time.perf_counter() - start
+
+
+def best(work: Callable[[], Any]) -> float:
+    """Return the least seconds of three goes."""
+    return min(timed(work)[1] for _ in range(3))
+
+
+def covers(name: str) -> list[list[str]]:
+    """Return the rows of the table for one set."""
+    X = scaled(name)
+    chunks = -(-len(X) // N_BLOCKS)
+    blocks = row_blocks(X, chunks=chunks)
+    cover(row_blocks(X[:100]), 1.0)  # compiles
+    daskcoreset.build(X, size=1000, chunks=chunks, random_state=0)
+    read = best(lambda: daskcoreset.build(X, size=1000, chunks=chunks, random_state=0))
+    lines = []
+    asked: list[dict[str, Any]] = [{"diameter": value} for value in SETS[name]]
+    asked += [{"max_points": 100}, {"max_points": 1000}]
+    for options in asked:
+        plain = "-"
+        if "diameter" in options:
+            rows, _ = online(X, options["diameter"] / 2, Metric(boxes=False), most=20_000)
+            plain = f"{len(rows):,}"
+        for strategy in ("online", "farthest"):
+            try:
+                found, seconds = timed(
+                    lambda: cover(blocks, strategy=strategy, **options)  # noqa: B023 - called here
+                )
+            except InvalidInputError as error:
+                print(f"{name} {options} {strategy}: {error}", flush=True)
+                continue
+            bound = found.diameter / found.least_diameter if found.least_diameter else None
+            line = [
+                f"{name} ({len(X):,} x {X.shape[1]})",
+                f"{found.diameter:.3f}{' *' if bound else ''}",
+                strategy,
+                f"{len(found):,}",
+                plain,
+                "-" if bound is None else f"{bound:.2f}",
+                str(found.reads),
+                f"{seconds:.2f}",
+                f"{seconds / read:.0f}",
+            ]
+            print(" | ".join(line), flush=True)
+            lines.append(line)
+    return lines
+
+
+def near_a_surface(n: int, d: int) -> np.ndarray:
+    """Rows near a surface of at most six dimensions, in [0, 1]."""
+    rng = np.random.default_rng(0)
+    inner = min(d, 6)
+    X = np.tanh(rng.random((n, inner)) @ rng.normal(size=(inner, d)) / np.sqrt(inner))
+    X += 0.02 * rng.normal(size=X.shape)
+    return (X - X.min(axis=0)) / np.ptp(X, axis=0)
+
+
+def nearest_by_blas(X: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Return the nearest center by matrix products of tiles, without rechecks."""
+    middle = centers.mean(axis=0)
+    shifted = centers - middle
+    squares = np.einsum("ij,ij->i", shifted, shifted)
+    labels = np.empty(len(X), dtype=np.int64)
+    for start in range(0, len(X), 512):
+        product = (X[start : start + 512] - middle) @ shifted.T
+        labels[start : start + 512] = (squares - 2 * product).argmin(axis=1)
+    return labels
+
+
+def loops(n: int) -> list[list[str]]:
+    """Return microseconds a row of the loops and of what else could do their work."""
+    metric = Metric(boxes=False)
+    lines = []
+    for d in (3, 20, 100):
+        X = near_a_surface(n, d)
+        for wanted in (100, 1000, 5000):
+            low, high = 1e-3, 10.0
+            for _ in range(14):
+                middle = float(np.sqrt(low * high))
+                count = len(online(X, middle, metric, most=2 * wanted)[0])
+                low, high = (middle, high) if count > wanted else (low, middle)
+            rows, _ = online(X, high, metric, most=2 * wanted)
+            centers = X[rows]
+            known, tree = Sorted.of(centers, metric), cKDTree(centers)
+            seconds = [
+                best(lambda: online(X, high, metric, most=2 * wanted)),  # noqa: B023
+                best(lambda: known.nearest(X, high)),  # noqa: B023
+                best(lambda: known.nearest(X)),  # noqa: B023
+                best(lambda: nearest_by_blas(X, centers)),  # noqa: B023
+                best(lambda: tree.query(X)),  # noqa: B023
+            ]
+            line = [str(d), str(len(rows)), *(f"{1e6 * value / n:.2f}" for value in seconds)]
+            print(" | ".join(line), flush=True)
+            lines.append(line)
+    return lines
+
+
+def table(heads: list[str], lines: list[list[str]]) -> str:
+    """Return a Markdown table."""
+    rows = [heads, ["---"] * len(heads), *lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", nargs="*", default=list(SETS))
+    parser.add_argument("--rows", type=int, default=40_000, help="of the blocks for the loops")
+    parser.add_argument("--output", type=Path, help="folder for coverage.md")
+    arguments = parser.parse_args()
+    there = available()
+    lines = [line for name in arguments.sets if name in there for line in covers(name)]
+    heads = [
+        "set", "diameter", "strategy", "core points", "AVM", "bound", "reads", "seconds", "in reads",
+    ]  # fmt: skip
+    text = "# Covers\n\n" + table(heads, lines)
+    text += (
+        f"\nRows in {N_BLOCKS} blocks, Euclidean cells, features in [0, 1]. AVM: core points of one "
+        "pass over all rows in order. A diameter with * was found for the number of core points, "
+        "and is at most `bound` times the least possible one. The last column is the time over "
+        "that of a lightweight coreset with one read.\n\n## Loops\n\n"
+    )
+    heads = [
+        "d", "r", "online rule", "nearest within reach", "nearest", "nearest by BLAS", "by k-d tree",
+    ]  # fmt: skip
+    text += table(heads, loops(arguments.rows))
+    text += f"\nMicroseconds a row, one block of {arguments.rows:,} rows, one thread.\n"
+    if arguments.output is not None:
+        (arguments.output / "coverage.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

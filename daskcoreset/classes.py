@@ -1,0 +1,75 @@
+"""Labels as classes: checked, brought to one form, and counted from zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskcoreset.blocks import Block, Problem
+from daskcoreset.typing import AnyArray, IndexArray
+
+__all__ = ["MOST_CLASSES", "class_codes", "label_problem", "plain_labels"]
+
+MOST_CLASSES = 256
+"""Classes at most. More are likely numbers to be regressed on, or names of rows."""
+
+
+def plain_labels(block: Block) -> AnyArray:
+    """Return the labels of a block in the form in which a coreset keeps them: numbers or text.
+
+    Examples
+    --------
+    >>> labels = np.array([b"no", b"yes"], dtype=object)
+    >>> plain_labels(Block(np.zeros((2, 1)), np.ones(2), labels)).tolist()
+    ['no', 'yes']
+    """
+    # Rows that are taken have their labels in this form; these have no columns to copy.
+    bare = Block(np.empty((len(block), 0)), block.weights, block.labels)
+    labels = bare.take(np.arange(len(block))).labels
+    assert labels is not None  # noqa: S101 - the front door asks for them
+    return labels
+
+
+def label_problem(block: Block) -> Problem | None:
+    """Return what makes the labels of a block unfit as classes, or None.
+
+    Examples
+    --------
+    >>> label_problem(Block(np.zeros((2, 1)), np.ones(2), np.array([1.0, np.nan]))).row
+    1
+    """
+    if block.labels is None:
+        return Problem("y is missing; pass the labels of the rows, one for each.")
+    bad = _missing(block.labels)
+    if bad.any():
+        row = int(bad.argmax())
+        message = "y is missing or not finite{row}; drop such rows, or label them."
+        return Problem(message, row if block.rows is None else int(block.rows[row]))
+    if len(np.unique(plain_labels(block))) > MOST_CLASSES:
+        return Problem(
+            f"y holds more than {MOST_CLASSES} different labels; pass classes, not numbers."
+        )
+    return None
+
+
+def class_codes(block: Block, classes: AnyArray) -> IndexArray:
+    """Return the place of every label among the sorted classes.
+
+    Examples
+    --------
+    >>> block = Block(np.zeros((3, 1)), np.ones(3), np.array([5, 2, 5]))
+    >>> class_codes(block, np.array([2, 5]))
+    array([1, 0, 1])
+    """
+    codes = np.searchsorted(classes, plain_labels(block)).astype(np.int64, copy=False)
+    # A class whose rows are all without weight is not among the classes: its place is no matter.
+    return np.minimum(codes, len(classes) - 1)
+
+
+def _missing(labels: AnyArray) -> Any:
+    if labels.dtype.kind == "f":
+        return ~np.isfinite(labels)
+    if labels.dtype.kind == "O":
+        return np.array([label is None or label != label for label in labels.tolist()], dtype=bool)
+    return np.zeros(len(labels), dtype=bool)

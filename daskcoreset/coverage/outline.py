@@ -1,0 +1,174 @@
+"""What one read tells of labelled rows before a kernel machine is trained on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskcoreset.blocks import Block, Problem
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.gathering import gather
+from daskcoreset.moments import Moments, merge_moments, moments_of
+from daskcoreset.typing import AnyArray, FloatArray
+
+if TYPE_CHECKING:
+    from daskcoreset.inputs import RowBlocks
+
+__all__ = ["Outline", "outline", "plain_labels"]
+
+_MOST_CLASSES = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Outline:
+    """Labels, weights and spread of rows.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (k,)
+        Labels of rows with a positive weight, sorted.
+    class_weights : ndarray of shape (k,), float64
+    weights : dict of int to float
+        Weight of every block, by its number.
+    sizes : dict of int to int
+        Rows of every block.
+    moments : Moments
+    low, high : ndarray of shape (d,), float64
+        Least and largest number of every column, over rows with a positive weight.
+    """
+
+    classes: AnyArray
+    class_weights: FloatArray
+    weights: dict[int, float]
+    sizes: dict[int, int]
+    moments: Moments
+    low: FloatArray
+    high: FloatArray
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that can be used."""
+        return sum(self.sizes.values())
+
+    @property
+    def weight(self) -> float:
+        """Total weight M."""
+        return self.moments.weight
+
+    @property
+    def variance(self) -> float:
+        """Weighted variance of all numbers, as ``X.var()`` has it."""
+        if not self.weight:
+            return 0.0
+        within = self.moments.m2.sum() / self.weight
+        return float((within / len(self.low)) + self.moments.mean.var())
+
+    @property
+    def total_variance(self) -> float:
+        """Sum of the variances of the columns: half the mean squared distance of two rows."""
+        return float(self.moments.m2.sum() / self.weight) if self.weight else 0.0
+
+
+def plain_labels(block: Block) -> AnyArray:
+    """Labels of a block in NumPy's numbers or text.
+
+    Examples
+    --------
+    >>> labels = np.array(["b", b"a"], dtype=object)
+    >>> plain_labels(Block(np.zeros((2, 1)), np.ones(2), labels))
+    array(['b', 'a'], dtype='<U1')
+    """
+    labels: Any = block.labels
+    if labels.dtype.kind in "OST":
+        # What is taken from a block comes in the form in which coresets keep labels.
+        labels = Block(np.empty((len(labels), 0)), block.weights, labels).all_rows().labels
+    return np.asarray(labels)
+
+
+def outline(blocks: RowBlocks, *, progress: bool | None = False) -> Outline:
+    """Read all rows once.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+        With labels.
+    progress : bool or None, default=False
+        As in `daskcoreset.build`.
+
+    Returns
+    -------
+    Outline
+
+    Raises
+    ------
+    InvalidInputError
+        If there are no labels, a label is not finite, there are more than 10,000 of them, or
+        all weights are zero.
+
+    Examples
+    --------
+    >>> from daskcoreset.inputs import row_blocks
+    >>> found = outline(row_blocks([[0.0], [2.0], [4.0]], ["a", "b", "a"]))
+    >>> found.classes, found.class_weights, found.high
+    (array(['a', 'b'], dtype='<U1'), array([2., 1.]), array([4.]))
+    """
+    if not blocks.has_labels:
+        raise InvalidInputError("y is missing; pass the labels of the rows.")
+    found: Outline = gather(blocks, _of_block, _merge, progress=progress).value
+    if not found.weight:
+        raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
+    return found
+
+
+def _of_block(block: Block, number: int, given: object) -> Outline | Problem:
+    del given
+    labels = plain_labels(block)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        bad = int(np.flatnonzero(~np.isfinite(labels))[0])
+        return Problem(f"y is {labels[bad]}" + "{row}; leave such rows out.", bad)
+    used = block.weights > 0
+    classes, codes = np.unique(labels[used], return_inverse=True)
+    if len(classes) > _MOST_CLASSES:
+        return _too_many(len(classes))
+    points: Any = block.points[used] if not used.all() else block.points
+    d = points.shape[1]
+    low, high = np.full(d, np.inf), np.full(d, -np.inf)
+    if points.shape[0] and isinstance(points, np.ndarray):
+        low, high = points.min(axis=0), points.max(axis=0)
+    elif points.shape[0]:
+        low, high = points.min(axis=0).toarray().ravel(), points.max(axis=0).toarray().ravel()
+    return Outline(
+        classes,
+        np.bincount(codes, weights=block.weights[used], minlength=len(classes)).astype(np.float64),
+        {number: float(block.weights.sum())},
+        {number: len(block)},
+        moments_of(block.points, block.weights),
+        np.asarray(low, dtype=np.float64),
+        np.asarray(high, dtype=np.float64),
+    )
+
+
+def _merge(first: Outline, second: Outline) -> Outline:
+    parts = [part.classes for part in (first, second) if len(part.classes)]
+    labels = np.concatenate(parts) if parts else first.classes
+    weights = np.concatenate([first.class_weights, second.class_weights])
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) > _MOST_CLASSES:
+        raise _too_many(len(classes)).error(0)
+    return Outline(
+        classes,
+        np.bincount(codes, weights=weights, minlength=len(classes)).astype(np.float64),
+        first.weights | second.weights,
+        first.sizes | second.sizes,
+        merge_moments(first.moments, second.moments),
+        np.minimum(first.low, second.low),
+        np.maximum(first.high, second.high),
+    )
+
+
+def _too_many(count: int) -> Problem:
+    return Problem(
+        f"y has {count} classes or more, as if it held the numbers of a regression; pass labels."
+    )

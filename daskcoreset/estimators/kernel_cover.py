@@ -1,0 +1,370 @@
+"""Training of kernel classifiers on the core points of a cover, block by block."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+
+from daskcoreset.coverage.cover import cover
+from daskcoreset.coverage.csvrg import approximation_bound
+from daskcoreset.coverage.drawn import draw_points
+from daskcoreset.coverage.isotropic import KernelMap, resolve_gamma, resolve_kernel
+from daskcoreset.coverage.losses import LOSSES, MarginLoss, resolve_loss
+from daskcoreset.coverage.objective import n_problems
+from daskcoreset.coverage.outline import Outline, outline
+from daskcoreset.coverage.rows import PAST, Rows
+from daskcoreset.coverage.span import Solution
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.estimators.kernel_data import arranged, check_known, nearest_gaps, past_rows
+from daskcoreset.estimators.kernel_model import KernelModel, Machine, resolve_lambda, warn_unscaled
+from daskcoreset.inputs import row_blocks
+from daskcoreset.progress import counting
+from daskcoreset.randomness import resolve_seed
+from daskcoreset.typing import AnyArray, FloatArray
+
+if TYPE_CHECKING:
+    from daskcoreset.inputs import RowBlocks
+
+__all__ = ["SHARED", "CoverModel"]
+
+MOST_POINTS = 500
+"""Core points when neither their number nor the diameter is given."""
+
+
+SHARED: dict[str, list[Any]] = {
+    "loss": [StrOptions(set(LOSSES))],
+    "kernel": [str, callable],
+    "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
+    "lam": [Interval(Real, 0, None, closed="neither"), None],
+    "C": [Interval(Real, 0, None, closed="neither"), None],
+    "mu": [Real],
+    "theta": [Real],
+    "diameter": [Real, None],
+    "max_points": [Interval(Integral, 1, None, closed="left"), None],
+    "cells": [StrOptions({"euclidean", "chebyshev"})],
+    "strategy": [StrOptions({"auto", "drawn", "online", "farthest"})],
+    "verbose": ["verbose"],
+    "progress": ["boolean", None],
+}
+"""What the parameters of all subclasses may be."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """Core points, and the rows of the past that they stand for.
+
+    Attributes
+    ----------
+    points : ndarray of shape (r, d)
+    diameter : float
+        What is promised of rows that were seen already.
+    measured : bool
+        Whether the rows at hand are to say how far they are from the core points.
+    table : ndarray of shape (r, n_classes), float64, or None
+        Weight of every class that stands at a core point.
+    """
+
+    points: AnyArray
+    diameter: float = 0.0
+    measured: bool = True
+    table: FloatArray | None = None
+
+
+class CoverModel(KernelModel):
+    """Covers the rows, and trains coefficients of the core points; subclasses say how.
+
+    Attributes
+    ----------
+    core_points_ : ndarray of shape (n_core_points_, d)
+    dual_coef_ : ndarray of shape (n_problems, n_core_points_), float64
+    """
+
+    core_points_: AnyArray
+    dual_coef_: FloatArray
+    diameter_: float
+    gamma_: float
+    lam_: float
+    objective_: Any
+    converged_: bool
+    n_iter_: int
+    trace_: list[dict[str, Any]]
+    _table: FloatArray
+    _cell: float
+
+    loss: Any
+    kernel: Any
+    gamma: Any
+    lam: Any
+    C: Any
+    mu: Any
+    theta: Any
+    diameter: Any
+    max_points: Any
+    cells: Any
+    strategy: Any
+    verbose: Any
+    progress: Any
+    random_state: Any
+
+    @property
+    def n_core_points_(self) -> int:
+        """Number of core points, the size of the model."""
+        return len(self.core_points_)
+
+    @abstractmethod
+    def _solve(
+        self, rows: Rows, core: KernelMap, loss: MarginLoss, lam: float, *, start: Any, seed: int
+    ) -> Solution:
+        """Find coefficients."""
+
+    @abstractmethod
+    def _steps(self) -> int:
+        """Return the reads of `_solve`, at most, for the bar of progress."""
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, *, warm: bool) -> Self:
+        self._validate_params()
+        self._check_early()
+        seed = resolve_seed(self.random_state)
+        blocks, names = self._labelled(X, y, sample_weight, seed, None)
+        found = outline(blocks, progress=self.progress)
+        self.classes_ = found.classes if names is None else names[found.classes]
+        self._check_classes()
+        self._set_kernel(found)
+        start = None
+        if warm:
+            given, start = _Points(self.core_points_, self.diameter_), self.dual_coef_.T
+        else:
+            given = self._covered(blocks, found.classes, seed)
+        if start is not None and start.shape[1] != n_problems(len(self.classes_)):
+            start = None
+        self._train(blocks, found.classes, found, given, start=start, seed=seed)
+        return self
+
+    def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
+        self._validate_params()
+        self._check_early()
+        first = not hasattr(self, "_table")
+        seed = resolve_seed(self.random_state)
+        wanted = None if classes is None else np.unique(classes)
+        if not first:
+            if wanted is not None and not np.array_equal(wanted, self.classes_):
+                raise InvalidInputError(
+                    f"classes={wanted} differ from those of the first call, {self.classes_}; pass "
+                    f"the same, or None."
+                )
+            wanted = self.classes_
+        blocks, names = self._labelled(X, y, sample_weight, seed, wanted, reset=first)
+        found = outline(blocks, progress=self.progress)
+        labels = found.classes if names is None else names[found.classes]
+        if wanted is None:
+            wanted, internal = labels, found.classes
+        else:
+            check_known(labels, wanted)
+            internal = wanted if names is None else np.arange(len(wanted))
+        self.classes_ = wanted
+        self._check_classes()
+        if first:
+            self._set_kernel(found)
+            given, start = self._covered(blocks, found.classes, seed), None
+        else:
+            given, start = self._extended(blocks, found.classes, seed)
+        self._train(blocks, internal, found, given, start=start, seed=seed)
+        return self
+
+    def _check_early(self) -> None:
+        """Refuse what can be refused before the data are read."""
+        resolve_loss(self.loss, theta=self.theta, mu=self.mu)
+        resolve_lambda(self.lam, self.C, 1.0)
+        resolve_kernel(self.kernel, 1.0)
+        if self.diameter is not None and not (np.isfinite(self.diameter) and self.diameter > 0):
+            raise InvalidInputError(
+                f"diameter={self.diameter} is not positive; pass how far apart rows of one cell "
+                f"may be, or max_points."
+            )
+        if self.strategy == "drawn" and self.diameter is not None:
+            raise InvalidInputError(
+                f'strategy="drawn" keeps no diameter, got diameter={self.diameter}; pass '
+                f'max_points alone, or strategy="online".'
+            )
+
+    def _labelled(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        seed: int,
+        names: AnyArray | None,
+        *,
+        reset: bool = True,
+    ) -> tuple[RowBlocks, AnyArray | None]:
+        """Open the data; in memory labels become positions in the names that are returned."""
+        held = self._hold(X, y, sample_weight, reset=reset)
+        if held is None:
+            if y is None:
+                raise InvalidInputError(
+                    f"This {type(self).__name__} estimator requires y to be passed, but the "
+                    f"target y is None; pass the labels."
+                )
+            if not reset:
+                return self._open(X, y, sample_weight), None
+            blocks = row_blocks(X, y, sample_weight)
+            self._note_columns(X, blocks)
+            return blocks, None
+        labels: Any = held.y
+        check_classification_targets(labels)
+        if names is None:
+            names, codes = np.unique(labels, return_inverse=True)
+        else:
+            check_known(np.unique(labels), names)
+            codes = np.searchsorted(names, labels)
+        return arranged(held, codes, seed), names
+
+    def _note_columns(self, X: Any, blocks: RowBlocks) -> None:
+        self.n_features_in_ = blocks.rules.n_features
+        named = all(isinstance(name, str) for name in getattr(X, "columns", ()))
+        if blocks.columns is not None and named:
+            self.feature_names_in_ = np.array(blocks.columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # of an earlier fit
+
+    def _check_classes(self) -> None:
+        if len(self.classes_) < 2:
+            raise InvalidInputError(
+                f"y has one class only, {self.classes_[:1]}, among the rows with a positive "
+                f"weight; pass rows of two classes or more."
+            )
+
+    def _set_kernel(self, found: Outline) -> None:
+        self.gamma_ = resolve_gamma(self.gamma, self.n_features_in_, found.variance)
+        self._kernel = resolve_kernel(self.kernel, self.gamma_)
+        warn_unscaled(found, self._kernel)
+
+    def _covered(self, blocks: RowBlocks, classes: AnyArray, seed: int) -> _Points:
+        """Find core points; of drawn ones the diameter is known once the solver has read."""
+        most = self.max_points
+        if most is None and self.diameter is None:
+            most = MOST_POINTS
+        strategy = self.strategy
+        if strategy == "auto":
+            strategy = "drawn" if self.diameter is None else "online"
+        if strategy == "drawn":
+            assert most is not None  # noqa: S101 - checked
+            return _Points(draw_points(blocks, classes, most, seed=seed))
+        found = cover(
+            blocks,
+            self.diameter,
+            max_points=most,
+            cells=self.cells,
+            strategy=strategy,
+            progress=self.progress,
+        )
+        return _Points(found.points, found.diameter, measured=False)
+
+    def _extended(
+        self, blocks: RowBlocks, classes: AnyArray, seed: int
+    ) -> tuple[_Points, FloatArray]:
+        """Add the core points that further rows need; what is known of the past stays."""
+        old, half = self.core_points_, self._cell / 2.0
+        if half > 0:
+            new = cover(blocks, self._cell, cells=self.cells, progress=self.progress).points
+        else:  # every row was a core point
+            new = self._covered(blocks, classes, seed).points
+        added = new[nearest_gaps(new, old, self.cells) > half]
+        points = np.concatenate([old, added.astype(old.dtype)])
+        table = np.concatenate([self._table, np.zeros((len(added), self._table.shape[1]))])
+        start = np.concatenate([self.dual_coef_.T, np.zeros((len(added), len(self.dual_coef_)))])
+        most = self.max_points
+        most = MOST_POINTS if most is None and self.diameter is None else most
+        if most is None or len(points) <= most:
+            return _Points(points, self.diameter_, table=table), start
+        if self.diameter is not None:
+            raise InvalidInputError(
+                f"max_points={most}, but with these rows cells of diameter={self.diameter} need "
+                f"{len(points)} core points; raise one of them, or give max_points alone."
+            )
+        # Cover the core points themselves by fewer, with larger cells.
+        found = cover(row_blocks(points), max_points=most, cells=self.cells)
+        nearest = found.nearest(points)[0]
+        moved = np.zeros((len(found.points), table.shape[1]))
+        np.add.at(moved, nearest, table)
+        carried = np.zeros((len(found.points), start.shape[1]))
+        np.add.at(carried, nearest, start)
+        self._cell = max(self._cell, found.diameter)
+        return _Points(found.points, self.diameter_ + found.diameter, table=moved), carried
+
+    def _train(
+        self,
+        blocks: RowBlocks,
+        internal: AnyArray,
+        found: Outline,
+        given: _Points,
+        *,
+        start: FloatArray | None,
+        seed: int,
+    ) -> None:
+        """Run the solver, and set what it found."""
+        points = np.asarray(given.points, dtype=np.float64)
+        core = KernelMap(self._kernel, points)
+        past = None if given.table is None else past_rows(points, given.table, internal)
+        weights = dict(found.weights)
+        if past is not None:
+            weights[PAST] = float(past.weights.sum())
+        total = sum(weights.values())
+        lam = resolve_lambda(self.lam, self.C, total)
+        loss = resolve_loss(self.loss, theta=self.theta, mu=self.mu)
+        if start is None:
+            start = np.zeros((len(points), n_problems(len(internal))))
+        with counting(self.progress, self._steps(), unit="read") as advance:
+            rows = Rows(
+                blocks,
+                internal,
+                total,
+                found.n_rows + (0 if past is None else len(past)),
+                weights,
+                past,
+                self._reporter(advance),
+            )
+            solution = self._solve(rows, core, loss, lam, start=start, seed=seed)
+        if not solution.converged:
+            warnings.warn(
+                f"{type(self).__name__} stopped after {solution.n_iter} iterations before tol was "
+                f"reached; raise max_iter, or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        self.core_points_ = given.points
+        measured = 2.0 * solution.radius if given.measured else 0.0
+        self.diameter_ = max(given.diameter, measured)
+        if past is None:
+            self._cell = self.diameter_
+        self.dual_coef_ = np.ascontiguousarray(solution.beta.T)
+        self.objective_ = solution.objectives
+        if len(solution.objectives) == 1:
+            self.objective_ = float(solution.objectives[0])
+        self.lam_, self.n_iter_, self.trace_ = lam, solution.n_iter, rows.trace
+        self.converged_, self.gap_ = solution.converged, solution.gaps
+        self.approximation_bound_ = approximation_bound(self._kernel, self.diameter_, loss, lam)
+        # What partial_fit keeps of these rows; those of the past stood at core points already.
+        self._table = solution.table
+        self._machine = Machine(core, solution.beta, self.classes_)
+
+    def _reporter(self, advance: Callable[[int], None]) -> Callable[[dict[str, Any]], None]:
+        name = type(self).__name__
+
+        def report(entry: dict[str, Any]) -> None:
+            advance(1)
+            if self.verbose:
+                facts = ", ".join(f"{key} {value:.6g}" for key, value in entry.items())
+                sys.stdout.write(f"[{name}] {facts}\n")
+
+        return report

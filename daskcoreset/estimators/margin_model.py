@@ -1,0 +1,121 @@
+"""What the estimators of the largest margin share: opening data, and answers for all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.estimators.kernel_model import KernelModel
+from daskcoreset.inputs import row_blocks
+from daskcoreset.margin.products import inner_products
+
+if TYPE_CHECKING:
+    from daskcoreset.inputs import RowBlocks
+    from daskcoreset.margin.kernelised import Separator
+    from daskcoreset.typing import AnyArray, FloatArray, IndexArray, Points
+
+__all__ = ["MarginModel", "Planes", "Sides"]
+
+
+@dataclass(frozen=True, eq=False)
+class Planes:
+    """Hyperplanes: one for two classes, one for each of more.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (1, d) or (n_classes, d), float64
+    intercept : ndarray of shape (1,) or (n_classes,), float64
+    classes : ndarray of shape (n_classes,)
+    """
+
+    coef: FloatArray
+    intercept: FloatArray
+    classes: AnyArray
+
+    def decide(self, points: Points) -> FloatArray:
+        """Decision values, of shape (n,) for two classes and (n, n_classes) for more."""
+        values = inner_products(points, self.coef) + self.intercept
+        return values[:, 0] if len(self.coef) == 1 else values
+
+    def classify(self, points: Points) -> AnyArray:
+        """Classes of rows."""
+        return _classes_of(self.decide(points), self.classes)
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Separators with a kernel: one for two classes, one for each of more.
+
+    Attributes
+    ----------
+    separators : tuple of Separator
+    classes : ndarray of shape (n_classes,)
+    """
+
+    separators: tuple[Separator, ...]
+    classes: AnyArray
+
+    def decide(self, points: Points) -> FloatArray:
+        """Decision values, of shape (n,) for two classes and (n, n_classes) for more."""
+        values = np.stack([separator(points) for separator in self.separators], axis=1)
+        return values[:, 0] if len(self.separators) == 1 else values
+
+    def classify(self, points: Points) -> AnyArray:
+        """Classes of rows."""
+        return _classes_of(self.decide(points), self.classes)
+
+
+def _classes_of(values: FloatArray, classes: AnyArray) -> AnyArray:
+    codes = values > 0 if values.ndim == 1 else values.argmax(axis=1)
+    found: AnyArray = classes[codes.astype(np.int64)]
+    return found
+
+
+class MarginModel(KernelModel):
+    """Base of the estimators of the largest margin.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    """
+
+    _machine: Any
+    _numbers: IndexArray | None
+
+    def _in_data(self, indices: IndexArray) -> IndexArray:
+        """Row numbers in the data as given: rows in memory without a weight were left out."""
+        return indices if self._numbers is None else self._numbers[indices]
+
+    def _labelled_blocks(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[RowBlocks, AnyArray | None]:
+        """Open the data; those in memory have codes for labels, whose names come along."""
+        held = self._hold(X, y, sample_weight)
+        self._numbers = None
+        if held is not None:
+            check_classification_targets(held.y)
+            names, codes = np.unique(np.asarray(held.y), return_inverse=True)
+            if held.sample_weight is None or held.sample_weight.all():
+                return row_blocks(held.X, codes, held.sample_weight), names
+            used = np.flatnonzero(held.sample_weight)
+            if not len(used):
+                raise InvalidInputError(
+                    "sample_weight is zero for every row; give some row a weight."
+                )
+            self._numbers = used
+            return row_blocks(held.X[used], codes[used], held.sample_weight[used]), names
+        blocks = row_blocks(X, y, sample_weight)
+        if not blocks.has_labels:
+            raise InvalidInputError("y is missing; pass the labels that are to be separated.")
+        self.n_features_in_ = blocks.rules.n_features
+        # Like scikit-learn: numbers that stand above columns are no names.
+        named = all(isinstance(name, str) for name in getattr(X, "columns", ()))
+        if blocks.columns is not None and named:
+            self.feature_names_in_ = np.array(blocks.columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # of an earlier fit
+        return blocks, None

@@ -1,0 +1,1 @@
+"""Maximum-margin separators with a certificate, from rows larger than memory."""

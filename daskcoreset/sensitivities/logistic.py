@@ -1,0 +1,247 @@
+r"""Coresets for logistic regression: square roots of leverage scores."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from daskcoreset.classes import class_codes, label_problem, plain_labels
+from daskcoreset.clusters import dense_rows
+from daskcoreset.divergences.base import dense, product, tiles
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.moments import Moments, merge_moments, moments_of
+from daskcoreset.ordering import spatial_order
+from daskcoreset.raking import rake
+from daskcoreset.sensitivities.base import Sensitivity
+
+if TYPE_CHECKING:
+    from daskcoreset.blocks import Block, Problem
+    from daskcoreset.typing import FloatArray, IndexArray
+
+__all__ = ["Logistic", "Scatter"]
+
+Variant: TypeAlias = Literal["calibrated", "systematic"]
+
+_RIDGE = 1e-6
+"""Share of the variance of a column that is added to it: directions of less variance cannot be
+told from rounding where rows lie far from the origin."""
+
+_ENOUGH = 4
+"""Rows of the coreset for every mean that is calibrated."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scatter:
+    r"""Rows as leverage scores see them.
+
+    Attributes
+    ----------
+    weight : float
+        U.
+    mean : ndarray of shape (d,), float64
+    matrix : ndarray of shape (d, d), float64
+        :math:`\sum_x u(x) (x - \mu)(x - \mu)^T`.
+    classes : dict of label to Moments
+        Weight and mean of every class.
+    """
+
+    weight: float
+    mean: FloatArray
+    matrix: FloatArray
+    classes: dict[Any, Moments]
+
+
+@dataclass(frozen=True)
+class Logistic(Sensitivity[Scatter]):
+    r"""Coresets for logistic regression.
+
+    With Q an orthonormal basis of the columns of the data, the entry of one for the intercept
+    among them, a row is scored by the root of its leverage and by its share of the weight,
+
+    .. math::
+
+        s(x) = u(x) \left( \sqrt{\ell(x)} + \frac{1}{U} \right),
+        \qquad \ell(x) = \frac{1}{U} + (x - \mu)^T S^{-1} (x - \mu),
+        \qquad S = \sum_x u(x) (x - \mu)(x - \mu)^T ,
+
+    which up to a factor that depends on the data alone bounds its sensitivity. The factor is
+    large where the classes are nearly separable: no construction can do without it. One read.
+
+    Parameters
+    ----------
+    variant : {"calibrated", "systematic"}, default="calibrated"
+        "systematic": unbiased for every model. "calibrated": the same draw, whose weights are
+        raked until the weights of the classes are those of the data and, with at least four
+        rows for each of them, the means of the classes too.
+    intercept : bool, default=True
+        Whether the model has an intercept; without one leverage is about the origin.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter cannot be used. When building: if labels are missing, or of one class.
+
+    Notes
+    -----
+    A part of the data with d features sends a matrix of d x d numbers. A millionth of the
+    variance of every column is added to it, so that columns that depend on one another do no
+    harm. More than two classes share their draws: scores do not look at labels.
+
+    Examples
+    --------
+    >>> import daskcoreset
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3))
+    >>> y = X[:, 0] + rng.normal(size=2000) > 0
+    >>> coreset = daskcoreset.build(X, y, size=100, method="logistic", random_state=0)
+    >>> round(float(coreset.weights[coreset.labels].sum() - y.sum()), 6)
+    0.0
+
+    References
+    ----------
+    Munteanu, Schwiegelshohn, Sohler and Woodruff (2018), section 4.
+    """
+
+    variant: Variant = "calibrated"
+    intercept: bool = True
+
+    name: ClassVar[str] = "logistic"
+    citation: ClassVar[str] = "munteanu2018coresets, section 4"
+    masses_are_exact: ClassVar[bool] = False
+    needs_labels: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.variant not in ("calibrated", "systematic"):
+            raise InvalidInputError(
+                f'variant must be "calibrated" or "systematic", got {self.variant!r}; pass one of '
+                f"these."
+            )
+
+    def problem(self, block: Block) -> Problem | None:
+        """Return the first row without a label."""
+        return label_problem(block)
+
+    def summarise(
+        self, block: Block, previous: Scatter | None, rng: np.random.Generator
+    ) -> Scatter:
+        """Second moments of the block, and means by class."""
+        del previous, rng
+        whole = moments_of(block.points, block.weights)
+        d = len(whole.mean)
+        matrix = np.zeros((d, d))
+        points: Any = block.points
+        for rows in tiles(len(block), d):
+            gaps = np.where(
+                block.weights[rows, np.newaxis] > 0.0, dense(points[rows]) - whole.mean, 0.0
+            )
+            matrix += product((gaps * block.weights[rows, np.newaxis]).T, gaps)
+        labels, classes = plain_labels(block), {}
+        for label in np.unique(labels):
+            own = np.flatnonzero((labels == label) & (block.weights > 0.0))
+            if len(own):
+                classes[label.item()] = moments_of(points[own], block.weights[own])
+        return Scatter(whole.weight, whole.mean, matrix, classes)
+
+    def merge(self, first: Scatter, second: Scatter) -> Scatter:
+        """Merge moments, as Chan, Golub and LeVeque (1983) do."""
+        classes = dict(first.classes)
+        for label, moments in second.classes.items():
+            known = classes.get(label)
+            classes[label] = moments if known is None else merge_moments(known, moments)
+        if first.weight == 0.0 or second.weight == 0.0:
+            heavier = second if first.weight == 0.0 else first
+            return Scatter(heavier.weight, heavier.mean, heavier.matrix, classes)
+        weight = first.weight + second.weight
+        gap, share = second.mean - first.mean, second.weight / weight
+        matrix = first.matrix + second.matrix + np.outer(gap, gap) * (first.weight * share)
+        return Scatter(weight, first.mean + gap * share, matrix, classes)
+
+    def check(self, summary: Scatter) -> None:
+        """Raise if all rows are of one class."""
+        if len(summary.classes) < 2:
+            raise InvalidInputError(
+                f"y holds one class only, {next(iter(summary.classes))!r}, and a classifier needs "
+                f"two; pass rows of both."
+            )
+
+    def _about(self, summary: Scatter) -> tuple[FloatArray, FloatArray]:
+        """Return the center of the leverage, and the matrix about it."""
+        if self.intercept:
+            return summary.mean, summary.matrix
+        added = summary.weight * np.outer(summary.mean, summary.mean)
+        return np.zeros_like(summary.mean), summary.matrix + added
+
+    def _root(self, matrix: FloatArray) -> FloatArray:
+        """Return R with :math:`R R^T = (S + \\text{ridge})^{-1}`."""
+        scale = np.sqrt(np.diagonal(matrix))
+        inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
+        shape = matrix * inverse[:, np.newaxis] * inverse
+        values, vectors = np.linalg.eigh(shape + _RIDGE * np.eye(len(shape)))
+        root: FloatArray = inverse[:, np.newaxis] * vectors / np.sqrt(values)
+        return root
+
+    def scores(self, block: Block, summary: Scatter) -> FloatArray:
+        """Return u s(x)."""
+        scores = np.zeros((1, len(block)))
+        if summary.weight == 0.0:
+            return scores
+        center, matrix = self._about(summary)
+        root, points = self._root(matrix), block.points
+        for rows in tiles(len(block), len(center)):
+            used = block.weights[rows, np.newaxis] > 0.0
+            gaps = np.where(used, dense(points[rows]) - center, 0.0)
+            scores[0, rows] = np.square(product(gaps, root)).sum(axis=1)
+        if self.intercept:
+            scores += 1.0 / summary.weight
+        scores[0] = block.weights * (np.sqrt(scores[0]) + 1.0 / summary.weight)
+        return scores
+
+    def masses(self, local: Scatter, summary: Scatter) -> FloatArray:
+        """Bound the sum of `scores` over a block by the root of its total leverage."""
+        if local.weight == 0.0:
+            return np.zeros(1)
+        center, matrix = self._about(summary)
+        gap, root = local.mean - center, self._root(matrix)
+        own = local.matrix + local.weight * np.outer(gap, gap)
+        leverage = float(np.einsum("ij,ik,kj->", root, own, root))
+        if self.intercept:
+            leverage += local.weight / summary.weight
+        share = local.weight / summary.weight
+        return np.array([math.sqrt(local.weight * max(leverage, 0.0)) + share])
+
+    def order(self, rows: Block, summary: Scatter, inclusion: FloatArray) -> IndexArray:
+        """Order by class, and within it so that neighbours are alike."""
+        codes = class_codes(rows, np.array(sorted(summary.classes)))
+        parts = []
+        for code in range(len(summary.classes)):
+            own = np.flatnonzero(codes == code)
+            points: Any = rows.points
+            parts.append(own[spatial_order(points[own], inclusion[own])])
+        return np.concatenate(parts)
+
+    def calibrate(
+        self, rows: Block, weights: FloatArray, summary: Scatter, attempt: int = 0
+    ) -> FloatArray:
+        """Rake weights to the weights and means of the classes."""
+        del attempt
+        if self.variant == "systematic" or not len(rows):
+            return weights
+        labels = sorted(summary.classes)
+        own = class_codes(rows, np.array(labels))[:, np.newaxis] == np.arange(len(labels))
+        columns = [own.astype(np.float64)]
+        totals = [np.array([summary.classes[label].weight for label in labels])]
+        if len(rows) >= _ENOUGH * len(labels) * (len(summary.mean) + 1):
+            gaps = dense_rows(rows.points) - summary.mean
+            columns += [gaps * mine[:, np.newaxis] for mine in own.T]
+            totals += [
+                summary.classes[label].weight * (summary.classes[label].mean - summary.mean)
+                for label in labels
+            ]
+        return rake(np.concatenate(columns, axis=1), weights, np.concatenate(totals))
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters in plain JSON values."""
+        return {"variant": self.variant, "intercept": bool(self.intercept)}

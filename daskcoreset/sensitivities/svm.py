@@ -1,0 +1,385 @@
+r"""SVM coresets: Algorithm 1 of Tukan et al. (2020), and what calibration adds to it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from daskcoreset.blocks import Block
+from daskcoreset.classes import label_problem
+from daskcoreset.clusters import seed_clusters
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.linear import solve_svm
+from daskcoreset.sensitivities.base import Sensitivity
+from daskcoreset.sensitivities.svm_calibration import calibrate, cost_of, modes_for
+from daskcoreset.sensitivities.svm_rough import (
+    Rough,
+    Seen,
+    Sums,
+    look,
+    merge_sums,
+    signs_of,
+    sums_over,
+)
+from daskcoreset.sensitivities.svm_score import lemma_2
+from daskcoreset.strata import Pilot, Stratum, merge_strata, pilot_of, sample_strata
+
+if TYPE_CHECKING:
+    from daskcoreset.blocks import Problem
+    from daskcoreset.typing import FloatArray, IndexArray
+
+__all__ = ["SVM"]
+
+Variant: TypeAlias = Literal["auto", "pilot_mix", "calibrated", "systematic", "paper"]
+Strata: TypeAlias = dict[Any, Stratum]
+Summary: TypeAlias = "Strata | Sums | Rough"
+
+_VARIANTS = ("auto", "pilot_mix", "calibrated", "systematic", "paper")
+
+_PILOT_ROWS = 4096
+"""Rows of the pilot at most: its classifier costs a few per cent more than the best one, and
+takes some 30 milliseconds."""
+
+_PILOT_NUMBERS = 2**19
+"""Entries of the pilot at most."""
+
+_TRIAL_WORK = 2e7
+"""Products in a Newton step of a trial at most: beyond it trials would take seconds."""
+
+_SOFTNESS = 0.5
+"""Width of the step from rows that pull at the classifier to those that do not."""
+
+_PILOT_TOL = 1e-4
+
+
+@dataclass(frozen=True)
+class SVM(Sensitivity[Any]):
+    r"""Coresets for linear support vector machines.
+
+    With the objective :math:`F(w, b) = |w|^2/2 + \lambda \sum_x u(x) [1 - y(x) (\langle x, w
+    \rangle + b)]_+`, cells :math:`P_i` of a k-means++ seeding of every class, their means and a
+    rough solution of cost opt, a row is scored by the bound of `lemma_2`.
+
+    The first read takes a pilot, a sample stratified by class, whose classifier
+    :math:`\tilde w` is the rough solution and whose clusters are the cells. The second sums up
+    what must be exact: the cells, the cost :math:`F(\tilde w)`, the means of the classes and
+    the subgradient at :math:`\tilde w`. Candidates are drawn in it too, so that two reads are
+    all with ``passes=1``.
+
+    Parameters
+    ----------
+    lam : float, default=1.0
+        :math:`\lambda`, the C of scikit-learn. The paper's range is (0, 1]. With a larger one
+        everything is computed alike, but the bounds grow with it: see `remarks`.
+    n_clusters : int or None, default=None
+        Cells of every class; None takes :math:`\lceil \ln n \rceil`, as the paper's experiments
+        do. A class with fewer distinct rows has as many cells as those.
+    variant : {"auto", "pilot_mix", "calibrated", "systematic", "paper"}, default="auto"
+        "paper": the scores of Algorithm 1 in their provable form, with :math:`3 \alpha` for
+        the easy case; with ``sampling="multinomial", passes=2`` it is Algorithm 1.
+        "systematic": the scores as printed; rows are drawn in the order of label, cell and
+        distance. Both are unbiased for every w.
+        "calibrated": the same, and weights are raked until the weights and the means of the
+        classes are those of the data.
+        "pilot_mix": half the score of Algorithm 1, half the activity of the row, its length
+        where it pulls at :math:`\tilde w`; in the order of label and margin; weights are raked
+        until, at :math:`\tilde w`, the sums of the losses and of the subgradients are those of
+        the data as well.
+        "auto": the same, and where rows are few several draws and calibrations are tried: the
+        one whose classifier costs least on all the candidates is kept. The least error of all
+        at every size (``benchmarks/results/svm_offline.md``).
+    intercept : bool, default=True
+        Whether there is a b. It is not penalised.
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        If a parameter cannot be used. When building: if labels are missing, or of one class, or
+        of more than 256.
+
+    Warns
+    -----
+    CoresetWarning
+        If the total sensitivity t is of the order of the number of rows, and above `size`: no
+        small coreset is known to exist then, and results may be far off.
+
+    Notes
+    -----
+    More than two classes mean one classifier for each against the rest. The score is that of
+    the hardest of these problems, which bounds them all; activities are added up.
+
+    A classifier that solves the dual problem on the pilot bounds its cost from below, by b. The
+    pilot's optimum is at most the data's on average, so that :math:`\mathrm{opt} = \min(b,
+    F(\tilde w))` stands for the paper's :math:`F(\tilde w) - \xi`; where the pilot holds all
+    rows it is a bound for certain. The bound t is reported as ``total_sensitivity`` in the
+    provenance, of the cells as the pilot has them; `daskcoreset.metrics.svm_sensitivity`
+    takes another read for the very sum.
+
+    Features are taken as they are: scale them first where their units differ.
+
+    Examples
+    --------
+    >>> import daskcoreset
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(5000, 3)), rng.choice(["no", "yes"], 5000)
+    >>> X[y == "yes", 0] += 2
+    >>> coreset = daskcoreset.build(X, y, size=200, method=SVM(), random_state=0)
+    >>> [
+    ...     round(float(coreset.weights[coreset.labels == c].sum() - (y == c).sum()), 6)
+    ...     for c in ("no", "yes")
+    ... ]
+    [0.0, 0.0]
+
+    References
+    ----------
+    Tukan, Baykal, Feldman and Rus (2020), Algorithm 1 and Lemma 2.
+    """
+
+    lam: float = 1.0
+    n_clusters: int | None = None
+    variant: Variant = "auto"
+    intercept: bool = True
+
+    name: ClassVar[str] = "svm"
+    citation: ClassVar[str] = "tukan2020coresets, Algorithm 1"
+    randomised: ClassVar[bool] = True
+    masses_are_exact: ClassVar[bool] = False
+    needs_labels: ClassVar[bool] = True
+    scores_early: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.lam, bool) or not isinstance(self.lam, (int, float, np.number)):
+            raise InvalidTypeError(f"lam must be a number, got {self.lam!r}; pass a float.")
+        if not (math.isfinite(self.lam) and self.lam > 0):
+            raise InvalidInputError(
+                f"lam must be positive and finite, got {self.lam}; pass a value in (0, 1], or the "
+                f"C of your solver."
+            )
+        k: Any = self.n_clusters
+        if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer))):
+            raise InvalidTypeError(f"n_clusters must be an integer, got {k!r}; pass an int.")
+        if k is not None and k < 1:
+            raise InvalidInputError(f"n_clusters must be at least 1, got {k}; pass more.")
+        if self.variant not in _VARIANTS:
+            known = ", ".join(f'"{name}"' for name in _VARIANTS)
+            raise InvalidInputError(
+                f"variant must be one of {known}, got {self.variant!r}; pass one of these."
+            )
+
+    @property
+    def folds(self) -> int:
+        """One for the pilot, one for the sums."""
+        return 2
+
+    @property
+    def _mixes(self) -> bool:
+        return self.variant in ("auto", "pilot_mix")
+
+    def problem(self, block: Block) -> Problem | None:
+        """Return the first row without a label."""
+        return label_problem(block)
+
+    def summarise(self, block: Block, previous: Any, rng: np.random.Generator) -> Any:
+        """Sample the classes; in the second fold add up what is known of the rows."""
+        if previous is None:
+            return sample_strata(block, self._pilot_size(block.points.shape[1]), rng)
+        seen = look(block, previous)
+        terms = self._terms(block, previous, seen)
+        return sums_over(block, previous, seen, terms.sum(axis=1))
+
+    def _pilot_size(self, d: int) -> int:
+        """Rows of a class at most; with more than two classes there are more in all."""
+        return max(128, min(_PILOT_ROWS, _PILOT_NUMBERS // max(d, 1)) // 2)
+
+    def merge(self, first: Any, second: Any) -> Any:
+        """Sample the samples, or add up."""
+        if isinstance(first, Sums):
+            return merge_sums(first, second)
+        features = [part.points.shape[1] for part in (*first.values(), *second.values())]
+        return merge_strata(first, second, self._pilot_size(features[0] if features else 0))
+
+    def settle(self, summary: Any, rng: np.random.Generator) -> Rough:
+        """Solve and cluster the pilot; then put exact sums in the place of its estimates."""
+        if isinstance(summary, Sums):
+            return self._exact(summary)
+        sizes = [part.points.shape[1] for part in summary.values()]
+        pilot = pilot_of(summary, self._pilot_size(sizes[0]))
+        return self._rough(pilot, rng)
+
+    def _rough(self, pilot: Pilot, rng: np.random.Generator) -> Rough:
+        origin = np.zeros(pilot.points.shape[1])
+        if self.intercept:
+            origin += np.average(pilot.points, axis=0, weights=pilot.weights)
+        points, u = pilot.points - origin, pilot.weights
+        k = self.n_clusters or math.ceil(math.log(max(pilot.n_rows, 3)))
+        tables = []
+        for code in range(len(pilot.classes)):
+            own = pilot.codes == code
+            tables.append(seed_clusters(points[own], u[own], k, rng).centers)
+        signs = signs_of(pilot.codes, len(pilot.classes))
+        fits = [
+            solve_svm(points, y, u, self.lam, intercept=self.intercept, tol=_PILOT_TOL)
+            for y in signs.T
+        ]
+        centers = np.concatenate(tables)
+        total = float(u.sum())
+        rough = Rough(
+            classes=pilot.classes,
+            origin=origin,
+            coef=np.stack([fit.coef for fit in fits]),
+            intercept=np.array([fit.intercept for fit in fits]),
+            centers=centers,
+            owners=np.repeat(np.arange(len(tables)), [len(table) for table in tables]),
+            means=centers,
+            weights=np.zeros(len(centers)),
+            n_rows=pilot.n_rows,
+            bound=min(fit.bound for fit in fits),
+            opt=0.0,
+            radius=math.sqrt(float(np.average((points**2).mean(axis=1), weights=u))) or 1.0,
+            totals=np.ones(2),
+            cost=np.array([fit.cost for fit in fits]),
+        )
+        rough = replace(rough, opt=self._opt(rough, total))
+        block = Block(pilot.points, u, pilot.classes[pilot.codes])
+        # Their own sums make the estimates of what the next fold sums up.
+        return self._estimated(block, rough)
+
+    def _estimated(self, pilot: Block, rough: Rough) -> Rough:
+        rough = _moved(sums_over(pilot, rough, look(pilot, rough), np.ones(2)))
+        terms = self._terms(pilot, rough, look(pilot, rough))
+        return replace(rough, totals=terms.sum(axis=1))
+
+    def _exact(self, sums: Sums) -> Rough:
+        rough = _moved(sums)
+        squares = np.einsum("pj,pj->p", rough.coef, rough.coef)
+        rough = replace(rough, cost=squares / 2 + self.lam * sums.hinge, sums=sums)
+        return replace(rough, opt=self._opt(rough, rough.weight), totals=sums.totals)
+
+    def _opt(self, rough: Rough, weight: float) -> float:
+        scale = self.lam * weight
+        if len(rough.classes) < 2:
+            # A part of the data that has one class only: every row may cost as much as lambda.
+            return scale
+        return max(min(rough.bound, float(rough.cost.min())), 1e-9 * scale)
+
+    def check(self, summary: Any) -> None:
+        """Raise if all rows are of one class."""
+        if len(summary.classes) < 2:
+            raise InvalidInputError(
+                f"y holds one class only, {summary.classes[0]!r}, and a classifier needs two; "
+                f"pass rows of both."
+            )
+
+    def early_mass(self, summary: Any) -> float:
+        """Sum of all scores, as the pilot estimates it."""
+        return 1.0 if self._mixes else float(summary.totals[0])
+
+    def _terms(self, block: Block, rough: Rough, seen: Seen) -> FloatArray:
+        """Score of Lemma 2 and activity of every row, u included."""
+        provable = self.variant == "paper"
+        bound = lemma_2(
+            seen.squares, seen.cells, rough.weights, rough.opt, self.lam, provable=provable
+        )
+        pull = 1.0 / (1.0 + np.exp(np.clip((seen.margins - 1.0) / _SOFTNESS, -50.0, 50.0)))
+        activity = pull.sum(axis=1) * seen.lengths
+        return np.stack([block.weights * bound, block.weights * activity])
+
+    def scores(self, block: Block, summary: Any) -> FloatArray:
+        """Return u times the score of Lemma 2; where they are mixed half of it and of activity."""
+        terms = self._terms(block, summary, look(block, summary))
+        return terms / (2.0 * summary.totals[:, np.newaxis]) if self._mixes else terms[:1]
+
+    def masses(self, local: Any, summary: Any) -> FloatArray:
+        """Return the sums of `scores`, as the pilot's estimates make them."""
+        return local.totals / (2.0 * summary.totals) if self._mixes else local.totals[:1]
+
+    def order(self, rows: Block, summary: Any, inclusion: FloatArray) -> IndexArray:
+        """Order by label, then by margin; where scores are Lemma 2's alone by cell and distance."""
+        del inclusion
+        seen = look(rows, summary)
+        if not self._mixes:
+            return np.lexsort((seen.squares, seen.cells))  # cells stand in the order of classes
+        own = seen.codes if seen.margins.shape[1] > 1 else np.zeros_like(seen.codes)
+        return np.lexsort((seen.margins[np.arange(len(own)), own], seen.codes))
+
+    def tries(self, size: int, summary: Any) -> int:
+        """Several where rows are few and chance decides, one where it does not matter."""
+        problems, d = summary.coef.shape
+        work = size * (d + 1) ** 2 * problems
+        if self.variant != "auto" or work > _TRIAL_WORK:
+            return 1
+        return max(1, min(16, 6000 // size))
+
+    def loss(
+        self,
+        rows: Block,
+        weights: FloatArray,
+        others: Block,
+        other_weights: FloatArray,
+        summary: Any,
+    ) -> float:
+        """Cost, over the candidates, of the classifiers fitted on the rows drawn."""
+        return cost_of(
+            rows, weights, others, other_weights, summary, self.lam, intercept=self.intercept
+        )
+
+    def calibrate(
+        self, rows: Block, weights: FloatArray, summary: Any, attempt: int = 0
+    ) -> FloatArray:
+        """Rake weights to the sums over all the data."""
+        if self.variant in ("systematic", "paper") or not len(rows):
+            return weights
+        if self.variant == "calibrated":
+            return calibrate(rows, weights, summary, means=True, gradient=False)
+        modes = modes_for(len(rows), summary)
+        means, gradient = modes[attempt % len(modes)]
+        return calibrate(rows, weights, summary, means=means, gradient=gradient)
+
+    def describe(self, summary: Any) -> dict[str, Any]:
+        """Return t, the cost of the rough solution, and the number of cells."""
+        return {
+            "total_sensitivity": float(summary.totals[0]),
+            "rough_cost": [float(cost) for cost in summary.cost],
+            "cells": len(summary.weights),
+        }
+
+    def remarks(self, summary: Any, size: int) -> tuple[str, ...]:
+        """Warn where sensitivities add up to half of the number of rows, and to more than `size`.
+
+        With m rows the guarantee of Theorem 1 has a squared error of the order of t / m: it
+        says nothing for m below t, and nothing of use where t is of the order of n.
+        """
+        t = float(summary.totals[0])
+        if t <= summary.n_rows / 2 or size >= t:
+            return ()
+        return (
+            f"the total sensitivity is {t:.0f} for {summary.n_rows} rows: no coreset of "
+            f"size={size} is known to stand for such data, and a classifier trained on it may "
+            f"cost several times the optimum; pass a size above {t:.0f}, a smaller lam, or "
+            f"fewer features.",
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters in plain JSON values."""
+        return {
+            "lam": float(self.lam),
+            "n_clusters": None if self.n_clusters is None else int(self.n_clusters),
+            "variant": self.variant,
+            "intercept": bool(self.intercept),
+        }
+
+
+def _moved(sums: Sums) -> Rough:
+    """Move the means and weights of the cells to what was summed up."""
+    rough, used = sums.rough, sums.weights > 0.0
+    means = rough.means[used] + sums.shifts[used] / sums.weights[used, np.newaxis]
+    return replace(
+        rough,
+        centers=rough.centers[used],
+        owners=rough.owners[used],
+        means=means,
+        weights=sums.weights[used],
+    )

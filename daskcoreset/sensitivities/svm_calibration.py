@@ -1,0 +1,119 @@
+"""Calibration of SVM coresets, and the trial of what was drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from daskcoreset.classes import class_codes
+from daskcoreset.linear import round_hinge, solve_svm
+from daskcoreset.raking import rake
+from daskcoreset.sensitivities.svm_rough import WIDTH, look, parts, signs_of
+from daskcoreset.typing import FloatArray
+
+if TYPE_CHECKING:
+    from daskcoreset.blocks import Block
+    from daskcoreset.sensitivities.svm_rough import Rough
+
+__all__ = ["calibrate", "cost_of", "modes_for"]
+
+Mode = tuple[bool, bool]
+"""Whether the means of the classes are calibrated, and whether the gradient is."""
+
+_ENOUGH = 12
+"""Rows for every feature with which both are: measured on htru2 and credit."""
+
+_SOME = 4
+"""Rows for every feature with which the gradient alone is."""
+
+_MOST_WORK = 2e9
+"""Products that a Newton step of the raking may take."""
+
+_TRIAL_TOL = 1e-2
+
+
+def modes_for(size: int, rough: Rough) -> tuple[Mode, ...]:
+    """Return ways to calibrate, the likeliest first.
+
+    Sums that are met by rows too few for them are met by absurd weights; what is too few is
+    found by trial, see `SVM.tries`.
+    """
+    both, gradient, means, neither = (True, True), (False, True), (True, False), (False, False)
+    d, k, p = len(rough.origin), len(rough.classes), len(rough.coef)
+    if size >= _ENOUGH * p * (d + 1):
+        cheap = size * ((p + k) * (d + 1)) ** 2 <= _MOST_WORK
+        return (both, gradient) if cheap else (gradient,)
+    if size >= _SOME * p * (d + 1):
+        return gradient, both, means, neither
+    return neither, gradient, means, both
+
+
+def calibrate(
+    rows: Block, weights: FloatArray, rough: Rough, *, means: bool, gradient: bool
+) -> FloatArray:
+    """Rake weights so that sums over the rows drawn are those over all the data.
+
+    Parameters
+    ----------
+    rows : Block
+    weights : ndarray of shape (m,), float64
+    rough : Rough
+        Settled after the last fold.
+    means : bool
+        Whether the means of the classes are to be met; their weights are in any case.
+    gradient : bool
+        Whether the sums of the rounded losses and of their gradients at the rough solution are.
+
+    Returns
+    -------
+    ndarray of shape (m,), float64
+    """
+    assert rough.sums is not None  # noqa: S101 - the last fold has summed up
+    seen = look(rows, rough)
+    d, m = len(rough.origin), len(rows)
+    own = seen.codes[:, np.newaxis] == np.arange(len(rough.classes))
+    points = np.empty((m, d))
+    for part, tile in parts(rows, rough):
+        points[part] = tile
+    class_weights, class_sums = rough.class_sums()
+    columns, totals = [own.astype(np.float64)], [class_weights]
+    if means:
+        columns += [points * mine[:, np.newaxis] for mine in own.T]
+        totals += list(class_sums)
+    if gradient:
+        signs = signs_of(seen.codes, len(rough.classes))
+        loss, slope = round_hinge(seen.margins, WIDTH)
+        for problem in range(len(rough.coef)):
+            pull = (slope * signs)[:, problem, np.newaxis]
+            columns += [loss[:, problem, np.newaxis], points * pull, pull]
+            totals += [rough.sums.rounded[problem : problem + 1], rough.sums.slopes[problem]]
+    return rake(np.concatenate(columns, axis=1), weights, np.concatenate(totals))
+
+
+def cost_of(
+    rows: Block,
+    weights: FloatArray,
+    others: Block,
+    other_weights: FloatArray,
+    rough: Rough,
+    lam: float,
+    *,
+    intercept: bool,
+) -> float:
+    """Cost, over `others` and summed over all problems, of classifiers fitted on `rows`."""
+    codes = len(rough.classes)
+    points = np.concatenate([tile for _, tile in parts(rows, rough)])
+    targets = signs_of(class_codes(rows, rough.classes), codes)
+    fits = [
+        solve_svm(points, signs, weights, lam, intercept=intercept, tol=_TRIAL_TOL)
+        for signs in targets.T
+    ]
+    truth = signs_of(class_codes(others, rough.classes), codes)
+    cost = sum(float(fit.coef @ fit.coef) / 2 for fit in fits)
+    for part, tile in parts(others, rough):
+        for problem, fit in enumerate(fits):
+            margins = truth[part, problem] * (tile @ fit.coef + fit.intercept)
+            hinge = np.maximum(1.0 - margins, 0.0)
+            cost += lam * float(other_weights[part] @ hinge)
+    return cost

@@ -1,0 +1,237 @@
+r"""What SVM coresets know of the data: a rough classifier, cells, and sums over both.
+
+Classes number K. With two there is one problem, in which the later class is +1; with more there
+are K problems, each a class against the rest. Cells are parts of classes, and those of all
+classes together are a partition of the rows for every one of the problems: the score of Lemma 2
+differs between problems by the cost opt alone, and is largest for the least of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from daskcoreset.classes import class_codes
+from daskcoreset.clusters import assign
+from daskcoreset.divergences.base import dense, tiles
+from daskcoreset.linear import round_hinge
+from daskcoreset.typing import AnyArray, FloatArray, IndexArray
+
+if TYPE_CHECKING:
+    from daskcoreset.blocks import Block
+
+__all__ = ["WIDTH", "Rough", "Seen", "Sums", "look", "merge_sums", "signs_of", "sums_over"]
+
+WIDTH = 0.1
+"""Width of the rounded hinge whose sums are calibrated: near the hinge, but smooth enough that
+a sample of some hundred rows has rows on the slope."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rough:
+    r"""A rough solution, settled.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (K,)
+        Sorted labels.
+    origin : ndarray of shape (d,), float64
+        Subtracted from rows before anything else is done with them; zero without intercept.
+    coef : ndarray of shape (p, d), float64
+        :math:`\tilde w` of every problem.
+    intercept : ndarray of shape (p,), float64
+        For rows without `origin`.
+    centers : ndarray of shape (k, d), float64
+        A row belongs to the nearest of its class's.
+    owners : ndarray of shape (k,), int64
+        Class of every cell.
+    means : ndarray of shape (k, d), float64
+        :math:`c_i`, the means of the cells, without `origin`.
+    weights : ndarray of shape (k,), float64
+        :math:`U(P_i)`.
+    n_rows : int
+        Rows of positive weight.
+    bound : float
+        Lower bound of the cost of the pilot in any problem.
+    opt : float
+        What Lemma 2 calls opt.
+    radius : float
+        Typical length of an entry of a row, which the entry of one for the intercept is
+        compared with.
+    totals : ndarray of shape (2,), float64
+        Sums of the scores of Lemma 2, and of the activities.
+    cost : ndarray of shape (p,), float64
+        :math:`F(\tilde w)`; of the pilot, until a fold has summed it up.
+    sums : Sums or None
+        Of all the data; None after the first fold.
+    """
+
+    classes: AnyArray
+    origin: FloatArray
+    coef: FloatArray
+    intercept: FloatArray
+    centers: FloatArray
+    owners: IndexArray
+    means: FloatArray
+    weights: FloatArray
+    n_rows: int
+    bound: float
+    opt: float
+    radius: float
+    totals: FloatArray
+    cost: FloatArray
+    sums: Sums | None = None
+
+    @property
+    def weight(self) -> float:
+        """Total weight U."""
+        return float(self.weights.sum())
+
+    def class_sums(self) -> tuple[FloatArray, FloatArray]:
+        """Weight of every class, and the weighted sum of its rows without `origin`."""
+        weights = np.zeros(len(self.classes))
+        sums = np.zeros((len(self.classes), len(self.origin)))
+        np.add.at(weights, self.owners, self.weights)
+        np.add.at(sums, self.owners, self.weights[:, np.newaxis] * self.means)
+        return weights, sums
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    r"""Sums over rows, given a rough solution.
+
+    Attributes
+    ----------
+    rough : Rough
+        Of the fold before.
+    weights : ndarray of shape (k,), float64
+        :math:`U(P_i)`.
+    shifts : ndarray of shape (k, d), float64
+        Weighted sums of the rows of every cell about its mean as the pilot has it.
+    hinge, rounded : ndarray of shape (p,), float64
+        Weighted sums of the hinge, and of the rounded hinge.
+    slopes : ndarray of shape (p, d + 1), float64
+        Weighted sums of the slopes of the rounded hinge times y times the row and one.
+    totals : ndarray of shape (2,), float64
+        As in `Rough`.
+    """
+
+    rough: Rough
+    weights: FloatArray
+    shifts: FloatArray
+    hinge: FloatArray
+    rounded: FloatArray
+    slopes: FloatArray
+    totals: FloatArray
+
+
+class Seen(NamedTuple):
+    """Rows as a rough solution sees them.
+
+    Attributes
+    ----------
+    codes, cells : ndarray of shape (n,), int64
+        Class and cell of every row.
+    squares : ndarray of shape (n,), float64
+        :math:`|p_\\Delta|^2`, squared distance to the mean of the cell.
+    margins : ndarray of shape (n, p), float64
+    lengths : ndarray of shape (n,), float64
+        Of the rows without `origin`, with an entry of `radius` appended.
+    """
+
+    codes: IndexArray
+    cells: IndexArray
+    squares: FloatArray
+    margins: FloatArray
+    lengths: FloatArray
+
+
+def signs_of(codes: IndexArray, n_classes: int) -> FloatArray:
+    """Labels of every problem, -1 or +1, of shape (n, p).
+
+    Examples
+    --------
+    >>> signs_of(np.array([0, 1]), 2).ravel()
+    array([-1.,  1.])
+    >>> signs_of(np.array([0, 2]), 3)
+    array([[ 1., -1., -1.],
+           [-1., -1.,  1.]])
+    """
+    positive = np.arange(n_classes) if n_classes > 2 else np.array([n_classes - 1])
+    return np.where(codes[:, np.newaxis] == positive, 1.0, -1.0)
+
+
+def parts(block: Block, rough: Rough) -> Iterator[tuple[slice, FloatArray]]:
+    """Go through the rows of a block, without `origin` and in float64, some at a time."""
+    points: Any = block.points
+    for rows in tiles(len(block), points.shape[1]):
+        yield rows, dense(points[rows]).astype(np.float64, copy=False) - rough.origin
+
+
+def look(block: Block, rough: Rough) -> Seen:
+    """Class, cell, distance, margins and length of every row."""
+    codes = class_codes(block, rough.classes)
+    signs = signs_of(codes, len(rough.classes))
+    cells = np.zeros(len(block), dtype=np.int64)
+    squares, lengths = np.zeros(len(block)), np.zeros(len(block))
+    margins = np.empty((len(block), len(rough.coef)))
+    for rows, tile in parts(block, rough):
+        cells[rows] = _cells_of(tile, codes[rows], rough)
+        gaps = tile - rough.means[cells[rows]]
+        squares[rows] = np.einsum("ij,ij->i", gaps, gaps)
+        lengths[rows] = np.einsum("ij,ij->i", tile, tile)
+        for problem, (coef, shift) in enumerate(zip(rough.coef, rough.intercept, strict=True)):
+            margins[rows, problem] = np.einsum("ij,j->i", tile, coef) + shift
+    margins *= signs
+    return Seen(codes, cells, squares, margins, np.sqrt(lengths + rough.radius**2))
+
+
+def _cells_of(tile: FloatArray, codes: IndexArray, rough: Rough) -> IndexArray:
+    cells = np.zeros(len(tile), dtype=np.int64)
+    for code in np.unique(codes):
+        rows, own = np.flatnonzero(codes == code), np.flatnonzero(rough.owners == code)
+        cells[rows] = own[assign(tile[rows], rough.centers[own])[0]]
+    return cells
+
+
+def sums_over(block: Block, rough: Rough, seen: Seen, totals: FloatArray) -> Sums:
+    """Sums over a block, in which every row has been looked at."""
+    d, u = len(rough.origin), block.weights
+    signs = signs_of(seen.codes, len(rough.classes))
+    loss, slope = round_hinge(seen.margins, WIDTH)
+    pulls = u[:, np.newaxis] * slope * signs
+    shifts = np.zeros((len(rough.centers), d))
+    slopes = np.zeros((len(rough.coef), d + 1))
+    for rows, tile in parts(block, rough):
+        gaps = u[rows, np.newaxis] * (tile - rough.means[seen.cells[rows]])
+        for column in range(d):
+            sums = np.bincount(seen.cells[rows], gaps[:, column], minlength=len(shifts))
+            shifts[:, column] += sums
+        for problem in range(len(slopes)):
+            slopes[problem, :d] += np.einsum("i,ij->j", pulls[rows, problem], tile)
+    slopes[:, d] = pulls.sum(axis=0)
+    return Sums(
+        rough=rough,
+        weights=np.bincount(seen.cells, u, minlength=len(shifts)).astype(np.float64),
+        shifts=shifts,
+        hinge=np.einsum("i,ip->p", u, np.maximum(1.0 - seen.margins, 0.0)),
+        rounded=np.einsum("i,ip->p", u, loss),
+        slopes=slopes,
+        totals=totals,
+    )
+
+
+def merge_sums(first: Sums, second: Sums) -> Sums:
+    """Add the sums over two disjoint sets of rows."""
+    return Sums(
+        first.rough,
+        first.weights + second.weights,
+        first.shifts + second.shifts,
+        first.hinge + second.hinge,
+        first.rounded + second.rounded,
+        first.slopes + second.slopes,
+        first.totals + second.totals,
+    )

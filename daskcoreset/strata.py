@@ -1,0 +1,176 @@
+r"""A sample of bounded size from every class, made of blocks in one read.
+
+Every row of input weight u carries the key :math:`E / u` with E exponential; the rows of a class
+with the smallest keys are a weighted sample without replacement, and keeping the smallest of
+two sets is associative. Given the next key :math:`\tau`, a row is in the sample with
+probability :math:`1 - e^{-u \tau}`, which makes its weight (Cohen and Kaplan 2007).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from daskcoreset.classes import plain_labels
+from daskcoreset.clusters import dense_rows
+from daskcoreset.typing import AnyArray, FloatArray, IndexArray
+
+if TYPE_CHECKING:
+    from daskcoreset.blocks import Block
+
+__all__ = ["Pilot", "Stratum", "merge_strata", "pilot_of", "sample_strata"]
+
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """A class in some of the rows, and a sample of it.
+
+    Attributes
+    ----------
+    count : int
+        Rows of positive weight.
+    weight : float
+    keys : ndarray of shape (s,), float64
+        Increasing.
+    points : ndarray of shape (s, d)
+    weights : ndarray of shape (s,), float64
+        Input weights of the sampled rows.
+    """
+
+    count: int
+    weight: float
+    keys: FloatArray
+    points: AnyArray
+    weights: FloatArray
+
+    def smallest(self, size: int) -> Stratum:
+        """Keep the rows with the `size` smallest keys, in the order of their keys."""
+        first = np.argsort(self.keys, kind="stable")[:size]
+        kept = self.keys[first], self.points[first], self.weights[first]
+        return replace(self, keys=kept[0], points=kept[1], weights=kept[2])
+
+
+class Pilot(NamedTuple):
+    """A sample stratified by class, with weights that stand for all rows.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Sorted.
+    codes : ndarray of shape (s,), int64
+        Class of every row.
+    points : ndarray of shape (s, d), float64
+    weights : ndarray of shape (s,), float64
+        In every class they add up to its weight in the data.
+    n_rows : int
+        Rows of positive weight in the data.
+    """
+
+    classes: AnyArray
+    codes: IndexArray
+    points: FloatArray
+    weights: FloatArray
+    n_rows: int
+
+
+def sample_strata(block: Block, size: int, rng: np.random.Generator) -> dict[Any, Stratum]:
+    """Sample every class of a block.
+
+    Parameters
+    ----------
+    block : Block
+        With labels.
+    size : int
+        Rows of a class; one more is kept, for its key.
+    rng : numpy.random.Generator
+        Asked for one number for every row.
+
+    Returns
+    -------
+    dict of label to Stratum
+
+    Examples
+    --------
+    >>> from daskcoreset.blocks import Block
+    >>> block = Block(np.zeros((9, 1)), np.ones(9), np.array(["a", "b", "a"] * 3))
+    >>> {
+    ...     label: (found.count, len(found.keys))
+    ...     for label, found in sample_strata(block, 2, np.random.default_rng(0)).items()
+    ... }
+    {'a': (6, 3), 'b': (3, 3)}
+    """
+    coins = rng.standard_exponential(len(block))
+    used = np.flatnonzero(block.weights > 0.0)
+    labels = plain_labels(block)[used]
+    found: dict[Any, Stratum] = {}
+    for label in np.unique(labels):
+        rows = used[labels == label]
+        keys = coins[rows] / block.weights[rows]
+        if len(keys) > size + 1:
+            few = np.sort(np.argpartition(keys, size)[: size + 1])
+        else:
+            few = np.arange(len(keys))
+        sample = block.take(rows[few])
+        whole = Stratum(
+            len(rows),
+            float(block.weights[rows].sum()),
+            keys[few],
+            dense_rows(sample.points),
+            sample.weights,
+        )
+        found[label.item()] = whole.smallest(size + 1)
+    return found
+
+
+def merge_strata(
+    first: dict[Any, Stratum], second: dict[Any, Stratum], size: int
+) -> dict[Any, Stratum]:
+    """Sample the union of two sets of rows; associative."""
+    merged = dict(first)
+    for label, other in second.items():
+        if label not in merged:
+            merged[label] = other
+            continue
+        one = merged[label]
+        merged[label] = Stratum(
+            one.count + other.count,
+            one.weight + other.weight,
+            np.concatenate([one.keys, other.keys]),
+            np.concatenate([one.points, other.points]),
+            np.concatenate([one.weights, other.weights]),
+        ).smallest(size + 1)
+    return merged
+
+
+def pilot_of(strata: dict[Any, Stratum], size: int) -> Pilot:
+    """Weigh the samples of all classes.
+
+    Parameters
+    ----------
+    strata : dict of label to Stratum
+        At least one.
+    size : int
+        As they were sampled with.
+
+    References
+    ----------
+    Cohen and Kaplan (2007), rank conditioning.
+    """
+    labels = sorted(strata)
+    parts = [strata[label] for label in labels]
+    weights = []
+    for part in parts:
+        u = part.weights[:size]
+        if len(part.keys) > size:
+            u = u / -np.expm1(-u * part.keys[size])
+        weights.append(u * (part.weight / u.sum()))
+    counts = [len(u) for u in weights]
+    return Pilot(
+        np.array(labels),
+        np.repeat(np.arange(len(labels)), counts),
+        np.concatenate([part.points[:size] for part in parts]).astype(np.float64),
+        np.concatenate(weights),
+        sum(part.count for part in parts),
+    )

@@ -1,0 +1,52 @@
+"""What a result was made with, and who asked for it: versions, and the caller outside."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import warnings
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+from daskcoreset.errors import CoresetWarning
+
+__all__ = ["caller_level", "package_versions", "warn_caller", "warn_complete"]
+
+
+@cache
+def package_versions() -> dict[str, str]:
+    """Return the versions that decide about bits, by name.
+
+    Examples
+    --------
+    >>> "numpy" in package_versions()
+    True
+    """
+    found = {"python": platform.python_version()}
+    for package in ("daskcoreset", "numpy", "dask", "numba"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def caller_level() -> int:
+    """Return the stack level, for who calls this, of the first caller outside this package."""
+    level, frame = 1, sys._getframe(1)  # noqa: SLF001 - warnings know files to skip from 3.12 on
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(__package__):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def warn_caller(message: str) -> None:
+    """Give a `CoresetWarning` that points at the first caller outside this package."""
+    warnings.warn(message, CoresetWarning, stacklevel=caller_level())
+
+
+def warn_complete(size: int, rows: int) -> None:
+    """Warn that nothing was reduced, since `size` is not below the number of rows."""
+    warn_caller(
+        f"size={size} is not below the number of rows, {rows}: the coreset is the whole data set, "
+        f"every row with its own weight."
+    )

@@ -1,0 +1,198 @@
+"""The farthest-point rule, and covers of a given number of points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskcoreset.coverage import cover
+from daskcoreset.coverage.cover_cells import Metric
+from daskcoreset.coverage.cover_doubling import at_most
+from daskcoreset.coverage.cover_reducer import CoverReducer
+from daskcoreset.coverage.cvm import farthest_first
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.inputs import row_blocks
+from daskcoreset.points import WeightedPoints, concatenate
+from daskcoreset.testing.tools import CountingArray, cut_rows
+from daskcoreset.typing import AnyArray, FloatArray
+from tests.strategies import chunks_of
+from tests.test_coverage_delta import CELLS, STRATEGIES, check, distances, near_a_surface
+
+
+def gonzalez(X: AnyArray, count: int, cells: str) -> tuple[list[int], FloatArray]:
+    """Gonzalez (1985), from the first row: the rows and their distances to those before."""
+    rows = [0]
+    gaps = [np.inf]
+    while len(rows) < count:
+        nearest = distances(X, X[rows], cells).min(axis=1)
+        rows.append(int(nearest.argmax()))
+        gaps.append(float(nearest.max()))
+    return rows, np.array(gaps)
+
+
+def least_diameter(X: AnyArray, count: int, cells: str) -> float:
+    """Least diameter of a cover by at most two rows, by trying all."""
+    gaps = distances(X, X, cells)
+    if count == 1:
+        return float(2 * gaps.max(axis=1).min())
+    pairs = np.minimum(gaps[:, None], gaps[None]).max(axis=2)
+    return float(2 * pairs.min())
+
+
+@pytest.mark.parametrize("cells", CELLS)
+def test_farthest_first__is_the_traversal_of_gonzalez(cells: str) -> None:
+    X = near_a_surface(400)
+    rows, gaps = gonzalez(X, 30, cells)
+    metric = Metric(cells == "chebyshev")
+    found = farthest_first(X, 29, metric)
+    assert found.rows.tolist() == rows[:29]
+    np.testing.assert_allclose(metric.distances(found.gaps), gaps[:29])
+    np.testing.assert_allclose(metric.distance(found.left), gaps[29])
+    stopped = farthest_first(X, 100, metric, limit=metric.measure(float(gaps[10])))
+    assert stopped.rows.tolist() == rows[:10]
+
+
+@pytest.mark.parametrize("cells", CELLS)
+def test_cover__of_one_block_takes_the_farthest_rows(cells: Any) -> None:
+    X = near_a_surface(400)
+    rows, gaps = gonzalez(X, 41, cells)
+    found = cover(row_blocks(X), max_points=40, cells=cells, strategy="farthest")
+    assert found.indices.tolist() == sorted(rows[:40])
+    np.testing.assert_allclose([found.radius, found.least_diameter], gaps[40])
+    assert found.reads == 2
+    given_diameter = cover(
+        row_blocks(X), 2 * gaps[20] * (1 + 1e-9), cells=cells, strategy="farthest"
+    )
+    assert given_diameter.indices.tolist() == sorted(rows[:20])
+
+
+@pytest.mark.parametrize("cells", CELLS)
+@pytest.mark.parametrize("n_blocks", [5, 30])
+def test_cover__takes_the_farthest_rows_of_many_blocks(cells: Any, n_blocks: int) -> None:
+    X = near_a_surface(3000)
+    X = X[np.argsort(X[:, 0])]  # blocks unlike one another
+    one = row_blocks(X)
+    many = row_blocks(CountingArray(X), chunks=-(-len(X) // n_blocks))
+    for options in ({"diameter": 0.4}, {"max_points": 60}):
+        alone: Any = cover(one, cells=cells, strategy="farthest", **options)
+        found: Any = cover(many, cells=cells, strategy="farthest", **options)
+        check(found, X)
+        assert len(found) <= 1.3 * len(alone) + 2
+        assert found.diameter <= 1.3 * alone.diameter
+        assert found.reads <= 12
+
+
+def test_cover__by_the_farthest_rows_reads_what_it_says() -> None:
+    rows = CountingArray(near_a_surface(1000))
+    found = cover(row_blocks(rows, chunks=100), 0.3, strategy="farthest")
+    assert (rows.reads == found.reads).all()
+
+
+# --- a number of points
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@given(
+    sizes=chunks_of(40),
+    seed=st.integers(0, 1000),
+    count=st.integers(1, 2),
+    cells=st.sampled_from(CELLS),
+    scale=st.sampled_from([1e-3, 1.0, 1e4]),
+)
+def test_cover__of_so_many_points_bounds_the_least_diameter(
+    strategy: Any, sizes: tuple[int, ...], seed: int, *, count: int, cells: Any, scale: float
+) -> None:
+    X = np.random.default_rng(seed).standard_cauchy(size=(40, 2)) * scale
+    found = cover(cut_rows(X, sizes), max_points=count, cells=cells, strategy=strategy)
+    check(found, X)
+    assert len(found) == count if strategy == "farthest" else 1 <= len(found) <= count
+    least = least_diameter(X, count, cells)
+    assert found.least_diameter <= least * (1 + 1e-9)
+    assert least <= found.diameter * (1 + 1e-9)
+    assert found.diameter <= 4.5 * least
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("cells", CELLS)
+@pytest.mark.parametrize("chunks", [2000, 90])
+def test_cover__of_so_many_points_is_near_that_of_gonzalez(
+    strategy: Any, cells: Any, chunks: int
+) -> None:
+    X = near_a_surface(2000)
+    for count in (10, 100):
+        found = cover(
+            row_blocks(X, chunks=chunks), max_points=count, cells=cells, strategy=strategy
+        )
+        check(found, X)
+        assert len(found) == count if strategy == "farthest" else 0.7 * count <= len(found) <= count
+        _, gaps = gonzalez(X, count + 1, cells)
+        assert found.radius <= 1.3 * gaps[-1]
+        assert 1.0 <= found.diameter / found.least_diameter <= 3.5
+        assert found.reads <= 14
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("chunks", [100, 7])
+def test_cover__of_more_points_than_distinct_rows(strategy: Any, chunks: int) -> None:
+    X = np.repeat(np.arange(5.0), 20)[:, None] * [1.0, 2.0]
+    found = cover(row_blocks(X, chunks=chunks), max_points=50, strategy=strategy)
+    assert found.indices.tolist() == [0, 20, 40, 60, 80]
+    assert found.weights.tolist() == [20.0] * 5
+    assert (found.diameter, found.radius, found.least_diameter) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("boxes", [False, True])
+def test_at_most__holds_no_more_and_covers_what_it_says(boxes: bool) -> None:
+    X = near_a_surface(3000)
+    metric = Metric(boxes)
+    for most in (1, 5, 64, 1000):
+        rows, radius, apart = at_most(X, most, metric)
+        assert 0 < len(rows) <= most
+        assert (np.diff(rows) > 0).all()
+        farthest = distances(X, X[rows], "chebyshev" if boxes else "euclidean").min(axis=1).max()
+        assert farthest <= 3 * radius
+        _, gaps = gonzalez(X, min(most // 2 + 2, 40), "chebyshev" if boxes else "euclidean")
+        # No more rows than `gaps` can be farther apart than twice the radius of that traversal.
+        assert apart <= 2 * gaps[-1] or most > 80
+
+
+# --- in the library's tree
+
+
+@pytest.mark.parametrize("cells", CELLS)
+def test_cover_reducer__keeps_its_promise_over_levels(cells: Any) -> None:
+    X = near_a_surface(800)
+    rng = np.random.default_rng(0)
+    u = rng.random(800)
+    reducer = CoverReducer(diameter=0.6, levels=3, cells=cells)
+    parts = [
+        WeightedPoints(
+            X[start : start + 100], u[start : start + 100], np.arange(start, start + 100)
+        )
+        for start in range(0, 800, 100)
+    ]
+    parts = [reducer.reduce(part, 800, rng) for part in parts]
+    pairs = [reducer.reduce(concatenate(parts[i : i + 4]), 800, rng) for i in (0, 4)]
+    root = reducer.reduce(concatenate(pairs), 800, rng)
+    assert len(root) < 400
+    np.testing.assert_allclose(root.total_weight, u.sum())
+    np.testing.assert_array_equal(root.points, X[root.indices])
+    assert distances(X, np.asarray(root.points), cells).min(axis=1).max() <= 0.3
+
+
+def test_cover_reducer__keeps_to_its_size() -> None:
+    X = near_a_surface(300)
+    rows, _ = gonzalez(X, 12, "euclidean")
+    whole = WeightedPoints(X, np.ones(300), np.arange(300))
+    few = CoverReducer().reduce(whole, 12, np.random.default_rng(0))
+    assert few.indices.tolist() == sorted(rows)
+    labels = distances(X, X[sorted(rows)], "euclidean").argmin(axis=1)
+    assert few.weights.tolist() == np.bincount(labels).tolist()
+    assert CoverReducer().reduce(few, 12, np.random.default_rng(0)) is few
+    with pytest.raises(InvalidInputError, match="levels must be at least 1"):
+        CoverReducer(levels=0)
+    assert CoverReducer(0.5).parameters() == {"diameter": 0.5, "levels": 4, "cells": "euclidean"}

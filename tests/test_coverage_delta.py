@@ -1,0 +1,429 @@
+"""Covers by the online rule: the promise by brute force, on any chunks, weights and dtypes."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import daskcoreset
+from daskcoreset.coverage import Cover, Coverage, cover
+from daskcoreset.coverage.cover_build import build_cover
+from daskcoreset.coverage.cover_cells import Metric, Sorted
+from daskcoreset.coverage.cover_reducer import CoverReducer
+from daskcoreset.coverage.delta import online
+from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.inputs import RowBlocks, row_blocks
+from daskcoreset.testing.tools import CountingArray, cut_rows
+from daskcoreset.typing import AnyArray, FloatArray
+from tests.strategies import chunks_of, dask_arrays, matrices
+
+CELLS = ("euclidean", "chebyshev")
+STRATEGIES = ("online", "farthest")
+
+
+def distances(X: AnyArray, centers: AnyArray, cells: str) -> FloatArray:
+    """All distances, in float64, as plainly as can be."""
+    gaps = X.astype(np.float64)[:, None] - centers.astype(np.float64)
+    if cells == "chebyshev":
+        return np.asarray(np.abs(gaps).max(axis=2))
+    return np.asarray(np.sqrt((gaps**2).sum(axis=2)))
+
+
+def check(found: Cover, X: AnyArray, weights: AnyArray | None = None) -> None:
+    """The promise, and that the weights count the rows at their nearest core point."""
+    u = np.ones(len(X)) if weights is None else weights
+    assert (np.diff(found.indices) > 0).all()
+    np.testing.assert_array_equal(found.points, X[found.indices])
+    gaps = distances(X, found.points, found.cells)
+    nearest = gaps.min(axis=1)
+    assert nearest.max() <= found.diameter / 2
+    np.testing.assert_allclose(found.radius, nearest.max(), rtol=1e-12)
+    np.testing.assert_allclose(found.weights.sum(), u.sum())
+    # By any tie-break that rounding allows, no core point weighs less or more.
+    close = gaps <= nearest[:, None] * (1 + 1e-12)
+    alone = close & (close.sum(axis=1) == 1)[:, None]
+    assert (found.weights >= (u @ alone) * (1 - 1e-12)).all()
+    assert (found.weights <= (u @ close) * (1 + 1e-12)).all()
+    assert found.n_rows == len(X)
+
+
+def one_pass(X: AnyArray, diameter: float, cells: str) -> list[int]:
+    """AVM's rule, row by row: Le et al. (2017)."""
+    core: list[int] = []
+    for i, row in enumerate(X):
+        if not core or distances(row[None], X[core], cells).min() > diameter / 2:
+            core.append(i)
+    return core
+
+
+def near_a_surface(n: int, d: int = 6, seed: int = 0) -> FloatArray:
+    rng = np.random.default_rng(seed)
+    X = np.tanh(rng.random((n, 3)) @ rng.normal(size=(3, d))) + 0.02 * rng.normal(size=(n, d))
+    return np.asarray((X - X.min(axis=0)) / np.ptp(X, axis=0))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@given(
+    data=dask_arrays(matrices(max_rows=80)),
+    share=st.floats(0.02, 1.2),
+    cells=st.sampled_from(CELLS),
+    split_every=st.sampled_from([2, 16]),
+)
+def test_cover__keeps_its_promise_on_any_input(
+    strategy: Any, data: tuple[AnyArray, Any], share: float, cells: Any, split_every: int
+) -> None:
+    held, array = data
+    points = held.astype(np.float64)
+    extent = float(np.ptp(points, axis=0).max())
+    assume(np.isfinite(extent) and 0 < extent < 1e100)
+    with dask.config.set(scheduler="sync"):
+        found = cover(
+            row_blocks(array), share * extent, cells=cells, strategy=strategy,
+            split_every=split_every,
+        )  # fmt: skip
+    assert found.diameter == share * extent
+    check(found, points_as_read(held))
+
+
+def points_as_read(held: AnyArray) -> AnyArray:
+    """Rows in the dtype in which the library holds them."""
+    return held.astype(row_blocks(held).rules.dtype)
+
+
+@given(
+    sizes=chunks_of(60),
+    seed=st.integers(0, 100),
+    diameter=st.floats(0.05, 1.5),
+    cells=st.sampled_from(CELLS),
+    strategy=st.sampled_from(STRATEGIES),
+    offset=st.sampled_from([0.0, 1e6]),
+)
+def test_cover__of_weighted_duplicates_under_an_offset(
+    sizes: tuple[int, ...],
+    seed: int,
+    diameter: float,
+    *,
+    cells: Any,
+    strategy: Any,
+    offset: float,
+) -> None:
+    rng = np.random.default_rng(seed)
+    # A quarter is what float32 resolves at 1e6 and more; rows repeat.
+    X = (offset + rng.integers(0, 12, size=(60, 2)) / 4).astype(np.float32)
+    u = rng.integers(0, 3, size=60).astype(np.float64)
+    u[0] = 1.0
+    found = cover(cut_rows(X, sizes, sample_weight=u), diameter, cells=cells, strategy=strategy)
+    assert found.points.dtype == np.float32
+    check(found, X, u)
+
+
+@pytest.mark.parametrize("cells", CELLS)
+def test_online__is_the_rule_read_row_by_row(cells: str) -> None:
+    X = near_a_surface(500)
+    rows, full = online(X, 0.1, Metric(cells == "chebyshev"), most=10_000)
+    assert rows.tolist() == one_pass(X, 0.2, cells)
+    assert not full
+    some, full = online(X, 0.1, Metric(cells == "chebyshev"), most=7)
+    assert some.tolist() == rows[:7].tolist()
+    assert full
+    known, _ = online(X[100:], 0.1, Metric(cells == "chebyshev"), known=X[rows], most=0)
+    assert not len(known)
+
+
+def test_online__makes_more_room_as_it_goes() -> None:
+    X = np.arange(5000.0)[:, None]
+    rows, full = online(X, 0.5, Metric(boxes=False), most=10_000)
+    assert rows.tolist() == list(range(5000))
+    assert not full
+
+
+@pytest.mark.parametrize("n_blocks", [8, 40])
+@pytest.mark.parametrize("cells", CELLS)
+def test_cover__through_a_tree_has_as_many_core_points_as_one_pass(
+    cells: Any, n_blocks: int
+) -> None:
+    X = near_a_surface(1500)
+    for diameter in (0.1, 0.2, 0.4):
+        found = cover(row_blocks(X, chunks=-(-len(X) // n_blocks)), diameter, cells=cells)
+        expected = len(one_pass(X, diameter, cells))
+        # Two nets of the same data; neither is the least.
+        assert 0.8 * expected <= len(found) <= 1.2 * expected + 3
+        assert found.reads <= 5
+        check(found, X)
+
+
+def test_cover__of_sorted_rows_through_a_tree() -> None:
+    X = near_a_surface(3000)
+    X = X[np.argsort(X[:, 0])]
+    check(cover(row_blocks(X, chunks=100), 0.3, split_every=3), X)
+
+
+def test_cover__counts_its_reads() -> None:
+    X = near_a_surface(1000)
+    for chunks in (1000, 50):
+        rows = CountingArray(X)
+        found = cover(row_blocks(rows, chunks=chunks), 0.3)
+        assert (rows.reads == found.reads).all()
+    assert cover(row_blocks(X), 0.3).reads == 2
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_cover__has_the_same_bits_on_every_scheduler(strategy: Any) -> None:
+    X = da.from_array(near_a_surface(2000).astype(np.float32), chunks=(150, -1))
+    found = []
+    for scheduler in ("sync", "threads"):
+        with dask.config.set(scheduler=scheduler, num_workers=3):
+            found.append(cover(row_blocks(X), 0.3, strategy=strategy, split_every=4))
+    first, second = found
+    assert first.indices.tobytes() == second.indices.tobytes()
+    assert first.weights.tobytes() == second.weights.tobytes()
+    assert first.points.tobytes() == second.points.tobytes()
+    assert (first.radius, first.reads) == (second.radius, second.reads)
+
+
+@pytest.mark.distributed
+def test_cover__has_the_same_bits_on_a_cluster(cluster: Any) -> None:
+    from distributed import Client  # noqa: PLC0415 - optional
+
+    X = da.from_array(near_a_surface(1000), chunks=(100, -1))
+    for options in ({"diameter": 0.3}, {"size": 20}):
+        here = build_cover(X, split_every=4, **options)
+        with Client(cluster):
+            there = build_cover(X, split_every=4, **options)
+        assert here.equals(there)
+
+
+@pytest.mark.parametrize("cells", CELLS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_cover__without_numba_is_the_same(
+    strategy: Any, cells: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Quarters: every sum is exact, in whatever order it is taken.
+    X = np.random.default_rng(0).integers(0, 30, size=(400, 3)) / 4
+    options: list[dict[str, Any]] = [{"diameter": 4.0}, {"max_points": 12}]
+
+    def run() -> list[Cover]:
+        blocks = row_blocks(X, chunks=90)
+        with dask.config.set(scheduler="sync"):
+            return [cover(blocks, cells=cells, strategy=strategy, **option) for option in options]
+
+    compiled = run()
+    monkeypatch.setattr("daskcoreset.coverage.cover_cells.compiled_loops", lambda: None)
+    for one, other in zip(compiled, run(), strict=True):
+        assert one.indices.tolist() == other.indices.tolist()
+        assert one.weights.tolist() == other.weights.tolist()
+        assert one.diameter == other.diameter
+
+
+@pytest.mark.parametrize("boxes", [False, True])
+@given(seed=st.integers(0, 1000), reach=st.floats(0.0, 2.0))
+def test_sorted_nearest__is_the_nearest_whatever_the_reach(
+    boxes: bool, seed: int, reach: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    X, centers = rng.integers(0, 9, size=(30, 2)) / 4, rng.integers(0, 9, size=(12, 2)) / 4
+    labels, measures = Sorted.of(centers, Metric(boxes)).nearest(X, reach)
+    gaps = distances(X, centers, "chebyshev" if boxes else "euclidean")
+    assert labels.tolist() == gaps.argmin(axis=1).tolist()
+    np.testing.assert_allclose(measures, gaps.min(axis=1) ** (1 if boxes else 2), atol=1e-12)
+
+
+def test_cover_nearest__of_other_rows() -> None:
+    X = near_a_surface(300)
+    found = cover(row_blocks(X), 0.5)
+    labels, gaps = found.nearest(sp.csr_array(X + 3.0))
+    expected = distances(X + 3.0, found.points, "euclidean")
+    np.testing.assert_allclose(gaps, expected.min(axis=1))
+    assert labels.tolist() == expected.argmin(axis=1).tolist()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_cover__of_sparse_rows_is_that_of_dense_ones(
+    strategy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("daskcoreset.coverage.cover_cells._TILE_BYTES", 7 * 8 * 5)
+    X = np.round(near_a_surface(300, 5), 1)
+    X[X < 0.5] = 0.0
+    for options in ({"diameter": 0.4}, {"max_points": 9}):
+        dense = cover(row_blocks(X, chunks=100), strategy=strategy, **options)
+        sparse = cover(row_blocks(sp.csr_array(X), chunks=100), strategy=strategy, **options)
+        assert isinstance(sparse.points, np.ndarray)
+        assert dense.indices.tolist() == sparse.indices.tolist()
+        assert dense.weights.tolist() == sparse.weights.tolist()
+
+
+def test_cover__keeps_labels_and_counts_dropped_rows() -> None:
+    X = near_a_surface(200)
+    y = np.arange(200)
+    X[[3, 150]] = np.nan
+    blocks = row_blocks(X, y, chunks=60, on_invalid="drop")
+    found = cover(blocks, 0.4)
+    assert found.labels is not None
+    assert found.labels.tolist() == found.indices.tolist()
+    assert found.n_rows == 198
+    assert sum(found.sizes.values()) == 200
+    np.testing.assert_array_equal(found.points, X[found.indices])
+    with pytest.raises(InvalidInputError, match="row 3"):
+        cover(row_blocks(X, chunks=60), 0.4)
+
+
+def test_cover__promises_rows_without_weight_too() -> None:
+    X = np.array([[0.0], [100.0], [101.0]])
+    found = cover(row_blocks(X, sample_weight=np.array([1.0, 0.0, 0.0])), 4.0)
+    assert found.indices.tolist() == [0, 1]
+    assert found.weights.tolist() == [1.0, 0.0]
+    with pytest.raises(InvalidInputError, match="sample_weight is zero on every row"):
+        cover(row_blocks(X, sample_weight=np.zeros(3)), 4.0)
+
+
+# --- bad input
+
+
+def few() -> RowBlocks:
+    return row_blocks(near_a_surface(500), chunks=200)
+
+
+@pytest.mark.parametrize("diameter", [0.0, -1.0, np.nan, np.inf, 1e-200])
+def test_cover__refuses_diameters_that_are_none(diameter: float) -> None:
+    with pytest.raises(InvalidInputError, match="diameter must be positive and finite"):
+        cover(few(), diameter)
+
+
+def test_cover__refuses_other_arguments() -> None:
+    wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({}, InvalidInputError, "neither diameter nor max_points"),
+        ({"diameter": "1"}, InvalidTypeError, "diameter must be a number"),
+        ({"diameter": True}, InvalidTypeError, "diameter must be a number"),
+        ({"max_points": 2.5}, InvalidTypeError, "max_points must be an integer"),
+        ({"max_points": 0}, InvalidInputError, "max_points must be at least 1"),
+        ({"diameter": 1.0, "cells": "boxes"}, InvalidInputError, "cells must be"),
+        ({"diameter": 1.0, "strategy": "tree"}, InvalidInputError, "strategy must be"),
+    ]
+    for options, error, message in wrong:
+        with pytest.raises(error, match=message):
+            cover(few(), **options)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("max_points", [10, 60, 75])
+def test_cover__that_needs_too_many_says_what_to_try(strategy: Any, max_points: int) -> None:
+    needed = len(cover(few(), 0.2, strategy=strategy))
+    assert needed > 75
+    with pytest.raises(InvalidInputError) as caught:
+        cover(few(), 0.2, max_points=max_points, strategy=strategy)
+    message = str(caught.value)
+    assert f"needs more than {max_points} core points: {max_points} were found" in message
+    wider = float(message.split("at about ")[1].split(" ", 1)[0])
+    assert len(cover(few(), wider, strategy=strategy)) < needed
+    assert len(cover(few(), 0.2, max_points=2 * needed, strategy=strategy)) == needed
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("numba", [True, False])
+def test_cover__says_that_distances_overflow(
+    strategy: Any, numba: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not numba:
+        monkeypatch.setattr("daskcoreset.coverage.cover_cells.compiled_loops", lambda: None)
+    X = np.array([[1e200], [-1e200], [0.0]])
+    found = cover(row_blocks(X), 1.0, strategy=strategy)
+    assert len(found) == 3
+    with pytest.raises(InvalidInputError, match="overflow"):
+        cover(row_blocks(X), max_points=1, strategy=strategy)
+
+
+# --- as a coreset
+
+
+def test_build_cover__is_a_coreset_of_core_points() -> None:
+    X = near_a_surface(600).astype(np.float32)
+    y = np.arange(600) % 3
+    coreset = build_cover(X, y, diameter=0.4, chunks=150)
+    found = cover(row_blocks(X, y, chunks=150), 0.4)
+    np.testing.assert_array_equal(coreset.points, found.points)
+    assert coreset.labels is not None
+    np.testing.assert_array_equal(coreset.labels, y[coreset.indices])
+    assert coreset.total_weight == 600.0
+    record = coreset.provenance
+    assert (record["method"], record["diameter"], record["n"]) == ("coverage", 0.4, 600)
+    assert record["passes"] == found.reads
+    assert pickle.loads(pickle.dumps(coreset)).equals(coreset)
+    both = coreset.merge(coreset, offsets=[0, 600])
+    assert both.total_weight == 1200.0
+
+
+def test_build_cover__keeps_sparse_rows_sparse() -> None:
+    X = sp.csr_array(np.eye(6))
+    coreset = build_cover(X, diameter=2.9)
+    assert sp.issparse(coreset.points)
+    assert coreset.weights.tolist() == [6.0]
+
+
+def test_build_cover__takes_a_construction_or_its_parameters() -> None:
+    X = near_a_surface(300)
+    by_name = build_cover(X, diameter=0.5)
+    assert arrays_of(by_name) == arrays_of(build_cover(X, method=Coverage(diameter=0.5)))
+    assert 4 <= len(build_cover(X, size=7)) <= 7
+    assert len(build_cover(X, size=300, method=Coverage(diameter=0.5))) == len(by_name)
+    with pytest.raises(InvalidInputError, match=r"diameter=0\.5 is given beside"):
+        build_cover(X, diameter=0.5, method=Coverage(diameter=0.5))
+    with pytest.raises(InvalidInputError, match="size=3 is given beside"):
+        build_cover(X, size=3, method=Coverage(max_points=5))
+    with pytest.warns(CoresetWarning, match="every one of the 300 rows is a core point"):
+        build_cover(X, diameter=1e-9)
+
+
+def arrays_of(coreset: Any) -> tuple[bytes, bytes]:
+    return coreset.indices.tobytes(), coreset.weights.tobytes()
+
+
+def test_coverage__is_a_plain_value() -> None:
+    wanted = Coverage(0.5, max_points=9, cells="chebyshev")
+    assert pickle.loads(pickle.dumps(wanted)) == wanted
+    assert wanted.parameters() == {
+        "diameter": 0.5,
+        "max_points": 9,
+        "cells": "chebyshev",
+        "strategy": "online",
+    }
+    with pytest.raises(InvalidInputError):
+        Coverage()
+
+
+def test_build__by_coverage() -> None:
+    X = near_a_surface(300)
+    expected = arrays_of(build_cover(X, diameter=0.5))
+    assert arrays_of(daskcoreset.build(X, method="coverage", diameter=0.5)) == expected
+    assert arrays_of(daskcoreset.build(X, method=Coverage(0.5), random_state=0)) == expected
+    assert 4 <= len(daskcoreset.build(X, method="coverage", size=7)) <= 7
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({}, "neither diameter nor max_points"),
+        ({"size": "auto"}, "is for constructions that draw"),
+        ({"diameter": 1.0, "compute": False}, "neither lazy nor planned"),
+        ({"diameter": 1.0, "dry_run": True}, "neither lazy nor planned"),
+        ({"diameter": 1.0, "passes": 2}, "passes=2 has no use"),
+        ({"diameter": 1.0, "strategy": "tree"}, "strategy='tree' has no use"),
+        ({"diameter": 1.0, "method": "lightweight", "size": 9}, 'is for method="coverage"'),
+    ]
+    build: Any = daskcoreset.build
+    for options, message in wrong:
+        with pytest.raises(InvalidInputError, match=message):
+            build(X, **{"method": "coverage", **options})
+    with pytest.raises(InvalidTypeError, match="size must be an integer, got None"):
+        build(X)
+
+
+def test_cover_reducer__in_the_tree_of_build() -> None:
+    X = near_a_surface(600)
+    few = daskcoreset.build(X, size=500, chunks=100, strategy="tree", method=CoverReducer(0.8, 2))
+    assert few.total_weight == 600.0
+    assert len(few) < 400
+    assert distances(X, np.asarray(few.points), "euclidean").min(axis=1).max() <= 0.4

@@ -1,0 +1,397 @@
+from __future__ import annotations
+
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import zarr
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import SVC
+
+from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.estimators import AVMClassifier, CSVRGClassifier, ODMClassifier
+from daskcoreset.testing import CountingArray, CountingScheduler
+from daskcoreset.typing import AnyArray, FloatArray
+
+MODELS = [
+    CSVRGClassifier(max_points=40, lam=200.0, gamma=5.0, random_state=0),
+    CSVRGClassifier(max_points=40, lam=20.0, gamma=5.0, solver="csvrg", tol=1e-3, random_state=0),
+    AVMClassifier(max_points=40, lam=200.0, gamma=5.0, random_state=0),
+]
+
+
+def labelled(n: int = 3000, seed: int = 0) -> tuple[AnyArray, AnyArray]:
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 2), dtype=np.float32)
+    ring = np.hypot(X[:, 0] - 0.5, X[:, 1] - 0.5)
+    return X, np.array(["in", "out", "rim"])[np.digitize(ring, [0.25, 0.5])]
+
+
+X, Y = labelled()
+TWO = np.where(Y == "in", "in", "out")
+
+
+def name_of(model: Any) -> str:
+    return f"{type(model).__name__}-{getattr(model, 'solver', '')}"
+
+
+# --- what it finds -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", MODELS, ids=name_of)
+@pytest.mark.parametrize("y", [TWO, Y], ids=["two", "three"])
+def test_fit__accurate_with_few_core_points(model: Any, y: AnyArray) -> None:
+    model = clone(model).fit(X, y)
+    assert model.score(X, y) > (0.93 if y is TWO else 0.85)
+    assert model.n_core_points_ == len(model.core_points_) == 40
+    k = 1 if y is TWO else 3
+    assert model.dual_coef_.shape == (k, 40)
+    assert np.shape(model.objective_) == (() if k == 1 else (3,))
+    decided = model.decision_function(X)
+    assert decided.shape == ((len(X),) if k == 1 else (len(X), 3))
+    best = (decided > 0).astype(int) if k == 1 else decided.argmax(axis=1)
+    assert np.array_equal(model.classes_[best], model.predict(X))
+    gaps = np.sqrt(((X[:, np.newaxis] - model.core_points_) ** 2).sum(axis=2)).min(axis=1)
+    assert gaps.max() <= model.diameter_ / 2 * (1 + 1e-6)
+    assert model.trace_[-1]["reads"] >= model.trace_[0]["reads"]
+
+
+def test_decision_function__plain_sum_over_core_points() -> None:
+    model = clone(MODELS[0]).fit(X, TWO)
+    squares = ((X[:50, np.newaxis].astype(float) - model.core_points_) ** 2).sum(axis=2)
+    expected = np.exp(-5.0 * squares) @ model.dual_coef_[0]
+    assert np.allclose(model.decision_function(X[:50]), expected)
+
+
+@pytest.mark.parametrize("loss", ["odm", "squared_hinge", "hinge"])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_solvers__agree_where_every_row_is_a_core_point(loss: Any, kernel: str) -> None:
+    few, labels = X[:200], TWO[:200]
+    options: dict[str, Any] = {"kernel": kernel, "gamma": 5.0, "lam": 10.0, "random_state": 0}
+    exact = CSVRGClassifier(loss, max_points=200, tol=1e-6, **options).fit(few, labels)
+    near = CSVRGClassifier(loss, diameter=1e-6, tol=1e-6, **options).fit(few, labels)
+    tol = 1e-3 if loss == "hinge" else 1e-6  # steps of one length do not settle on a corner
+    noisy = CSVRGClassifier(
+        loss, diameter=1e-6, solver="csvrg", n_inner=20_000, tol=tol, max_iter=60, **options
+    ).fit(few, labels)
+    assert exact.n_core_points_ == near.n_core_points_ == 200
+    assert near.objective_ == pytest.approx(exact.objective_, rel=1e-5)
+    # Steps of one length do not settle on a corner.
+    assert noisy.objective_ == pytest.approx(
+        exact.objective_, rel=1e-2 if loss == "hinge" else 1e-4
+    )
+    if loss == "odm":
+        whole = ODMClassifier(tol=1e-7, **options).fit(few, labels)
+        assert exact.objective_ == pytest.approx(whole.objective_, rel=1e-5)
+        assert np.allclose(whole.decision_function(X), exact.decision_function(X), atol=1e-2)
+
+
+def test_fit__as_accurate_as_svc() -> None:
+    train, labels = labelled(1500, 1)
+    labels = np.where(labels == "in", "in", "out")
+    machine = SVC(C=1.0, gamma=5.0).fit(train, labels)
+    model = CSVRGClassifier("hinge", C=1.0, gamma=5.0, max_points=150, random_state=0)
+    assert model.fit(train, labels).score(X, TWO) > machine.score(X, TWO) - 0.01
+    assert model.lam_ == 1500.0
+
+
+def cauchy(squares: FloatArray) -> FloatArray:
+    return np.asarray(1.0 / (1.0 + 5.0 * squares))
+
+
+def test_fit__callable_kernel_and_a_search() -> None:
+    model = CSVRGClassifier(kernel=cauchy, lam=200, max_points=40, random_state=0).fit(X, TWO)
+    assert model.score(X, TWO) > 0.95
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict(X), model.predict(X))
+    search = GridSearchCV(clone(MODELS[0]), {"gamma": [0.01, 5.0]}, cv=2).fit(X[:300], TWO[:300])
+    assert search.best_params_ == {"gamma": 5.0}
+
+
+# --- weights -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [*MODELS, ODMClassifier(random_state=0)], ids=name_of)
+def test_fit__weights_are_repeated_rows(model: Any) -> None:
+    few, labels = X[:200], TWO[:200]
+    u = np.random.default_rng(0).integers(0, 4, 200)
+    first = clone(model).fit(few, labels, sample_weight=u)
+    second = clone(model).fit(np.repeat(few, u, axis=0), np.repeat(labels, u))
+    assert np.allclose(first.decision_function(X), second.decision_function(X))
+    shuffled = np.random.default_rng(1).permutation(200)
+    third = clone(model).fit(few[shuffled], labels[shuffled], sample_weight=u[shuffled])
+    assert np.allclose(first.decision_function(X), third.decision_function(X))
+
+
+def test_fit__weights_out_of_core_are_repeated_rows() -> None:
+    """The same core points by a diameter of zero; order and blocks differ."""
+    few, labels = X[:300], TWO[:300]
+    u = np.random.default_rng(0).integers(1, 4, 300)
+    options: dict[str, Any] = {"lam": 20.0, "gamma": 5.0, "tol": 1e-9, "max_points": 300}
+    chunked = [
+        (da.from_array(few, chunks=(70, 2)), da.from_array(labels, chunks=70),
+         da.from_array(u, chunks=70)),
+        (da.from_array(np.repeat(few, u, axis=0), chunks=(90, 2)),
+         da.from_array(np.repeat(labels, u), chunks=90), None),
+    ]  # fmt: skip
+    found = [CSVRGClassifier(**options, random_state=0).fit(*parts) for parts in chunked]
+    assert np.allclose(found[0].decision_function(X), found[1].decision_function(X), atol=1e-6)
+
+
+# --- out of core ---------------------------------------------------------------------------
+
+
+def chunked(y: AnyArray = Y) -> tuple[Any, Any]:
+    return da.from_array(X, chunks=(700, 2)), da.from_array(y, chunks=700)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=name_of)
+def test_fit__same_bits_on_every_scheduler(model: Any) -> None:
+    found = []
+    for options in (
+        {"scheduler": "sync"},
+        {"scheduler": "threads", "num_workers": 1},
+        {"scheduler": "threads", "num_workers": 5},
+    ):
+        with dask.config.set(**options):
+            one = clone(model).fit(*chunked())
+            found.append((one.core_points_.tobytes(), one.dual_coef_.tobytes()))
+    assert len(set(found)) == 1
+    other = clone(model).set_params(random_state=1).fit(*chunked())
+    assert other.dual_coef_.tobytes() != found[0][1]
+
+
+@pytest.mark.slow
+@pytest.mark.distributed
+def test_fit__same_bits_on_processes_and_a_cluster(cluster: Any) -> None:
+    from distributed import Client  # noqa: PLC0415
+
+    expected = clone(MODELS[1]).fit(*chunked())
+    with dask.config.set(scheduler="processes", num_workers=2):
+        found = clone(MODELS[1]).fit(*chunked())
+    assert found.dual_coef_.tobytes() == expected.dual_coef_.tobytes()
+    with Client(cluster):
+        found = clone(MODELS[1]).fit(*chunked())
+    assert found.dual_coef_.tobytes() == expected.dual_coef_.tobytes()
+
+
+def stored(folder: Path) -> tuple[Any, Any]:
+    for name, values in (("X", X), ("y", (TWO == "in").astype(np.int8))):
+        chunks = (700, *values.shape[1:])
+        array = zarr.create_array(
+            folder / name, shape=values.shape, chunks=chunks, dtype=values.dtype
+        )
+        array[:] = values
+    return zarr.open_array(folder / "X", mode="r"), zarr.open_array(folder / "y", mode="r")
+
+
+def test_predict__lazy_where_rows_are_out_of_core(tmp_path: Path) -> None:
+    rows, labels = stored(tmp_path)
+    model = clone(MODELS[0]).fit(rows, labels)
+    scheduler = CountingScheduler()
+    with dask.config.set(scheduler=scheduler):
+        lazy, values = model.predict(rows), model.decision_function(rows)
+        assert scheduler.calls == 0
+        assert lazy.shape == values.shape == (len(X),)
+        assert np.array_equal(lazy.compute(), model.predict(X))
+        assert np.allclose(values.compute(), model.decision_function(X))
+    assert model.score(rows, labels) == pytest.approx(np.mean(model.predict(X) == (TWO == "in")))
+    three = clone(MODELS[0]).fit(*chunked())
+    assert three.decision_function(chunked()[0]).shape == (len(X), 3)
+    assert three.predict(chunked()[0]).chunks == ((700, 700, 700, 700, 200),)
+    assert three.score(*chunked()) == pytest.approx(three.score(X, Y))
+
+
+def test_fit__sparse_rows_as_dense_ones() -> None:
+    wide = np.random.default_rng(0).random((400, 30)) * (np.arange(30) < 10)
+    y = wide[:, 0] > wide[:, 1]
+    model = CSVRGClassifier(lam=20.0, max_points=400, tol=1e-9, random_state=0)
+    dense, sparse = clone(model).fit(wide, y), clone(model).fit(sp.csr_array(wide), y)
+    assert np.allclose(
+        dense.decision_function(wide), sparse.decision_function(sp.csr_array(wide)), atol=1e-6
+    )
+    blocks = da.from_array(wide, chunks=(150, 30))
+    lazy = clone(MODELS[0]).fit(blocks.map_blocks(sp.csr_array), da.from_array(y, chunks=150))
+    again = clone(MODELS[0]).fit(blocks, da.from_array(y, chunks=150))
+    assert np.allclose(lazy.decision_function(wide), again.decision_function(wide))
+
+
+@pytest.mark.parametrize("solver", ["exact", "csvrg"])
+def test_fit__a_read_for_every_entry_of_the_trace(solver: str) -> None:
+    rows = CountingArray(X)
+    model = CSVRGClassifier(lam=20.0, gamma=5.0, solver=solver, max_points=30, random_state=0)
+    model.fit(rows, TWO)
+    reads = model.trace_[-1]["reads"]
+    assert reads == len(model.trace_)
+    # One more tells classes and ranges, and one draws the core points.
+    assert rows.reads.min() == rows.reads.max() == reads + 2
+    assert model.converged_
+
+
+def test_fit__float32_with_a_large_offset() -> None:
+    shifted = (X.astype(np.float64) * 1000).astype(np.float32)
+    model = clone(MODELS[0]).set_params(gamma="scale")
+    near = clone(model).fit(shifted, TWO)
+    far = clone(model).fit(shifted + np.float32(2**20), TWO)
+    assert far.score(shifted + np.float32(2**20), TWO) > near.score(shifted, TWO) - 0.01
+
+
+# --- further rows --------------------------------------------------------------------------
+
+
+def test_partial_fit__like_one_fit_of_all_rows() -> None:
+    model = CSVRGClassifier(lam=200.0, gamma=5.0, diameter=0.15, random_state=0)
+    for start in range(0, 3000, 1000):
+        part = slice(start, start + 1000)
+        model.partial_fit(X[part], Y[part], classes=np.unique(Y))
+    whole = clone(model).fit(X, Y)
+    assert model.score(X, Y) > whole.score(X, Y) - 0.01
+    assert model._table.sum() == pytest.approx(3000)
+    assert model.lam_ == 200.0
+    assert np.allclose(model.objective_, whole.objective_, rtol=0.25)
+    gaps = np.sqrt(((X[:, np.newaxis] - model.core_points_) ** 2).sum(axis=2)).min(axis=1)
+    assert gaps.max() <= model.diameter_ / 2 * (1 + 1e-6)
+
+
+def test_partial_fit__sorted_rows_and_too_many_core_points() -> None:
+    order = np.argsort(X[:, 0])
+    model = CSVRGClassifier(lam=400.0, gamma=5.0, max_points=60, random_state=0)
+    for part in np.array_split(order, 4):
+        model.partial_fit(X[part], TWO[part], classes=["in", "out"])
+        assert model.n_core_points_ <= 60
+    assert model.score(X, TWO) > 0.93
+    assert model._table.sum() == pytest.approx(3000)
+
+
+def test_partial_fit__rows_out_of_core_after_rows_in_memory() -> None:
+    model = CSVRGClassifier(lam=200.0, gamma=5.0, max_points=60, random_state=0)
+    model.partial_fit(X[:1500], TWO[:1500])
+    model.partial_fit(
+        da.from_array(X[1500:], chunks=(400, 2)), da.from_array(TWO[1500:], chunks=400)
+    )
+    assert model.classes_.tolist() == ["in", "out"]
+    assert model.score(X, TWO) > 0.95
+
+
+def test_partial_fit__bad_calls() -> None:
+    model = CSVRGClassifier(max_points=20, random_state=0)
+    with pytest.raises(InvalidInputError, match="one class only"):
+        clone(model).partial_fit(X[:5], np.zeros(5))
+    model.partial_fit(X[:200], TWO[:200])
+    with pytest.raises(InvalidInputError, match="y has the class rim"):
+        model.partial_fit(X, Y)
+    with pytest.raises(InvalidInputError, match="differ from those of the first call"):
+        model.partial_fit(X, TWO, classes=["in", "other"])
+    narrow = CSVRGClassifier(diameter=0.4, max_points=25, gamma=5.0)
+    narrow.partial_fit(X[:100] * 0.3, TWO[:100])
+    with pytest.raises(InvalidInputError, match="max_points=25, but with these rows"):
+        narrow.partial_fit(X * 2, TWO)
+
+
+def test_warm_start__keeps_core_points_and_saves_reads() -> None:
+    model = CSVRGClassifier(lam=200.0, gamma=5.0, max_points=40, warm_start=True, random_state=0)
+    first = model.fit(X, TWO)
+    points, reads = first.core_points_, first.trace_[-1]["reads"]
+    objective = first.objective_
+    again = model.fit(X, TWO)
+    assert again.core_points_ is points
+    assert again.trace_[-1]["reads"] == 1 < reads
+    assert again.objective_ == pytest.approx(objective, rel=1e-12)
+    assert model.fit(X, Y).dual_coef_.shape == (3, 40)  # other problems begin at zero
+
+
+# --- what it says --------------------------------------------------------------------------
+
+
+def test_fit__verbose_and_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    model = clone(MODELS[0]).set_params(verbose=True, progress=True).fit(X, TWO)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(model.trace_)
+    assert lines[0].startswith("[CSVRGClassifier] objective ")
+
+
+def test_fit__warns_when_features_are_not_scaled() -> None:
+    uneven = X * np.array([1.0, 1000.0], dtype=np.float32)
+    with pytest.warns(CoresetWarning, match=r"range of one column is 999.*\[0, 1\]"):
+        CSVRGClassifier(max_points=10).fit(uneven, TWO)
+    with pytest.warns(CoresetWarning, match="no row sees another one"):
+        CSVRGClassifier(max_points=10, gamma=1.0).fit(X * 1000, TWO)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CSVRGClassifier(max_points=10).fit(X * 1000, TWO)
+
+
+def test_fit__warns_when_it_stops_early() -> None:
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 iterations"):
+        CSVRGClassifier(max_points=40, max_iter=1, lam=1e4, gamma=5.0).fit(X, TWO)
+    with pytest.warns(ConvergenceWarning, match="ODMClassifier stopped before tol"):
+        ODMClassifier(max_iter=1, lam=1e4, tol=1e-9).fit(X[:200], TWO[:200])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"theta": 1.0}, "theta=1.0 is outside"),
+        ({"mu": 0.0}, "mu=0.0 is outside"),
+        ({"lam": 1.0, "C": 1.0}, "pass one of them"),
+        ({"kernel": "linear"}, "not known to be isotropic"),
+        ({"diameter": 0.0}, "diameter=0.0 is not positive"),
+        ({"diameter": -1.0}, "diameter=-1.0 is not positive"),
+        ({"diameter": 0.01, "max_points": 20}, "max_points"),
+        ({"diameter": 0.1, "strategy": "drawn"}, "keeps no diameter"),
+    ],
+)
+def test_fit__bad_parameters(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        CSVRGClassifier(**options).fit(X, TWO)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"loss": "log"}, {"gamma": -1.0}, {"solver": "best"}, {"max_points": 0}, {"option": "III"}],
+)
+def test_fit__parameters_of_a_wrong_kind(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="parameter of CSVRGClassifier must be"):
+        CSVRGClassifier(**options).fit(X, TWO)
+
+
+def test_fit__bad_data() -> None:
+    model = CSVRGClassifier(max_points=10)
+    with pytest.raises(InvalidInputError, match="one class only"):
+        model.fit(X, np.zeros(len(X)))
+    with pytest.raises(InvalidInputError, match="one class only"):
+        model.fit(X, TWO, sample_weight=(TWO == "in").astype(float))
+    with pytest.raises(InvalidInputError, match="requires y to be passed"):
+        model.fit(da.from_array(X, chunks=(700, 2)))
+    with pytest.raises(InvalidInputError, match="sample_weight is zero"):
+        model.fit(*chunked(), sample_weight=da.zeros(len(X), chunks=700))
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    model.fit(X, TWO)
+    with pytest.raises(InvalidInputError, match="expecting 2 features"):
+        model.predict(da.zeros((10, 3), chunks=5))
+
+
+def test_odm__bad_data() -> None:
+    with pytest.raises(InvalidTypeError, match="needs a matrix"):
+        ODMClassifier().fit(*chunked())
+    with pytest.raises(InvalidInputError, match="one class only"):
+        ODMClassifier().fit(X[:10], np.zeros(10))
+    many = np.random.default_rng(0).random((20_001, 1))
+    with pytest.raises(InvalidInputError, match="20001 distinct rows"):
+        ODMClassifier().fit(many, many[:, 0] > 0.5)
+
+
+def test_auto__csvrg_where_hessians_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = clone(MODELS[1]).set_params(solver="auto")
+    assert clone(model).fit(X, TWO).solver_ == "exact"
+    monkeypatch.setattr("daskcoreset.estimators.csvrg._HESSIANS", 1000)
+    assert clone(model).fit(X, TWO).solver_ == "csvrg"

@@ -1,0 +1,139 @@
+"""Linear classifiers on coresets: answers in memory and out of core, streams and bad input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import SGDClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.estimators import CoresetLogisticRegression, CoresetSVC, LinearSVM
+from daskcoreset.metrics import svm_cost
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(6000, 4))
+SCORE = X @ [1.5, -1.0, 0.5, 0.0] + RNG.normal(size=6000)
+Y = np.where(SCORE > 1, "yes", "no")
+THREE = np.where(SCORE > 1, 2, np.where(SCORE < -1, 0, 1))
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 50.0])
+def test_linear_svm__as_libsvm(C: float) -> None:
+    u = RNG.random(400)
+    model = LinearSVM(C=C).fit(X[:400], Y[:400], u)
+    other = SVC(kernel="linear", C=C, tol=1e-7).fit(X[:400], Y[:400], u)
+    costs = svm_cost(X[:400], Y[:400], [model, other], C, u)
+    assert costs[0] <= costs[1] * (1 + 2e-5)
+    np.testing.assert_array_equal(model.predict(X), other.predict(X))
+
+
+@pytest.mark.parametrize("make", [CoresetSVC, CoresetLogisticRegression])
+def test_predict__lazy_out_of_core_and_as_in_memory(make: Any) -> None:
+    lazy, labels = da.from_array(X, chunks=(1000, 4)), da.from_array(Y, chunks=1000)
+    model = make(size=300, random_state=0).fit(lazy, labels)
+    here = model.predict(X)
+    assert isinstance(model.predict(lazy), da.Array)
+    np.testing.assert_array_equal(model.predict(lazy).compute(), here)
+    np.testing.assert_allclose(model.decision_function(lazy).compute(), model.decision_function(X))
+    assert model.score(lazy, labels) == pytest.approx((here == Y).mean())
+    assert model.score(X, Y) == pytest.approx((here == Y).mean())
+    assert model.coef_.shape == (1, 4)
+    assert model.intercept_.shape == (1,)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert len(model.coreset_) == 300
+    if make is CoresetLogisticRegression:
+        chances = model.predict_proba(lazy).compute()
+        np.testing.assert_allclose(chances.sum(axis=1), 1)
+        np.testing.assert_allclose(np.log(chances), model.predict_log_proba(X))
+
+
+def test_coreset_svc__near_the_optimum() -> None:
+    full = svm_cost(X, Y, LinearSVM().fit(X, Y))
+    for seed in range(3):
+        model = CoresetSVC(size=400, random_state=seed).fit(X, Y)
+        assert svm_cost(X, Y, model) < 1.02 * full
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [LinearSVC(intercept_scaling=100, max_iter=10_000), SGDClassifier(), SVC(kernel="linear")],
+)
+def test_coreset_svc__any_solver_with_weights(estimator: Any) -> None:
+    model = CoresetSVC(size=500, estimator=estimator, random_state=0)
+    if isinstance(estimator, LinearSVC):
+        estimator = estimator.set_params(loss="hinge", random_state=0, tol=1e-2)
+    assert model.fit(X, Y).score(X, Y) > 0.8
+    assert type(model.estimator_) is type(estimator)
+
+
+def test_coreset_svc__three_classes_sparse_and_pipeline() -> None:
+    model = CoresetSVC(size=400, random_state=0).fit(sp.csr_array(X), THREE)
+    assert model.coef_.shape == (3, 4)
+    assert model.decision_function(X).shape == (6000, 3)
+    best = LinearSVM().fit(X, THREE)
+    assert (model.predict(sp.csr_array(X)) == THREE).mean() > (
+        best.predict(X) == THREE
+    ).mean() - 0.03
+    wild = X * [1e-3, 1.0, 1e3, 1.0] + 1e3
+    piped = make_pipeline(StandardScaler(), CoresetSVC(size=300, random_state=0)).fit(wild, Y)
+    assert piped.score(wild, Y) > 0.8
+
+
+@pytest.mark.parametrize("make", [CoresetSVC, CoresetLogisticRegression])
+def test_partial_fit__a_stream_is_as_good_as_the_data(make: Any) -> None:
+    model = make(size=300, random_state=0)
+    for start in range(0, 6000, 1000):
+        rows = slice(start, start + 1000)
+        model.partial_fit(X[rows], Y[rows], classes=["no", "yes"])
+    whole = make(size=300, random_state=0).fit(X, Y)
+    assert model.score(X, Y) > whole.score(X, Y) - 0.02
+    assert model.coreset_.weights.sum() == pytest.approx(6000)
+
+
+def test_partial_fit__goes_on_after_fit_and_out_of_core() -> None:
+    model = CoresetSVC(size=200, random_state=0).fit(X[:3000], Y[:3000])
+    model.partial_fit(da.from_array(X[3000:], chunks=(800, 4)), da.from_array(Y[3000:], chunks=800))
+    assert model.coreset_.weights.sum() == pytest.approx(6000)
+    assert model.score(X, Y) > 0.8
+    with pytest.raises(ValueError, match="4 features"):
+        model.partial_fit(X[:, :2], Y)
+    with pytest.raises(InvalidInputError, match="4 features"):
+        model.partial_fit(da.from_array(X[:, :2], chunks=1000), da.from_array(Y, chunks=1000))
+    fresh = CoresetSVC(size=200, random_state=0)
+    fresh.partial_fit(da.from_array(X, chunks=(800, 4)), da.from_array(Y, chunks=800))
+    assert fresh.n_features_in_ == 4
+
+
+def test_fit__objects_keep_their_class() -> None:
+    labels = np.array(["no", 7], dtype=object)[(Y == "yes").astype(int)]
+    named = np.where(labels == 7, "7", labels).astype(object)
+    model = CoresetSVC(size=200, random_state=0).fit(X, named)
+    assert model.classes_.dtype == object
+    assert set(model.predict(X)) == {"no", "7"}
+
+
+def test_fit__bad_input() -> None:
+    with pytest.raises(InvalidInputError, match="requires y to be passed"):
+        CoresetSVC().fit(da.from_array(X), None)
+    with pytest.raises(InvalidInputError, match="one class only"):
+        CoresetSVC(size=100).fit(X, np.ones(6000))
+    with pytest.raises(InvalidInputError, match="one class only"):
+        CoresetSVC().fit(X[:50], np.ones(50))
+    with pytest.raises(InvalidTypeError, match="takes no sample_weight"):
+        CoresetSVC(estimator=KNeighborsClassifier()).fit(X, Y)
+    with pytest.raises(InvalidInputError, match="not among classes"):
+        CoresetSVC().partial_fit(X, Y, classes=["no", "maybe"])
+    with pytest.raises(InvalidInputError, match="two classes at first"):
+        CoresetSVC().partial_fit(X[:5], np.ones(5), classes=[0, 1])
+    with pytest.raises(ValueError, match="'C' parameter"):
+        CoresetSVC(C=0.0).fit(X, Y)
+    with pytest.raises(InvalidInputError, match="1 class of positive weight"):
+        LinearSVM().fit(X, Y, (Y == "no").astype(float))

@@ -1,0 +1,425 @@
+"""Solvers on core points against independent ones: gradients, optima, certificates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse as sp
+
+from daskcoreset.blocks import Block
+from daskcoreset.coverage import descent
+from daskcoreset.coverage.avm import solve_avm
+from daskcoreset.coverage.csvrg import solve_csvrg
+from daskcoreset.coverage.drawn import draw_points
+from daskcoreset.coverage.isotropic import Isotropic, KernelMap
+from daskcoreset.coverage.losses import LOSSES, MarginLoss, resolve_loss
+from daskcoreset.coverage.newton import solve_exact
+from daskcoreset.coverage.objective import Question, answer, signs_of
+from daskcoreset.coverage.odm import solve_dual
+from daskcoreset.coverage.outline import outline
+from daskcoreset.coverage.rows import Rows
+from daskcoreset.coverage.span import Span
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.inputs import row_blocks
+from daskcoreset.typing import AnyArray, FloatArray
+
+ODM = resolve_loss("odm", theta=0.3, mu=0.5)
+SMOOTH = [LOSSES["squared_hinge"], ODM]
+ALL = [*SMOOTH, LOSSES["hinge"]]
+
+
+def problem(n: int = 300, seed: int = 0) -> tuple[AnyArray, AnyArray, AnyArray]:
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 2))
+    noise = rng.normal(scale=0.15, size=n)
+    y = np.where((X[:, 0] - 0.5) ** 2 + (X[:, 1] - 0.5) ** 2 + 0.1 * noise > 0.1, 1, -1)
+    return X, y, rng.uniform(0.2, 2.0, n)
+
+
+X, Y, U = problem()
+CORE = KernelMap(Isotropic("rbf", 5.0), X[:40])
+
+
+def rows(chunks: int = 100, *, weights: bool = True, n: int = len(X)) -> Rows:
+    u = U[:n] if weights else None
+    blocks = row_blocks(X[:n], Y[:n], u, chunks=chunks)
+    found = outline(blocks)
+    return Rows(blocks, found.classes, found.weight, found.n_rows, found.weights)
+
+
+def objective(beta: FloatArray, core: KernelMap, loss: MarginLoss, lam: float) -> float:
+    """Plain NumPy reading of f, restricted to the span, with weights U."""
+    squares = ((X[:, np.newaxis] - core.points) ** 2).sum(axis=2)
+    values = core.kernel(squares)
+    gram = core.kernel(((core.points[:, np.newaxis] - core.points) ** 2).sum(axis=2))
+    return float(0.5 * beta @ gram @ beta + lam / U.sum() * (U @ loss.value(Y * (values @ beta))))
+
+
+# --- one read ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", [*SMOOTH, LOSSES["hinge"].smoothed(0.4)])
+def test_ask__gradient_and_hessian_by_finite_differences(loss: MarginLoss) -> None:
+    rng = np.random.default_rng(0)
+    beta = 0.3 * rng.normal(size=(40, 1))
+    asked = Question(CORE, loss, np.array([-1, 1]), beta, gradient="rows", hessian=1.0)
+    found = rows().ask(asked)
+    assert found.hessian is not None
+
+    def losses(at: FloatArray) -> float:
+        gram = CORE.gram()
+        return (objective(at, CORE, loss, U.sum()) - 0.5 * at @ gram @ at) * 1.0
+
+    assert found.losses[0, 0] == pytest.approx(losses(beta[:, 0]))
+    for _ in range(3):
+        way = rng.normal(size=40)
+        step = 1e-6
+        slope = (losses(beta[:, 0] + step * way) - losses(beta[:, 0] - step * way)) / (2 * step)
+        assert found.gradient[:, 0] @ way == pytest.approx(slope, rel=1e-5)
+
+        def gradient(at: FloatArray) -> FloatArray:
+            place = at[:, np.newaxis]
+            return (
+                rows()
+                .ask(Question(CORE, loss, np.array([-1, 1]), place, gradient="rows"))
+                .gradient[:, 0]
+            )
+
+        step = 1e-7
+        bend = (gradient(beta[:, 0] + step * way) - gradient(beta[:, 0] - step * way)) / (2 * step)
+        assert np.allclose(found.hessian[0] @ way, bend, rtol=1e-4, atol=1e-3)
+
+
+def test_ask__cells_losses_along_a_move_and_table() -> None:
+    rng = np.random.default_rng(0)
+    beta, move = rng.normal(size=(2, 40, 1))
+    lengths = (1.0, 0.5, 0.1)
+    found = rows().ask(
+        Question(
+            CORE, ODM, np.array([-1, 1]), beta, move=move, lengths=lengths, gradient="cells",
+            table=True, truth=LOSSES["hinge"],
+        )
+    )  # fmt: skip
+    squares = ((X[:, np.newaxis] - CORE.points) ** 2).sum(axis=2)
+    cells, values = squares.argmin(axis=1), CORE.kernel(squares)
+    for i, t in enumerate(lengths):
+        there = (beta - (1 - t) * move)[:, 0]
+        assert found.losses[i, 0] == pytest.approx(U @ ODM.value(Y * (values @ there)))
+    z = Y * (values @ beta[:, 0])
+    a = U * Y * ODM.slope(z)
+    assert np.allclose(found.gradient[:, 0], np.bincount(cells, a, 40))
+    assert found.truth[0] == pytest.approx(U @ LOSSES["hinge"].value(z))
+    assert found.slopes[0] == pytest.approx(U @ ODM.slope(z))
+    assert found.table is not None
+    for k, label in enumerate((-1, 1)):
+        assert np.allclose(found.table[:, k], np.bincount(cells, U * (label == Y), 40))
+    assert found.farthest == pytest.approx(squares.min(axis=1).max())
+
+
+@pytest.mark.statistical
+def test_ask__hessian_of_a_share_is_unbiased() -> None:
+    """Mean of 200 estimates within 6 standard errors: false-alarm rate below 1e-8."""
+    beta = np.zeros((40, 1))
+    full = rows().ask(Question(CORE, ODM, np.array([-1, 1]), beta, hessian=1.0)).hessian
+    assert full is not None
+    data, traces = rows(), []
+    for seed in range(200):
+        asked = Question(CORE, ODM, np.array([-1, 1]), beta, hessian=0.3, seed=seed)
+        found = data.ask(asked).hessian
+        assert found is not None
+        traces.append(np.trace(found[0]))
+    error = np.std(traces) / np.sqrt(len(traces))
+    assert abs(np.mean(traces) - np.trace(full[0])) < 6 * error
+
+
+def test_answer__sparse_rows_and_empty_blocks() -> None:
+    asked = Question(CORE, ODM, np.array([-1, 1]), np.ones((40, 1)), gradient="cells", hessian=1.0)
+    dense = answer(Block(X, U, Y), 0, asked)
+    sparse = answer(Block(sp.csr_array(X), U, Y), 0, asked)
+    assert np.allclose(dense.gradient, sparse.gradient)
+    empty = answer(Block(X[:0], U[:0], Y[:0]), 0, asked).merged(dense)
+    assert np.array_equal(empty.gradient, dense.gradient)
+
+
+def test_signs_of__one_against_the_rest() -> None:
+    found = signs_of(np.array([3, 1, 2]), np.array([1, 2, 3]))
+    assert found.tolist() == [[-1, -1, 1], [1, -1, -1], [-1, 1, -1]]
+
+
+# --- the exact solver ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lam", [0.3, 30.0, 3000.0])
+@pytest.mark.parametrize("loss", SMOOTH, ids=lambda loss: str(loss.name))
+def test_solve_exact__as_a_general_minimiser(loss: MarginLoss, lam: float) -> None:
+    found = solve_exact(rows(), CORE, loss, lam, beta=np.zeros((40, 1)), tol=1e-10)
+    into = Span.of(CORE).into
+    features = CORE.kernel(((X[:, np.newaxis] - CORE.points) ** 2).sum(axis=2)) @ into
+
+    def both(gamma: FloatArray) -> tuple[float, FloatArray]:
+        z = Y * (features @ gamma)
+        value = 0.5 * gamma @ gamma + lam / U.sum() * (U @ loss.value(z))
+        return value, gamma + lam / U.sum() * (features.T @ (U * Y * loss.slope(z)))
+
+    general = scipy.optimize.minimize(
+        both,
+        np.zeros(into.shape[1]),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 5000, "maxfun": 10**6, "ftol": 1e-15, "gtol": 1e-9},
+    )
+    assert found.converged
+    assert found.gaps is not None
+    assert found.objectives[0] == pytest.approx(objective(found.beta[:, 0], CORE, loss, lam))
+    assert found.objectives[0] <= general.fun * (1 + 1e-9)
+    assert found.objectives[0] - found.gaps[0] <= general.fun * (1 + 1e-9)
+    assert found.radius == pytest.approx(
+        np.sqrt(((X[:, np.newaxis] - CORE.points) ** 2).sum(axis=2).min(axis=1).max())
+    )
+
+
+def quadratic_program(gram: FloatArray, signs: FloatArray, most: FloatArray) -> float:
+    """Least objective of the hinge without intercept: its dual, a box and a quadratic."""
+    q = gram * np.outer(signs, signs)
+    found = scipy.optimize.minimize(
+        lambda alpha: (0.5 * alpha @ q @ alpha - alpha.sum(), q @ alpha - 1),
+        np.zeros(len(signs)),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, upper) for upper in most],
+        options={"maxiter": 20000, "maxfun": 10**6, "ftol": 1e-16, "gtol": 1e-10},
+    )
+    return -float(found.fun)
+
+
+@pytest.mark.parametrize("lam", [5.0, 200.0])
+def test_solve_exact__hinge_with_every_row_a_core_point(lam: float) -> None:
+    n = 120
+    core = KernelMap(Isotropic("rbf", 5.0), X[:n])
+    data = rows(50, n=n)
+    found = solve_exact(data, core, LOSSES["hinge"], lam, beta=np.zeros((n, 1)), tol=1e-5)
+    best = quadratic_program(core.gram(), Y[:n].astype(float), lam * U[:n] / U[:n].sum())
+    assert found.converged
+    assert best * (1 - 1e-7) <= found.objectives[0] <= best * (1 + 1e-4)
+    assert found.gaps is not None
+    assert found.objectives[0] - found.gaps[0] <= best * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("loss", SMOOTH, ids=lambda loss: str(loss.name))
+def test_all_solvers__same_optimum_with_every_row_a_core_point(loss: MarginLoss) -> None:
+    """Cells of diameter zero: the reduced problem is the kernel machine itself."""
+    n, lam = 150, 20.0
+    core = KernelMap(Isotropic("rbf", 5.0), X[:n])
+    signs = Y[:n].astype(float)
+    dual = solve_dual(
+        core.gram(), signs, U[:n], loss, lam, tol=1e-9, max_iter=5000,
+        rng=np.random.default_rng(0),
+    )  # fmt: skip
+    assert dual.converged
+    start = np.zeros((n, 1))
+    exact = solve_exact(rows(40, n=n), core, loss, lam, beta=start, tol=1e-8)
+    noisy = solve_csvrg(rows(40, n=n), core, loss, lam, beta=start, n_epochs=40, tol=1e-8)
+    assert exact.objectives[0] == pytest.approx(dual.objective, rel=1e-6)
+    assert noisy.objectives[0] == pytest.approx(dual.objective, rel=1e-4)
+    assert noisy.objectives[0] >= dual.objective - dual.gap
+
+
+def test_solve_exact__pilot_and_hessian_of_a_share() -> None:
+    start = np.zeros((40, 1))
+    plain = solve_exact(rows(), CORE, ODM, 300.0, beta=start, tol=1e-8)
+    data = rows()
+    found = solve_exact(data, CORE, ODM, 300.0, beta=start, tol=1e-4, hessian_rows=60, seed=1)
+    assert found.converged
+    assert found.objectives[0] == pytest.approx(plain.objectives[0], rel=1e-4)
+    assert data.reads == len(data.trace) + 1  # one drew the pilot
+
+
+def test_solve_exact__one_against_the_rest_is_three_problems() -> None:
+    labels = np.digitize(X[:, 0], [0.3, 0.7])
+    blocks = row_blocks(X, labels, U, chunks=100)
+    found = outline(blocks)
+    data = Rows(blocks, found.classes, found.weight, found.n_rows)
+    together = solve_exact(data, CORE, ODM, 50.0, beta=np.zeros((40, 3)), tol=1e-8)
+    for k in range(3):
+        blocks = row_blocks(X, np.where(labels == k, 1, -1), U, chunks=100)
+        alone = Rows(blocks, np.array([-1, 1]), found.weight, found.n_rows)
+        one = solve_exact(alone, CORE, ODM, 50.0, beta=np.zeros((40, 1)), tol=1e-8)
+        assert together.objectives[k] == pytest.approx(one.objectives[0], rel=1e-7)
+
+
+def test_solve_exact__stops_at_max_iter_and_keeps_the_best() -> None:
+    found = solve_exact(
+        rows(), CORE, LOSSES["hinge"], 500.0, beta=np.zeros((40, 1)), tol=1e-9, max_iter=7
+    )
+    assert not found.converged
+    assert found.n_iter == 7
+    assert found.objectives[0] == pytest.approx(
+        objective(found.beta[:, 0], CORE, LOSSES["hinge"], 500.0)
+    )
+
+
+def test_span__equal_core_points_and_false_kernels() -> None:
+    twice = KernelMap(Isotropic("rbf"), np.repeat(X[:5], 2, axis=0))
+    assert Span.of(twice).into.shape == (10, 5)
+
+    def cosine(squares: FloatArray) -> FloatArray:
+        return np.asarray(np.cos(3 * squares))
+
+    with pytest.raises(InvalidInputError, match="not positive semi-definite"):
+        Span.of(KernelMap(Isotropic("callable", profile=cosine), X[:30]))
+
+
+# --- CSVRG ---------------------------------------------------------------------------------
+
+
+def test_solve_csvrg__converges_linearly() -> None:
+    """Theorem 8: with 100 L steps of 0.05 / L every epoch at least halves what is left."""
+    core = KernelMap(Isotropic("rbf", 5.0), X)
+    data = rows()
+    solve_csvrg(data, core, ODM, 4.0, beta=np.zeros((len(X), 1)), n_epochs=12, tol=0.0)
+    norms = [entry["gradient"] for entry in data.trace]
+    assert data.reads == len(norms)
+    for epoch in range(9):
+        assert norms[epoch + 1] < 0.5 * norms[epoch]
+
+
+@pytest.mark.parametrize("option", ["I", "II"])
+@pytest.mark.parametrize("loss", ALL, ids=lambda loss: str(loss.name))
+def test_solve_csvrg__near_the_exact_solution(loss: MarginLoss, option: Any) -> None:
+    core = KernelMap(Isotropic("rbf", 2.0), X[:150])
+    start = np.zeros((150, 1))
+    exact = solve_exact(rows(), core, loss, 20.0, beta=start)
+    found = solve_csvrg(rows(), core, loss, 20.0, beta=start, n_epochs=25, option=option, tol=1e-6)
+    assert found.objectives[0] <= 1.02 * exact.objectives[0]
+    assert found.objectives[0] == pytest.approx(objective(found.beta[:, 0], core, loss, 20.0))
+
+
+def test_solve_csvrg__rows_by_quotas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("daskcoreset.coverage.csvrg.SAMPLE_NUMBERS", 40 * 100)
+    exact = solve_exact(rows(), CORE, ODM, 20.0, beta=np.zeros((40, 1)))
+    for steps in (80, 3000):
+        data = rows()
+        found = solve_csvrg(
+            data, CORE, ODM, 20.0, beta=np.zeros((40, 1)), n_epochs=40, n_inner=steps, tol=1e-9
+        )
+        assert found.objectives[0] <= 1.1 * exact.objectives[0]
+        assert data.reads == len(data.trace)  # rows come in the read of the gradient
+
+
+def test_solve_csvrg__iterates_stay_in_the_safe_ball() -> None:
+    data = rows()
+    found = solve_csvrg(
+        data, CORE, ODM, 20.0, beta=np.zeros((40, 1)), n_epochs=3, eta=0.9, n_inner=50, tol=0.0
+    )
+    norm = np.sqrt(found.beta[:, 0] @ CORE.gram() @ found.beta[:, 0])
+    assert norm <= ODM.safe_radius(20.0) * (1 + 1e-9)
+
+
+def test_steps__numpy_as_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = []
+    for compiled in (True, False):
+        if not compiled:
+            monkeypatch.setattr(descent, "compiled_steps", lambda: None)
+            monkeypatch.setattr("daskcoreset.coverage.odm.compiled_steps", lambda: None)
+        parts = [
+            solve_csvrg(
+                rows(), CORE, loss, 20.0, beta=np.zeros((40, 1)), n_epochs=2, n_inner=500, eta=0.01
+            ).beta
+            for loss in ALL
+        ]
+        parts += [solve_avm(rows(), CORE, loss, 20.0, n_steps=500).beta for loss in ALL]
+        gram = KernelMap(Isotropic("rbf", 5.0), X[:50]).gram()
+        rng = np.random.default_rng(0)
+        dual = solve_dual(gram, Y[:50].astype(float), U[:50], ODM, 50.0, rng=rng)
+        answers.append([*parts, dual.coefficients])
+    for first, second in zip(*answers, strict=True):
+        assert np.allclose(first, second, rtol=1e-8, atol=1e-10)
+
+
+# --- AVM and drawn points ------------------------------------------------------------------
+
+
+def test_solve_avm__comes_near_and_counts_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = solve_exact(rows(), CORE, LOSSES["hinge"], 10.0, beta=np.zeros((40, 1)))
+    found = solve_avm(rows(), CORE, LOSSES["hinge"], 10.0, n_steps=20_000)
+    assert exact.objectives[0] <= found.objectives[0] <= 1.1 * exact.objectives[0]
+    monkeypatch.setattr("daskcoreset.coverage.avm.SAMPLE_NUMBERS", 40 * 100)
+    data = rows()
+    found = solve_avm(data, CORE, LOSSES["hinge"], 10.0, n_steps=1000)
+    assert data.reads == 11
+    assert found.objectives[0] <= 1.3 * exact.objectives[0]
+
+
+@pytest.mark.statistical
+def test_draw_points__in_proportion_to_weights_within_classes() -> None:
+    """Frequency of the heavier of two rows against 3/4: 6 standard errors, rate below 1e-8."""
+    rows_ = np.array([[0.0], [1.0], [2.0], [3.0]])
+    blocks = row_blocks(rows_, [0, 0, 1, 1], [1.0, 3.0, 1.0, 0.0], chunks=2)
+    hits = 0
+    for seed in range(500):
+        found = draw_points(blocks, np.array([0, 1]), 2, seed=seed)
+        assert len(found) == 2
+        assert found[1, 0] == 2.0  # the other row of the class weighs nothing
+        hits += int(found[0, 0] == 1.0)
+    assert abs(hits / 500 - 0.75) < 6 * np.sqrt(0.75 * 0.25 / 500)
+
+
+def test_draw_points__distinct_rows_and_small_classes() -> None:
+    points = np.repeat(np.arange(20.0), 5)[:, np.newaxis]
+    labels = (points[:, 0] == 7).astype(int)
+    for chunks in (100, 13):
+        blocks = row_blocks(points, labels, chunks=chunks)
+        found = draw_points(blocks, np.array([0, 1]), 10, seed=0)
+        assert len(np.unique(found)) == len(found)
+        assert 7.0 in found
+    everything = draw_points(row_blocks(points, labels), np.array([0, 1]), 100, seed=0)
+    assert sorted(everything[:, 0]) == list(range(20))
+
+
+# --- what one read tells first -------------------------------------------------------------
+
+
+def test_outline__numbers_of_all_blocks() -> None:
+    found = outline(row_blocks(X, Y, U, chunks=70))
+    assert found.classes.tolist() == [-1, 1]
+    assert np.allclose(found.class_weights, [U[Y == -1].sum(), U[Y == 1].sum()])
+    assert sum(found.weights.values()) == pytest.approx(found.weight) == pytest.approx(U.sum())
+    assert np.array_equal(found.low, X.min(axis=0))
+    assert np.array_equal(found.high, X.max(axis=0))
+    plain = outline(row_blocks(X, Y, chunks=70))
+    assert plain.variance == pytest.approx(X.var())
+    assert plain.total_variance == pytest.approx(X.var(axis=0).sum())
+    sparse = outline(row_blocks(sp.csr_array(X), Y))
+    assert np.array_equal(sparse.high, X.max(axis=0))
+
+
+def test_outline__zero_weights_and_text() -> None:
+    labels = da.from_array(np.array(["b", "a", "c", "a"], dtype=object), chunks=2)
+    blocks = row_blocks(da.from_array(X[:4], chunks=(2, 2)), labels, np.array([1.0, 1, 0, 2]))
+    found = outline(blocks)
+    assert found.classes.tolist() == ["a", "b"]
+    assert found.class_weights.tolist() == [3.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "weights", "message"),
+    [
+        (None, None, "y is missing"),
+        (np.where(np.arange(300) == 250, np.nan, 1.0), None, "y is nan at row 250"),
+        (Y, np.zeros(300), "sample_weight is zero for every row"),
+    ],
+)
+def test_outline__bad_labels(labels: Any, weights: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        outline(row_blocks(X, labels, weights, chunks=100))
+
+
+def test_outline__numbers_of_a_regression() -> None:
+    many = np.arange(12_000.0)
+    for chunks in (12_000, 6000):
+        with pytest.raises(InvalidInputError, match="classes or more"):
+            outline(row_blocks(many[:, np.newaxis], many, chunks=chunks))

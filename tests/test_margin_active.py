@@ -1,0 +1,535 @@
+"""Active learning: few labels, a guarantee that holds, and no label lost."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from matplotlib.figure import Figure
+
+from daskcoreset.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.margin.active import ActiveMaxMargin
+from daskcoreset.margin.active_found import ActiveMargin
+from daskcoreset.margin.asking import Asking
+from daskcoreset.margin.hard import hard_margin, hard_margin_bias
+from daskcoreset.margin.labelled import InseparableError, Phase
+from daskcoreset.margin.oracle import OracleError
+from daskcoreset.margin.pool import open_pool
+from daskcoreset.margin.queries import verification_length
+from daskcoreset.plotting_active import plot_labels
+from daskcoreset.randomness import Stage, stream
+
+W, B = np.array([1.0, -2.0, 0.5, 0.0]) / np.sqrt(5.25), 0.3
+
+
+def separable(n: int = 6000, gap: float = 0.06, seed: int = 0) -> np.ndarray[Any, Any]:
+    X = np.random.default_rng(seed).normal(size=(n, 4))
+    return X[np.abs(X @ W + B) > gap]
+
+
+def above(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.where(rows @ W + B > 0, "yes", "no")
+
+
+def circle(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Fig. 3: one negative among positives on a circle, which every separator can cut off."""
+    angle = 2 * np.pi * np.arange(n) / n
+    y = np.ones(n, dtype=int)
+    y[n // 3] = -1
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1), y
+
+
+def looked_up(y: np.ndarray[Any, Any]) -> Any:
+    return lambda rows, indices: y[indices]  # noqa: ARG005 - named by the protocol
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("strategy", ["pool", "stream"])
+def test_active__finds_nearly_the_largest_margin_with_few_labels(
+    intercept: bool, batch: int, strategy: Any
+) -> None:
+    X = np.random.default_rng(3).normal(size=(6000, 4)) + (0 if not intercept else 10)
+    height = (X - (10 if intercept else 0)) @ W
+    X, height = X[np.abs(height) > 0.05], height[np.abs(height) > 0.05]
+    y = np.where(height > 0, 1, -1)
+    found = ActiveMaxMargin(
+        looked_up(y), intercept=intercept, batch=batch, strategy=strategy, random_state=0
+    ).run(X, chunks=1500)
+    assert found.stopped == "verified"
+    assert found.n_labels < len(X) / 15
+    assert (found.predict(X) == y).all()
+    # On everything, by the solver itself: rows within the margin of the best are what counts.
+    near = np.argsort(np.abs(height))[:400]
+    whole = (
+        hard_margin_bias(X[near], y[near]) if intercept else hard_margin(X[near] * y[near, None])
+    )
+    least = (y * (X @ found.w + found.b)).min()
+    assert np.isclose(np.linalg.norm(found.w), 1.0)
+    assert 0.9 * found.margin - 1e-9 <= least <= whole.margin * (1 + 1e-6)
+    assert least >= 0.9 * whole.margin * (1 - 1e-6)
+    rows = X[found.core_indices] * (y[found.core_indices, None])
+    reach = np.square(rows - rows.mean(axis=0)).sum(axis=1).max()
+    assert len(found.core_indices) <= 1 + 4 * 4 * reach / (0.1 * found.margin) ** 2
+    assert np.array_equal(found.core_labels, y[found.core_indices])
+
+
+def test_active__asks_for_the_row_that_numpy_says_is_closest() -> None:
+    X = separable().astype(np.float32) + np.float32(1000.0)
+    y = above(X.astype(np.float64) - 1000.0)
+    asking = ActiveMaxMargin(random_state=5).start(X, chunks=700)
+    while (wanted := asking.ask()) is not None and asking.n_labels < 25:
+        if wanted.phase is Phase.QUERYING:
+            found = asking.result()
+            gaps = np.abs(X.astype(np.float64) @ found.w + found.b)
+            gaps[found.indices] = np.inf
+            assert wanted.indices.tolist() == [int(gaps.argmin())]
+        assert np.array_equal(wanted.rows, X[wanted.indices])
+        asking.tell(y[wanted.indices])
+
+
+def test_active__stream_reads_only_as_far_as_it_must() -> None:
+    X, read = separable(), []
+
+    def block(i: int) -> Any:
+        read.append(i)
+        return X[i * 500 : (i + 1) * 500]
+
+    parts = [
+        da.from_delayed(dask.delayed(block)(i), (500, 4), X.dtype, meta=X[:0]) for i in range(8)
+    ]
+    asking = ActiveMaxMargin(strategy="stream", random_state=0).start(da.concatenate(parts))
+    with dask.config.set(scheduler="sync"):
+        wanted = asking.ask()
+        while wanted is not None and wanted.phase is Phase.SEEDING:
+            asking.tell(above(wanted.rows))
+            wanted = asking.ask()
+        assert wanted is not None
+        read.clear()
+        asking.tell(above(wanted.rows))
+        asking.ask()
+    assert 1 <= len(read) < 8
+
+
+def test_verification_length__is_lemma_4_1() -> None:
+    for error, delta, n_core in ((0.05, 0.05, 30), (0.01, 0.1, 200), (0.3, 0.5, 7)):
+        lemma = (math.log(n_core) + math.log(1 / delta)) / error
+        assert verification_length(error, delta, n_core, 1) == math.ceil(lemma)
+    # With j(j + 1) the chances of all phases add up to delta at most; with |C| alone they do not.
+    lengths = [verification_length(0.01, 0.05, j + 1, j) for j in range(1, 3000)]
+    assert sum(0.99**length for length in lengths) <= 0.05
+    assert sum(0.05 / (j + 1) for j in range(1, 3000)) > 0.05
+
+
+def test_active__verifies_as_many_rows_in_a_row_as_it_says() -> None:
+    X = separable()
+    found = ActiveMaxMargin(above, random_state=0).run(X)
+    certificate, n_core = found.certificate, len(found.core_indices)
+    assert certificate.verified == verification_length(
+        0.05, 0.05, n_core, certificate.verifications
+    )
+    assert certificate.error <= 0.05
+    assert certificate.probability == 0.95
+    counts = found.n_labels_by_phase
+    assert sum(counts.values()) == found.n_labels == len(found.indices)
+    # Draws are with replacement, and rows that have a label cost nothing.
+    assert 0 < counts["verifying"] <= certificate.verified
+    assert len(set(found.indices.tolist())) == len(found.indices)
+
+
+@pytest.mark.statistical
+def test_active__guarantee_holds_over_seeds() -> None:
+    """Error above 0.2 with chance 0.2 at most; 60 runs, false alarm below 1e-6.
+
+    A Binomial(60, 0.2) passes 31 with chance 1e-8. A far group of rows that the first
+    separators have on the wrong side is never close to the boundary: only verification sees it.
+    """
+    rng = np.random.default_rng(0)
+    bulk = rng.uniform(-1, 1, size=(400, 3)) * [1, 1, 0]
+    bulk = bulk[np.abs(bulk[:, 0]) > 0.05]
+    X = np.concatenate([bulk, rng.normal([40, 40, 30], 0.1, (150, 3))])
+    y = np.where((X[:, 0] > 0) & (X[:, 2] < 20), 1, -1)
+    wrong = 0
+    for seed in range(60):
+        learner = ActiveMaxMargin(looked_up(y), error=0.2, delta=0.2, random_state=seed)
+        found = learner.run(X)
+        assert found.stopped == "verified"
+        wrong += bool((found.predict(X) != y).mean() > 0.2)
+    assert wrong <= 31
+
+
+@pytest.mark.statistical
+def test_pool__draws_in_proportion_to_weights() -> None:
+    """Chi-squared of 20,000 draws over 40 rows; false alarm 1e-7."""
+    from scipy.stats import chi2  # noqa: PLC0415
+
+    u = np.random.default_rng(0).integers(0, 5, size=40).astype(float)
+    X = np.arange(40.0)[:, None]
+    X[3] = np.nan
+    pool = open_pool(X, None, u, chunks=7, on_invalid="drop")
+    u[3] = 0
+    drawn = pool.draw(stream(0, Stage.LABELS), 20_000)
+    counts = np.bincount(drawn.indices, minlength=40)
+    assert np.array_equal(drawn.rows[:, 0], drawn.indices)
+    assert not counts[u == 0].any()
+    expected = 20_000 * u[u > 0] / u.sum()
+    statistic = float(((counts[u > 0] - expected) ** 2 / expected).sum())
+    assert statistic < chi2.isf(1e-7, (u > 0).sum() - 1)
+
+
+def test_nightmare__a_small_error_needs_about_all_labels() -> None:
+    # Section 4.3: whoever has not asked for the negative does not know that it is there.
+    X, y = circle(100)
+    found = ActiveMaxMargin(looked_up(y), error=0.001, delta=0.001, random_state=0).run(X)
+    negative = int(np.flatnonzero(found.labels == -1)[0])
+    assert (found.predict(X) == y).all()
+    # Till then rows are labelled in random order; all of them if nothing but luck helps.
+    others = [
+        ActiveMaxMargin(looked_up(y), error=0.001, delta=0.001, random_state=seed).run(X)
+        for seed in range(8)
+    ]
+    spent = [run.n_labels_by_phase["seeding"] for run in others]
+    assert found.n_labels_by_phase["seeding"] == negative + 1
+    assert np.mean(spent) > 30
+
+
+def test_nightmare__a_larger_error_stops_with_the_guarantee() -> None:
+    X, y = circle(1000)
+    oracle = looked_up(np.ones(1000, dtype=int))  # the negative is not met
+    found = ActiveMaxMargin(oracle, error=0.05, delta=0.05, random_state=1).run(X)
+    assert found.stopped == "verified"
+    assert found.n_labels <= verification_length(0.05, 0.05, 1, 1) + 1
+    assert found.certificate.error <= 0.05
+    assert (found.predict(X) != y).mean() <= 0.05
+    assert found.margin == math.inf
+
+
+def test_known__no_label_is_spent_on_a_rare_class() -> None:
+    X, y = circle(1000)
+    known = (np.flatnonzero(y == -1), [-1])
+    found = ActiveMaxMargin(looked_up(y), random_state=0).run(X, known=(known[0], known[1]))
+    assert found.n_labels_by_phase["seeding"] <= 1
+    assert found.n_labels == len(found.indices) - 1
+    with pytest.raises(InvalidInputError, match="X has 1000 rows"):
+        ActiveMaxMargin().start(X, known=([1000], [1]))
+
+
+def test_exhausted__every_row_has_a_label() -> None:
+    X = np.array([[0.0], [1.0], [5.0], [6.0]])
+    found = ActiveMaxMargin(lambda rows: rows[:, 0] > 3, error=0.001, random_state=0).run(X)
+    assert found.stopped in {"exhausted", "verified"}
+    weights = [1.0, 0.0, 1.0, 1.0]
+    found = ActiveMaxMargin(lambda rows: rows[:, 0] > 3, error=1e-9, random_state=0).run(
+        X, sample_weight=weights
+    )
+    assert found.stopped == "exhausted"
+    assert 1 not in found.indices
+    assert found.certificate.error == 0.0
+    assert found.certificate.probability == 1.0
+
+
+def test_max_labels__says_what_is_certified_by_then() -> None:
+    X = separable()
+    full = ActiveMaxMargin(above, random_state=0).run(X)
+    cut = ActiveMaxMargin(above, random_state=0, max_labels=full.n_labels - 40).run(X)
+    assert cut.stopped == "max_labels"
+    assert cut.n_labels == full.n_labels - 40
+    assert full.certificate.error < cut.certificate.error < 1
+    assert np.array_equal(cut.indices, full.indices[: cut.n_labels])
+
+
+def test_soft__wrong_labels_are_forgiven() -> None:
+    X = separable(3000)
+    y = above(X)
+    flipped = np.random.default_rng(1).choice(len(X), 30, replace=False)
+    y[flipped] = np.where(y[flipped] == "yes", "no", "yes")
+    with pytest.raises(OracleError, match="contradict"):
+        ActiveMaxMargin(looked_up(y), error=0.01, random_state=0).run(X)
+    found = ActiveMaxMargin(looked_up(y), C=1.0, error=0.05, random_state=0, max_labels=400).run(X)
+    assert (found.predict(X) == above(X)).mean() > 0.97
+
+
+def test_soft__is_the_squared_hinge_loss_of_scikit_learn() -> None:
+    from sklearn.svm import LinearSVC  # noqa: PLC0415
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = np.where(X[:, 0] + rng.normal(size=60) > 0, 1, -1)
+    known = (np.arange(60), y)
+    asking = ActiveMaxMargin(C=2.0, intercept=False, epsilon=1e-6).start(X, known=known)
+    found = asking.result()
+    svc = LinearSVC(C=1.0, loss="squared_hinge", fit_intercept=False, tol=1e-10, max_iter=10**6)
+    w = svc.fit(X, y).coef_[0]  # C / 2 of the sum of squares, against C of it
+    assert np.allclose(found.w, w / np.linalg.norm(w), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("answer", "match"),
+    [
+        (lambda rows: np.zeros(len(rows) + 1), "give one label for each row"),
+        (lambda rows: np.zeros((len(rows), 2)), "give one label for each row"),
+        (lambda _: [None], "which is no class"),
+        (lambda _: [math.nan], "which is no class"),
+        (lambda _: ["maybe"], "the two classes"),
+        (lambda _: 1 / 0, "ZeroDivisionError"),
+    ],
+    ids=["too many", "a matrix", "none", "nan", "third class", "raises"],
+)
+def test_oracle__what_cannot_be_used_leaves_the_state(answer: Any, match: str) -> None:
+    X, calls = separable(), []
+
+    def oracle(rows: np.ndarray[Any, Any]) -> Any:
+        calls.append(len(rows))
+        return above(rows) if len(calls) < 9 else answer(rows)
+
+    with pytest.raises(OracleError, match=match) as caught:
+        ActiveMaxMargin(oracle, random_state=0, classes=("no", "yes")).run(X)
+    asking = caught.value.asking
+    assert asking is not None
+    assert asking.n_labels == 8
+    assert "asking.run(oracle)" in str(caught.value)
+    mended = asking.run(above)
+    whole = ActiveMaxMargin(above, random_state=0, classes=("no", "yes")).run(X)
+    assert same(mended, whole)
+
+
+def test_oracle__that_contradicts_itself_is_told_which_rows() -> None:
+    X = np.repeat([[0.0, 0.0], [1.0, 0.0], [2.0, 1.0]], [1, 30, 1], axis=0)
+    y = np.array([-1, *[1, -1] * 15, 1])
+    with pytest.raises(OracleError, match="are the same row with two labels") as caught:
+        ActiveMaxMargin(looked_up(y), random_state=0).run(X)
+    cause = caught.value.__cause__
+    assert isinstance(cause, InseparableError)
+    assert len(cause.indices) == 2
+    assert y[cause.indices].sum() == 0
+    assert np.isclose(cause.coefficients.sum(), 2.0)
+
+
+def test_correct__a_slip_is_mended_and_no_label_lost() -> None:
+    X = separable()
+    slip = int((X @ W + B).argmax())  # by far on the other side
+    asking = ActiveMaxMargin(random_state=0).start(X, known=([slip], ["no"]))
+    with pytest.raises(OracleError, match="contradict") as caught:
+        asking.run(above)
+    assert slip in caught.value.__cause__.indices  # type: ignore[union-attr] # of the evidence
+    before = asking.n_labels
+    asking.correct({slip: "yes"})
+    assert asking.n_labels == before
+    found = asking.run(above)
+    assert found.labels[found.indices.tolist().index(slip)] == "yes"
+    assert (found.predict(X) == above(X)).all()
+    with pytest.raises(InvalidInputError, match="has no label yet"):
+        asking.correct({int(np.setdiff1d(np.arange(len(X)), asking.result().indices)[0]): "no"})
+
+
+def test_ask__is_the_same_until_tell() -> None:
+    asking = ActiveMaxMargin(random_state=0, batch=3).start(separable())
+    with pytest.raises(InvalidInputError, match="call ask"):
+        asking.tell(["yes"])
+    first, second = asking.ask(), asking.ask()
+    assert first is not None
+    assert second is not None
+    assert np.array_equal(first.indices, second.indices)
+    asking.tell(above(first.rows))
+    with pytest.raises(InvalidInputError, match="nothing is asked for"):
+        asking.tell(above(first.rows))
+
+
+def test_report__shows_the_gap_closing() -> None:
+    steps: list[Any] = []
+    found = ActiveMaxMargin(above, random_state=0).run(separable(), report=steps.append)
+    assert tuple(steps) == found.trace
+    looked = [step for step in steps if not math.isnan(step.closest)]
+    margins = [step.margin for step in looked]
+    assert margins == sorted(margins, reverse=True)
+    assert looked[-1].closest >= 0.9 * looked[-1].margin
+    assert found.reads == len(looked)
+    ax = plot_labels(found, Figure().add_subplot(), accuracy={2: 0.5, found.n_labels: 1.0})
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == ["margin on the core set", "closest row of the pool", "accuracy"]
+    none = ActiveMaxMargin().start(separable()).result()
+    with pytest.raises(InvalidInputError, match="no margin yet"):
+        plot_labels(none)
+    with pytest.raises(InvalidInputError, match="no label"):
+        none.predict(separable())
+
+
+def same(first: ActiveMargin, second: ActiveMargin) -> bool:
+    return (
+        first.w.tobytes() == second.w.tobytes()
+        and first.b == second.b
+        and np.array_equal(first.indices, second.indices)
+        and np.array_equal(first.labels, second.labels)
+        and first.certificate == second.certificate
+        and first.n_labels_by_phase == second.n_labels_by_phase
+    )
+
+
+@pytest.mark.parametrize("strategy", ["pool", "stream"])
+def test_store__a_run_goes_on_where_it_stopped(tmp_path: Path, strategy: Any) -> None:
+    X, store = separable(), tmp_path / "labels.zarr"
+    learner = ActiveMaxMargin(above, batch=12, strategy=strategy, random_state=0)
+    whole = learner.run(X, chunks=900)
+    asking = learner.start(X, store=store, chunks=900)
+    for turn in range(1000):
+        wanted = asking.ask()
+        if wanted is None:
+            break
+        if turn % 3 == 0:  # asked, not told, and gone
+            asking = ActiveMaxMargin.resume(store, X, chunks=900)
+            again = asking.ask()
+            assert again is not None
+            assert np.array_equal(again.rows, wanted.rows)
+        asking.tell(above(wanted.rows))
+    resumed = ActiveMaxMargin.resume(store, X, chunks=900)
+    assert resumed.done
+    assert same(resumed.result(), whole)
+    assert len(resumed.result().trace) == len(whole.trace)
+    with pytest.raises(StoreError, match="exists"):
+        learner.start(X, store=store)
+    with pytest.raises(InvalidInputError, match="is not the pool"):
+        ActiveMaxMargin.resume(store, X[::-1])
+    with pytest.raises(InvalidInputError, match="is not the pool"):
+        ActiveMaxMargin.resume(store, X[1:])
+
+
+def test_store__what_cannot_be_kept_has_not_been_told(tmp_path: Path, monkeypatch: Any) -> None:
+    from daskcoreset.margin import asking as module  # noqa: PLC0415
+
+    X, store = separable(), tmp_path / "labels.zarr"
+    asking = ActiveMaxMargin(random_state=0).start(X, store=store)
+    wanted = asking.ask()
+    assert wanted is not None
+
+    def full(*_: Any, **__: Any) -> None:
+        raise StoreError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write_queries", full)
+        with pytest.raises(StoreError, match="full"):
+            asking.tell(above(wanted.rows))
+    assert asking.n_labels == 0
+    asking.tell(above(wanted.rows))
+    assert ActiveMaxMargin.resume(store, X).n_labels == 1
+
+
+KILLED = """
+import sys, time
+import numpy as np
+from daskcoreset.margin.active import ActiveMaxMargin
+
+X = np.load(sys.argv[1])
+asking = ActiveMaxMargin(random_state=0, max_labels=40).start(X, store=sys.argv[2])
+while (wanted := asking.ask()) is not None:
+    asking.tell(np.where(wanted.rows[:, 0] > 0, "yes", "no"))
+    print(asking.n_labels, *wanted.indices, flush=True)
+"""
+
+
+def test_store__survives_sigkill(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).uniform(-1, 1, size=(2000, 3))
+    np.save(tmp_path / "X.npy", X)
+    store = tmp_path / "labels.zarr"
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "X.npy"), str(store)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(8)]
+        time.sleep(0.02)  # anywhere within a later question or write
+        os.kill(process.pid, signal.SIGKILL)
+        lines += process.stdout.readlines()
+    told = [int(line.split()[1]) for line in lines if line.endswith("\n")]
+    asking = ActiveMaxMargin.resume(store, X)
+    kept = asking.result().indices.tolist()
+    assert kept[: len(told)] == told
+    assert len(kept) - len(told) in {0, 1}  # told and kept, and killed before it was printed
+
+    def oracle(rows: np.ndarray[Any, Any]) -> Any:
+        return np.where(rows[:, 0] > 0, "yes", "no")
+
+    assert same(asking.run(oracle), ActiveMaxMargin(oracle, random_state=0, max_labels=40).run(X))
+
+
+@pytest.mark.distributed
+def test_schedulers__same_bits(cluster: Any) -> None:
+    from distributed import Client  # noqa: PLC0415
+
+    X = da.from_array(separable(), chunks=(1000, 4))
+    learner = ActiveMaxMargin(above, batch=2, random_state=4)
+    runs = []
+    for scheduler in ("sync", "threads"):
+        with dask.config.set(scheduler=scheduler):
+            runs.append(learner.run(X))
+    with Client(cluster):
+        runs.append(learner.run(X))
+    assert all(same(runs[0], run) for run in runs[1:])
+
+
+def test_inputs__agree(tmp_path: Path) -> None:
+    import zarr  # noqa: PLC0415
+
+    X = separable(2000)
+    learner = ActiveMaxMargin(above, random_state=0)
+    whole = learner.run(X)
+    stored = zarr.create_array(tmp_path / "X.zarr", shape=X.shape, chunks=(300, 4), dtype="f8")
+    stored[:] = X
+    unknown = da.from_array(X, chunks=(300, 4))
+    unknown = unknown[unknown[:, 0] > -np.inf]
+    empty = da.concatenate([da.zeros((0, 4)), unknown])
+    spoilt = np.insert(X, 5, np.nan, axis=0)
+    for data, options in (
+        (str(tmp_path / "X.zarr"), {}),
+        (unknown, {}),
+        (empty, {}),
+        (sp.csr_array(X), {}),
+        (X, {"chunks": 77}),
+    ):
+        found = learner.run(data, **options)
+        assert np.array_equal(found.indices, whole.indices)
+        assert np.allclose(found.w, whole.w)
+    found = learner.run(spoilt, on_invalid="drop", chunks=100)
+    shifted = whole.indices + (whole.indices >= 5)
+    assert np.array_equal(found.indices, shifted)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"epsilon": 0.0}, InvalidInputError),
+        ({"epsilon": 1.0}, InvalidInputError),
+        ({"error": "x"}, InvalidTypeError),
+        ({"delta": 2}, InvalidInputError),
+        ({"batch": 0}, InvalidInputError),
+        ({"batch": 1.5}, InvalidTypeError),
+        ({"max_labels": 0}, InvalidInputError),
+        ({"strategy": "both"}, InvalidInputError),
+        ({"C": 0}, InvalidInputError),
+        ({"oracle": 3}, InvalidTypeError),
+        ({"classes": ("a", "a")}, InvalidInputError),
+        ({"classes": ("a", 1)}, InvalidInputError),
+    ],
+)
+def test_parameters__are_refused(options: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        ActiveMaxMargin(**options)
+
+
+def test_run__needs_an_oracle_and_rows() -> None:
+    with pytest.raises(InvalidTypeError, match="oracle is None"):
+        ActiveMaxMargin().run(separable())
+    with pytest.raises(InvalidInputError, match="no row of X can be asked for"):
+        ActiveMaxMargin().start([[1.0], [2.0]], sample_weight=[0.0, 0.0])
+    asking = ActiveMaxMargin().start(separable())
+    assert isinstance(asking, Asking)
+    with pytest.raises(InvalidInputError, match="C must be positive"):
+        asking.soften(math.inf)

@@ -1,0 +1,385 @@
+"""The core-set loop: certificates, bounds, evidence, every input, the same bits everywhere."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+
+from daskcoreset import kernels
+from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.margin.batch import MaxMarginCoreset
+from daskcoreset.margin.build import build_margin
+from daskcoreset.margin.hard import hard_margin, hard_margin_bias, hard_margin_gram
+from daskcoreset.margin.kernelised import Kernel
+from daskcoreset.margin.plot import plot_gap, plot_margins
+from daskcoreset.margin.products import inner_products, squared_lengths
+from daskcoreset.margin.result import MarginCoreset, Pass
+from daskcoreset.margin.separability import NotSeparableError, opposite_duplicates
+from daskcoreset.testing.tools import CountingArray, cut_rows
+from daskcoreset.typing import AnyArray, FloatArray
+from tests.test_margin_hard import separable
+
+
+def rows(seed: int, n: int = 400, d: int = 4, gap: float = 0.3) -> tuple[FloatArray, FloatArray]:
+    return separable(np.random.default_rng(seed), n, d, gap)
+
+
+def check_certificate(found: MarginCoreset, X: Any, y: FloatArray, largest: float) -> None:
+    """What is promised, measured here on all rows by the formula."""
+    assert found.converged
+    signs = np.where(y == found.classes[1], 1.0, -1.0)
+    reached = (signs * found.decision_function(X)).min()
+    assert found.margin == pytest.approx(reached, rel=1e-9)
+    assert found.margin >= (1 - found.epsilon) * largest * (1 - 1e-9)
+    assert found.core_margin >= largest * (1 - 1e-9)
+    assert found.factor >= 1 - found.epsilon
+    assert (found.predict(X) == y).all()
+    assert len(set(found.indices.tolist())) == len(found)
+    assert (found.core.labels == y[found.indices]).all()
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(2, 300),
+    d=st.integers(1, 6),
+    intercept=st.booleans(),
+    epsilon=st.sampled_from([0.5, 0.1, 0.001]),
+    violators=st.sampled_from(["auto", "block", 1, 3]),
+    drop=st.booleans(),
+)
+@settings(deadline=None)
+def test_run__is_certified_and_the_certificate_is_true(
+    seed: int, n: int, d: int, intercept: bool, epsilon: float, violators: Any, drop: bool
+) -> None:
+    X, y = rows(seed, n, d, 0.05)
+    solved = hard_margin_bias(X, y) if intercept else hard_margin(X * y[:, None])
+    found = MaxMarginCoreset(
+        epsilon=epsilon, intercept=intercept, violators=violators, drop=drop, chunks=37
+    ).run(X, y)
+    check_certificate(found, X, y, solved.margin)
+    # The margin on the core set falls with every pass, dropped rows or not.
+    falling = [one.core_margin for one in found.trace]
+    assert all(a > b for a, b in zip(falling, falling[1:], strict=False))
+    assert len(found.trace) <= found.passes_bound
+    if violators == 1:
+        assert len(found) <= min(found.size_bound, found.size_bound_worst)
+        assert len(found) <= len(found.trace) + 2
+
+
+def test_run__normal_is_the_combination_that_the_dual_tells() -> None:
+    X, y = rows(1)
+    for intercept in (False, True):
+        found = MaxMarginCoreset(epsilon=0.01, intercept=intercept).run(X, y)
+        normal = (found.dual * found.signs) @ found.core.points
+        assert normal / np.linalg.norm(normal) == pytest.approx(found.w, rel=1e-9, abs=1e-12)
+        assert len(found.support) <= 4 + intercept
+
+
+@pytest.mark.parametrize(
+    ("kernel", "options"),
+    [("rbf", {"gamma": 0.5}), ("poly", {"degree": 2, "coef0": 1.0}), ("linear", {})],
+)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_run__kernels(kernel: str, options: dict[str, Any], intercept: bool) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(250, 2))
+    X = X[np.abs((X**2).sum(axis=1) - 1.5) > 0.3]
+    y = np.where((X**2).sum(axis=1) > 1.5, 1.0, -1.0)
+    if kernel == "linear":
+        y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    gram = Kernel(kernel, **options)(X, X) * np.outer(y, y)
+    largest = hard_margin_gram(gram, y if intercept else None).margin
+    found = MaxMarginCoreset(
+        epsilon=0.05, kernel=kernel, intercept=intercept, chunks=50, **options
+    ).run(X, y)
+    check_certificate(found, X, y, largest)
+    same = MaxMarginCoreset(
+        epsilon=0.05, kernel=Kernel(kernel, **options), intercept=intercept, chunks=50
+    ).run(X, y)
+    check_certificate(same, X, y, largest)
+    assert (found.w is None) == (kernel != "linear") and same.w is None
+
+
+def test_kernels__equal_those_of_scikit_learn() -> None:
+    from sklearn.metrics.pairwise import pairwise_kernels
+
+    rng = np.random.default_rng(3)
+    X, Y = rng.normal(size=(7, 3)), rng.normal(size=(5, 3))
+    for name, options in [
+        ("linear", {}),
+        ("rbf", {"gamma": 0.7}),
+        ("poly", {"gamma": 0.7, "degree": 2, "coef0": 0.3}),
+        ("sigmoid", {"gamma": 0.7, "coef0": 0.3}),
+    ]:
+        kernel = Kernel(name, **options)  # type: ignore[arg-type]
+        expected = pairwise_kernels(X, Y, metric=name, **options)
+        for left in (X, sp.csr_array(X)):
+            assert kernel(left, Y) == pytest.approx(expected)
+        full = np.diag(pairwise_kernels(X, X, metric=name, **options))
+        assert kernel.diagonal(X) == pytest.approx(full)
+        assert Kernel(kernel).diagonal(X) == pytest.approx(full)
+
+
+def test_products__are_summed_in_float64_with_and_without_numba(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(4)
+    X = (rng.normal(size=(50, 6)) + 1e6).astype(np.float32)
+    W = rng.normal(size=(3, 6))
+    expected = X.astype(np.float64) @ W.T
+    assert inner_products(X, W) == pytest.approx(expected, rel=1e-12)
+    assert inner_products(sp.csr_array(X), W) == pytest.approx(expected, rel=1e-12)
+    center = X.mean(axis=0, dtype=np.float64)
+    squares = ((X - center) ** 2).sum(axis=1)
+    assert squared_lengths(X, center) == pytest.approx(squares)
+    assert squared_lengths(sp.csr_array(X), center) == pytest.approx(squares, rel=1e-3)
+    monkeypatch.setattr("daskcoreset.margin.products.compiled_loops", lambda: None)
+    assert inner_products(X, W) == pytest.approx(expected, rel=1e-12)
+    assert kernels.compiled_loops() is not None
+
+
+def forms(X: AnyArray, y: AnyArray, tmp_path: Any) -> dict[str, tuple[Any, Any]]:
+    import zarr
+
+    np.save(tmp_path / "X.npy", X)
+    group = zarr.open_group(tmp_path / "rows.zarr", mode="w")
+    group.create_array("X", data=X, chunks=(100, X.shape[1]))
+    group.create_array("y", data=y, chunks=(100,))
+    return {
+        "numpy": (X, y),
+        "dask": (da.from_array(X, chunks=(100, -1)), da.from_array(y, chunks=100)),
+        "memmap": (np.load(tmp_path / "X.npy", mmap_mode="r"), y),
+        "sparse": (sp.csr_array(X), y),
+        "zarr": (str(tmp_path / "rows.zarr"), "y"),
+    }
+
+
+@pytest.mark.parametrize("form", ["numpy", "dask", "memmap", "sparse", "zarr"])
+def test_run__takes_every_input(form: str, tmp_path: Any) -> None:
+    X, y = rows(5)
+    X = np.insert(X, 2, 0.0, axis=1)
+    given_X, given_y = forms(X, y, tmp_path)[form]
+    for intercept in (False, True):
+        solved = hard_margin_bias(X, y) if intercept else hard_margin(X * y[:, None])
+        options = {} if form in ("dask", "zarr") else {"chunks": 100}
+        found = MaxMarginCoreset(intercept=intercept, **options).run(given_X, given_y)  # type: ignore[arg-type]
+        check_certificate(found, X, y, solved.margin)
+        assert sp.issparse(found.core.points) == (form == "sparse")
+
+
+def test_run__float32_with_a_large_offset() -> None:
+    X, y = rows(6, 500, 3, 1.0)
+    X = (X + 1e4).astype(np.float32)
+    found = MaxMarginCoreset(epsilon=0.01, intercept=True, chunks=100).run(X, y)
+    check_certificate(found, X, y, hard_margin_bias(X, y).margin)
+    assert found.radius < 100
+
+
+def test_run__empty_blocks_and_text_labels_of_any_kind() -> None:
+    X, y = rows(7, 60)
+    names = np.where(y > 0, "yes", "no")
+    for labels in (names, names.astype(object), y > 0, names.astype("S")):
+        blocks = cut_rows(X, [0, 20, 0, 25, 15, 0], None, labels)
+        found = MaxMarginCoreset().run_blocks(blocks)
+        assert found.converged and len(found.classes) == 2
+        assert found.margin == pytest.approx((y * found.decision_function(X)).min(), rel=1e-9)
+
+
+def test_run__rows_without_weight_are_not_there() -> None:
+    X, y = rows(8, 200)
+    bad = np.r_[X[:5], np.full((1, 4), 1e9)]
+    u = np.r_[np.linspace(0.1, 5, 200), np.zeros(6)]
+    found = MaxMarginCoreset(chunks=50).run(np.r_[X, bad], np.r_[y, -y[:5], 7.0], u)
+    check_certificate(found, X, y, hard_margin(X * y[:, None]).margin)
+    assert found.indices.max() < 200
+
+
+def test_run__one_class_against_all_others() -> None:
+    rng = np.random.default_rng(9)
+    y = rng.integers(0, 4, 200)
+    X = np.eye(4)[y] * 3 + rng.uniform(-0.5, 0.5, size=(200, 4))
+    for label in range(4):
+        found = MaxMarginCoreset(intercept=True, positive=label, chunks=60).run(X, y)
+        signs = np.where(y == label, 1.0, -1.0)
+        assert found.margin == pytest.approx((signs * found.decision_function(X)).min())
+        assert found.margin >= 0.9 * hard_margin_bias(X, signs).margin
+    with pytest.raises(InvalidInputError, match="positive is 9"):
+        MaxMarginCoreset(positive=9).run(X, y)
+
+
+def test_run__reads_each_row_once_a_pass() -> None:
+    X, y = rows(10, 300)
+    counted = CountingArray(X)
+    found = MaxMarginCoreset(chunks=50).run(counted, y)
+    assert (counted.reads == found.reads).all()
+    assert found.reads == len(found.trace) + 1
+
+
+def test_run__many_violators_need_fewer_reads() -> None:
+    X, y = rows(11, 20_000, 30, 0.1)
+    one, block, auto = (
+        MaxMarginCoreset(violators=v, chunks=1000).run(X, y) for v in (1, "block", "auto")
+    )
+    assert auto.reads < block.reads < one.reads / 3
+    assert len(one) < len(auto)
+
+
+SCHEDULERS = ["sync", "threads", pytest.param("processes", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_run__gives_the_same_bits_on_every_scheduler(scheduler: str) -> None:
+    X, y = rows(12, 600)
+    options: list[dict[str, Any]] = [{}, {"intercept": True}, {"kernel": "rbf", "violators": 5}]
+    for option in options:
+        coreset = MaxMarginCoreset(chunks=40, **option)
+        with dask.config.set(scheduler="sync"):
+            expected = coreset.run(da.from_array(X, chunks=(40, -1)), da.from_array(y, chunks=40))
+        with dask.config.set(scheduler=scheduler):
+            found = coreset.run(da.from_array(X, chunks=(40, -1)), da.from_array(y, chunks=40))
+        assert found.core.equals(expected.core)
+        assert found.dual.tobytes() == expected.dual.tobytes()
+        assert found.margin == expected.margin and found.trace == expected.trace
+
+
+@given(seed=st.integers(0, 2**32 - 1), intercept=st.booleans())
+@settings(deadline=None)
+def test_run__evidence_can_be_checked_by_hand(seed: int, intercept: bool) -> None:
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(80, 3)), rng.choice([-1.0, 1.0], 80)
+    with pytest.raises(NotSeparableError, match="not separable by a hyperplane") as caught:
+        MaxMarginCoreset(intercept=intercept, chunks=20).run(X, y)
+    error = caught.value
+    assert error.coefficients.min() > 0
+    assert (error.labels == y[error.indices]).all()
+    total = (error.coefficients * y[error.indices]) @ X[error.indices]
+    assert np.linalg.norm(total) == pytest.approx(error.norm, abs=1e-12) and error.norm < 1e-8
+    for sign in (1, -1) if intercept else ():
+        assert error.coefficients[error.labels == sign].sum() == pytest.approx(1.0)
+    assert error.coefficients.sum() == pytest.approx(2.0 if intercept else 1.0)
+    assert error.duplicates is None
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error) and (again.indices == error.indices).all()
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_run__names_equal_rows_with_opposite_labels(kernel: str) -> None:
+    X, y = rows(13, 200)
+    X = np.r_[X, X[[150]]]
+    y = np.r_[y, -y[150]]
+    for intercept in (False, True):
+        with pytest.raises(NotSeparableError, match="opposite labels, 150 and 200,") as caught:
+            MaxMarginCoreset(intercept=intercept, chunks=30, kernel=kernel).run(X, y)
+        assert caught.value.duplicates == (150, 200)
+
+
+def test_opposite_duplicates__are_found_among_many_copies() -> None:
+    points = np.array([[1.0], [1.0], [2.0], [2.0], [3.0]])
+    signs, indices = np.array([1.0, 1, 1, -1, -1]), np.arange(5) * 10
+    assert opposite_duplicates(points, signs, indices) == (20, 30)
+    assert opposite_duplicates(points[:3], signs[:3], indices[:3]) is None
+
+
+def test_run__a_row_of_zeros_lies_on_every_hyperplane_through_the_origin() -> None:
+    X, y = rows(14, 50)
+    X[17] = 0.0
+    with pytest.raises(NotSeparableError, match="zero at row 17"):
+        MaxMarginCoreset(chunks=20).run(X, y)
+    assert MaxMarginCoreset(chunks=20, intercept=True).run(X, y).converged
+
+
+def test_run__stops_with_a_warning_at_max_passes() -> None:
+    X, y = rows(15, 500, 10, 0.01)
+    with pytest.warns(CoresetWarning, match="max_passes=2 is reached"):
+        found = MaxMarginCoreset(violators=1, max_passes=2, epsilon=0.01).run(X, y)
+    assert not found.converged and len(found.trace) == 2
+    largest = hard_margin(X * y[:, None]).margin
+    assert found.core_margin >= largest >= found.margin
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"epsilon": 0.0}, InvalidInputError, "epsilon is 0.0"),
+        ({"epsilon": 1}, InvalidInputError, "epsilon is 1"),
+        ({"epsilon": "a"}, InvalidTypeError, "epsilon is 'a'"),
+        ({"violators": 0}, InvalidInputError, "violators is 0"),
+        ({"violators": "all"}, InvalidTypeError, "violators is 'all'"),
+        ({"max_passes": 1.5}, InvalidTypeError, "max_passes is 1.5"),
+    ],
+)
+def test_options__are_checked(options: dict[str, Any], error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        MaxMarginCoreset(**options)
+
+
+@pytest.mark.parametrize(
+    ("y", "weights", "options", "message"),
+    [
+        (None, None, {}, "y is missing"),
+        (np.ones(6), None, {}, "y has one class, .*1.0"),
+        (np.array([0.0, 1, 0, np.nan, 1, 0]), None, {}, "y is nan at row 3"),
+        (np.arange(6), None, {}, "y has more labels than the 2"),
+        (np.arange(6) // 2, None, {}, "y has more labels than the 2"),
+        (np.arange(6) % 2, np.zeros(6), {}, "sample_weight is zero for every row"),
+        (np.arange(6) % 2, np.r_[1.0, np.zeros(5)], {}, "y has one class"),
+        (np.arange(6) % 2, None, {"kernel": "cubic"}, "kernel is 'cubic'"),
+        (np.arange(6) % 2, None, {"gamma": 0.0, "kernel": "rbf"}, "gamma is 0.0"),
+        (np.arange(6) % 2, None, {"kernel": lambda a, _: a}, "kernel returned shape"),
+    ],
+)
+def test_run__refuses_bad_input(y: Any, weights: Any, options: Any, message: str) -> None:
+    X = np.arange(12.0).reshape(6, 2)
+    with pytest.raises((InvalidInputError, InvalidTypeError), match=message):
+        MaxMarginCoreset(chunks=2, **options).run(X, y, weights)
+
+
+def test_progress__tells_every_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = rows(16)
+    told: list[Pass] = []
+    found = MaxMarginCoreset(chunks=50, progress=told.append).run(X, y)
+    assert tuple(told) == found.trace
+    MaxMarginCoreset(chunks=50, progress=True).run(X, y)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(told) and lines[0].startswith("read 2: margin ")
+    assert found.trace[-1].best == found.margin
+    assert repr(found).startswith("MarginCoreset(")
+
+
+def test_build_margin__is_a_coreset_with_the_certificate(tmp_path: Any) -> None:
+    from daskcoreset.coreset import Coreset
+
+    X, y = rows(17)
+    coreset = build_margin(X, y, chunks=50, intercept=True)
+    coreset.to_zarr(tmp_path / "margin.zarr")
+    again = Coreset.from_zarr(tmp_path / "margin.zarr")
+    assert again.equals(coreset)
+    assert again.provenance["factor"] >= 0.9
+    assert (again.labels == y[again.indices]).all() and (again.weights == 1).all()
+    on_core = hard_margin_bias(again.points, again.labels)
+    assert on_core.w is not None and again.labels is not None
+    values = X @ on_core.w
+    strip = values[y > 0].min() - values[y < 0].max()
+    assert strip / 2 >= 0.9 * hard_margin_bias(X, y).margin
+
+
+def test_plot_margins__draws_both_and_marks_errors() -> None:
+    X, y = rows(18, 2000, 20, 0.02)
+    found = MaxMarginCoreset(violators=1, chunks=500).run(X, y)
+    ax = plot_margins(found, Figure().add_subplot())
+    labels = {line.get_label(): line for line in ax.get_lines()}
+    assert set(labels) == {"on the core set", "0.9 of it", "on all data", "errs on the data"}
+    core = np.asarray(labels["on the core set"].get_ydata(), dtype=float)
+    assert core == pytest.approx([one.core_margin for one in found.trace])
+    assert len(plot_gap([1], [2.0], [1.0], ax=Figure().add_subplot()).get_lines()) == 2
+    with pytest.raises(InvalidInputError, match="as many of each"):
+        plot_gap([1, 2], [1.0], [1.0])

@@ -1,0 +1,227 @@
+"""The hard-margin problem in memory: exact against other solvers and closed forms."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.optimize import linprog, minimize
+from sklearn.svm import SVC
+
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.margin.bounds import any_violator_bound, worst_violator_bound
+from daskcoreset.margin.hard import hard_margin, hard_margin_bias, hard_margin_gram
+from daskcoreset.margin.hull import shortest_vector
+from daskcoreset.typing import FloatArray
+
+
+def separable(
+    rng: np.random.Generator, n: int, d: int, gap: float
+) -> tuple[FloatArray, FloatArray]:
+    """Rows and signs with a margin through the origin of about `gap`."""
+    X = rng.normal(size=(n, d))
+    w = rng.normal(size=d)
+    w /= np.linalg.norm(w)
+    y = np.where(X @ w > 0, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    X += (y * (gap + np.abs(X @ w)) - X @ w)[:, None] * w
+    return X, y
+
+
+def is_separable(z: FloatArray) -> bool:
+    """Whether some w has z @ w >= 1, by linear programming."""
+    found = linprog(np.zeros(z.shape[1]), A_ub=-z, b_ub=-np.ones(len(z)), bounds=(None, None))
+    return bool(found.status == 0)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 40),
+    d=st.integers(1, 8),
+    gap=st.sampled_from([1.0, 1e-2, 1e-4]),
+    scale=st.sampled_from([1.0, 1e-6, 1e8]),
+)
+def test_hard_margin__is_certified_from_both_sides(
+    seed: int, n: int, d: int, gap: float, scale: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    X, y = separable(rng, max(n, 2), d, gap)
+    z = X * y[:, None] * scale
+    found = hard_margin(z)
+    assert found.separable and found.w is not None
+    assert np.linalg.norm(found.w) == pytest.approx(1.0)
+    assert found.margin == pytest.approx((z @ found.w).min(), rel=1e-12)
+    # The primal and the dual solution, each by its own formula.
+    assert found.dual.min() >= 0 and found.dual.sum() == pytest.approx(1.0)
+    dual = np.linalg.norm(found.dual @ z)
+    assert found.length == pytest.approx(dual, rel=1e-9)
+    assert (1 - 1e-8) * dual <= found.margin <= (1 + 1e-8) * dual
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 30), d=st.integers(1, 6))
+def test_hard_margin_bias__is_certified_from_both_sides(seed: int, n: int, d: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, y = separable(rng, n, d, 0.1)
+    offset = rng.normal(size=d) * 100
+    found = hard_margin_bias(X + offset, y)
+    assert found.separable and found.w is not None
+    reached = y * ((X + offset) @ found.w + found.intercept)
+    assert found.margin == pytest.approx(reached.min(), rel=1e-8)
+    gap = (found.dual * y) @ (X + offset)
+    assert np.bincount((y < 0).astype(int), found.dual) == pytest.approx([1.0, 1.0])
+    assert found.margin == pytest.approx(np.linalg.norm(gap) / 2, rel=1e-8)
+    assert found.margin >= hard_margin(X * y[:, None]).margin * (1 - 1e-9)
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 25), d=st.integers(1, 5))
+def test_hard_margin__tells_what_is_not_separable(seed: int, n: int, d: int) -> None:
+    rng = np.random.default_rng(seed)
+    z = rng.integers(-3, 4, size=(n, d)).astype(float)
+    found = hard_margin(z)
+    assert found.separable == is_separable(z)
+    if not found.separable:
+        # The evidence, by hand: a convex combination that is nothing.
+        assert found.dual.min() >= 0 and found.dual.sum() == pytest.approx(1.0)
+        assert np.linalg.norm(found.dual @ z) <= 1e-9 * max(1.0, np.abs(z).max())
+        assert not found.w.any() and found.margin == 0.0  # type: ignore[union-attr]
+
+
+def test_hard_margin__equals_slsqp() -> None:
+    rng = np.random.default_rng(5)
+    for d in (2, 4):
+        X, y = separable(rng, 30, d, 0.3)
+        z = X * y[:, None]
+        solved = minimize(
+            lambda w: w @ w,
+            hard_margin(z).w * 2,
+            jac=lambda w: 2 * w,
+            constraints={"type": "ineq", "fun": lambda w, z=z: z @ w - 1, "jac": lambda w, z=z: z},
+            method="SLSQP",
+            options={"ftol": 1e-14, "maxiter": 500},
+        )
+        assert hard_margin(z).margin == pytest.approx(1 / np.linalg.norm(solved.x), rel=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_hard_margin_bias_and_gram__equal_a_support_vector_machine(kernel: str) -> None:
+    rng = np.random.default_rng(6)
+    X, y = separable(rng, 60, 3, 0.5)
+    model = SVC(C=1e8, kernel=kernel, gamma=0.5, tol=1e-8).fit(X, y)
+    gram = X @ X.T
+    if kernel == "rbf":
+        gram = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
+    coef = model.dual_coef_[0]
+    expected = 1 / np.sqrt(coef @ gram[np.ix_(model.support_, model.support_)] @ coef)
+    found = hard_margin_gram(gram * np.outer(y, y), y)
+    assert found.margin == pytest.approx(expected, rel=1e-5)
+    values = gram @ (found.dual * y) / (2 * found.length) + found.intercept
+    assert (y * values).min() == pytest.approx(found.margin, rel=1e-8)
+    if kernel == "linear":
+        assert hard_margin_bias(X, y).margin == pytest.approx(found.margin, rel=1e-9)
+
+
+@pytest.mark.parametrize("ratio", [1e2, 1e4, 1e6])
+def test_hard_margin__keeps_its_digits_for_small_margins(ratio: float) -> None:
+    rng = np.random.default_rng(7)
+    X, y = separable(rng, 500, 10, 1.0)
+    z = X * y[:, None]
+    found = hard_margin(z)
+    z = z / np.linalg.norm(z, axis=1).max()
+    # Only along the normal do rows come close: the rest of them is as long as before.
+    z -= np.outer(z @ found.w, found.w) * (1 - 1 / ratio)  # type: ignore[arg-type]
+    near = hard_margin(z)
+    assert near.separable
+    assert 1 - near.margin / near.length < 1e-8
+
+
+def test_hard_margin__has_a_closed_form_for_axes() -> None:
+    for d in (1, 3, 50):
+        found = hard_margin(np.eye(d))
+        assert found.margin == pytest.approx(1 / np.sqrt(d))
+        assert found.dual == pytest.approx(np.full(d, 1 / d))
+
+
+def test_hard_margin__takes_duplicates_and_more_columns_than_rows() -> None:
+    rng = np.random.default_rng(8)
+    X, y = separable(rng, 40, 200, 0.5)
+    z = X * y[:, None]
+    once, twice = hard_margin(z), hard_margin(np.repeat(z, 3, axis=0))
+    assert twice.margin == pytest.approx(once.margin, rel=1e-10)
+    gram = hard_margin_gram(z @ z.T)
+    assert gram.w is None and gram.margin == pytest.approx(once.margin, rel=1e-9)
+
+
+def test_hard_margin__finds_the_same_from_any_start() -> None:
+    rng = np.random.default_rng(9)
+    X, y = separable(rng, 200, 6, 0.1)
+    z = X * y[:, None]
+    cold = hard_margin(z)
+    for start in (rng.random(200), np.zeros(200), cold.dual):
+        assert hard_margin(z, start=start).margin == pytest.approx(cold.margin, rel=1e-9)
+
+
+def test_shortest_vector__adds_hulls() -> None:
+    rows = np.array([[1.0, 1.0], [1.0, -1.0], [0.0, 2.0], [5.0, 2.0]])
+    found = shortest_vector(rows, np.array([0, 0, 1, 1]))
+    # From (1, -1..1) and (0..5, 2): the shortest sum is (1, 1).
+    assert found.vector == pytest.approx([1.0, 1.0])
+    assert found.levels.sum() == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: hard_margin(np.zeros((0, 2))), "at least one row"),
+        (lambda: hard_margin([[np.nan]]), "finite"),
+        (lambda: hard_margin_bias([[1.0], [2.0]], [1, 1]), "both present"),
+        (lambda: hard_margin_gram([[1.0, 2.0], [0.0, 1.0]]), "not symmetric"),
+        (lambda: hard_margin_gram([[1.0, 2.0], [2.0, 1.0]]), "not positive semidefinite"),
+    ],
+)
+def test_hard_margin__refuses_what_is_no_problem(call: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        call()
+
+
+def test_hard_margin_gram__of_nothing_is_not_separable() -> None:
+    assert not hard_margin_gram(np.zeros((2, 2))).separable
+
+
+def test_hard_margin__pickles() -> None:
+    found = pickle.loads(pickle.dumps(hard_margin(np.eye(2))))
+    assert found.margin == pytest.approx(np.sqrt(0.5))
+
+
+@given(seed=st.integers(0, 2**32 - 1), epsilon=st.floats(0.05, 0.9))
+def test_bounds__hold_for_one_violator_at_a_time(seed: int, epsilon: float) -> None:
+    """Fig. 1 in plain NumPy, the worst added and then any: both keep to their bounds."""
+    rng = np.random.default_rng(seed)
+    X, y = separable(rng, 60, 3, 0.5)
+    z = X * y[:, None]
+    radius, largest = np.linalg.norm(z, axis=1).max(), hard_margin(z).margin
+    assume(largest > 0)
+    for any_of_them in (False, True):
+        core, before = [int(rng.integers(len(z)))], np.inf
+        while True:
+            fit = hard_margin(z[core])
+            assert fit.margin < before
+            # The recursion on which the bound rests.
+            if before < np.inf:
+                assert 1 / fit.margin**2 >= 1 / before**2 + epsilon**2 / (4 * radius**2) - 1e-12
+            before = fit.margin
+            margins = z @ fit.w
+            below = np.flatnonzero(margins < (1 - epsilon) * fit.margin)
+            if not len(below):
+                break
+            core.append(int(rng.choice(below) if any_of_them else margins.argmin()))
+        assert len(core) <= any_violator_bound(radius, largest, epsilon)
+        if not any_of_them:
+            assert len(core) <= worst_violator_bound(radius, largest, epsilon)
+
+
+def test_bounds__are_infinite_without_a_margin() -> None:
+    assert any_violator_bound(1.0, 0.0, 0.1) == worst_violator_bound(1.0, 0.0, 0.1) == np.inf

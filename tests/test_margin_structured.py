@@ -1,0 +1,370 @@
+"""Multi-class and structured output: margins against other solvers, oracles against all answers."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.inputs import row_blocks
+from daskcoreset.margin.answers import answers_of, check_whole, run_numbers, share_right
+from daskcoreset.margin.labelled import InseparableError
+from daskcoreset.margin.multiclass import MultiClassProblem, multiclass_margin, survey
+from daskcoreset.margin.problem import Rival, StructuredProblem
+from daskcoreset.margin.sequence import SequenceProblem
+from daskcoreset.margin.structured import StructuredMargin, structured_margin
+
+Array = np.ndarray[Any, Any]
+
+
+def classes_of(n: int, K: int, d: int, seed: int, gap: float = 0.3) -> tuple[Array, Array]:
+    """Rows that a random linear rule separates with a gap."""
+    rng = np.random.default_rng(seed)
+    X, W = rng.normal(size=(20 * n, d)), rng.normal(size=(K, d))
+    scores = np.sort(X @ W.T, axis=1)
+    X = X[scores[:, -1] - scores[:, -2] > gap][:n]
+    return X, (X @ W.T).argmax(axis=1)
+
+
+def best_margin(z: Array) -> float:
+    """Largest margin on all difference vectors, by a general solver: the dual problem."""
+
+    def square(a: Array) -> tuple[float, Array]:
+        v = a @ z
+        return float(v @ v), 2 * z @ v
+
+    m = len(z)
+    found = minimize(
+        square,
+        np.full(m, 1 / m),
+        jac=True,
+        bounds=[(0, None)] * m,
+        constraints={"type": "eq", "fun": lambda a: a.sum() - 1, "jac": lambda _: np.ones(m)},
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 2000},
+    )
+    return float(np.sqrt(found.fun))
+
+
+def all_differences(problem: StructuredProblem, X: Array, y: Array, K: int) -> Array:
+    rows = []
+    for x, label in zip(X, y, strict=True):
+        for other in range(K):
+            if other != label:
+                own = problem.joint_features(x[None], np.array([label]))
+                rows.append(own - problem.joint_features(x[None], np.array([other])))
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("intercept", [False, True])
+def test_multiclass__reaches_the_margin_of_a_general_solver(seed: int, intercept: bool) -> None:
+    X, y = classes_of(30, 3, 3, seed)
+    X = X + 50.0 * intercept
+    found = multiclass_margin(row_blocks(X, y, chunks=7), 0.01, intercept=intercept)
+    z = all_differences(found.problem, X, y, 3)
+    best = best_margin(z)
+    assert best > 0
+    assert (z @ found.found.w).min() >= (1 - 0.01) * best * (1 - 1e-6)
+    assert np.isclose((z @ found.found.w).min(), found.data_margin)
+    assert found.margin >= best * (1 - 1e-6)
+    assert found.found.factor >= 1 - 0.01
+    assert np.isclose(np.linalg.norm(found.found.w), 1.0)
+    scores = X @ found.W.T + found.b
+    assert (found.classes[scores.argmax(axis=1)] == y).all()
+    own = scores[np.arange(len(y)), y].copy()
+    scores[np.arange(len(y)), y] = -np.inf
+    assert np.isclose((own - scores.max(axis=1)).min(), found.data_margin, rtol=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 0.1, 0.02])
+def test_structured__core_set_is_within_its_bound(epsilon: float) -> None:
+    X, y = classes_of(2000, 4, 5, 1)
+    blocks = row_blocks(X.astype(np.float32), y)
+    one = multiclass_margin(blocks, epsilon, per_block=1).found
+    many = multiclass_margin(row_blocks(X.astype(np.float32), y, chunks=200), epsilon).found
+    assert len(one.dual) <= one.size_bound(epsilon)
+    assert many.passes < one.passes
+    assert many.passes <= many.size_bound(epsilon)
+    for found in (one, many):
+        assert found.factor >= 1 - epsilon
+        margins = [step.margin for step in found.trace]
+        assert margins == sorted(margins, reverse=True)
+        assert np.isclose(found.dual @ found.differences @ found.w, found.margin)
+
+
+def test_multiclass__core_triples_are_rows_of_the_data() -> None:
+    X, y = classes_of(300, 3, 3, 0)
+    names = np.array(["ant", "bee", "cat"])[y]
+    found = multiclass_margin(row_blocks(X, names, chunks=50), intercept=False)
+    assert found.classes.tolist() == ["ant", "bee", "cat"]
+    problem = found.problem
+    for number, rival, z in zip(
+        found.found.examples, found.found.rivals, found.found.differences, strict=True
+    ):
+        x = X[number][None].astype(np.float64)
+        own = problem.joint_features(x, y[[number]])
+        assert np.allclose(z, own - problem.joint_features(x, rival))
+        assert rival[0] != y[number]
+
+
+def test_multiclass__two_classes_are_the_binary_margin() -> None:
+    from daskcoreset.margin.hard import hard_margin  # noqa: PLC0415
+
+    X, y = classes_of(60, 2, 3, 2)
+    found = multiclass_margin(row_blocks(X, y), 1e-4, intercept=False)
+    signs = np.where(y == 1, 1.0, -1.0)
+    # w_1 = -w_0 at the best, so that the margin is sqrt(2) times the one of w_1 - w_0.
+    assert np.isclose(found.margin, np.sqrt(2) * hard_margin(X * signs[:, None]).margin, rtol=1e-3)
+
+
+def test_multiclass__what_cannot_be_separated_is_shown() -> None:
+    X = np.array([[0.0], [1.0], [2.0], [1.0], [5.0]])
+    blocks = row_blocks(X, ["a", "b", "a", "c", "c"], chunks=2)
+    with pytest.raises(InseparableError, match="cannot be separated") as caught:
+        multiclass_margin(blocks)
+    assert np.isclose(caught.value.coefficients.sum(), 1.0)
+    assert set(caught.value.indices.tolist()) <= set(range(5))
+    soft = multiclass_margin(blocks, C=1.0)
+    assert soft.found.converged
+    assert soft.data_margin >= 0.9 * soft.margin
+
+
+@pytest.mark.parametrize(
+    ("y", "match"),
+    [
+        (["a", "a", "a"], "one class"),
+        ([0.0, np.nan, 1.0], "y is NaN at row 1"),
+        (None, "y is missing"),
+    ],
+)
+def test_survey__refuses(y: Any, match: str) -> None:
+    with pytest.raises(InvalidInputError, match=match):
+        survey(row_blocks([[1.0], [2.0], [3.0]], y))
+
+
+def test_structured__refuses() -> None:
+    blocks = row_blocks([[1.0], [2.0]], [0.5, 1.0])
+    with pytest.raises(InvalidInputError, match="no class"):
+        structured_margin(blocks, MultiClassProblem(1, 2))
+    with pytest.raises(InvalidInputError, match="no class"):
+        structured_margin(
+            row_blocks([[1.0]], ["z"]), MultiClassProblem(1, 2), classes=np.array(["a", "b"])
+        )
+    with pytest.raises(InvalidInputError, match="epsilon"):
+        structured_margin(blocks, MultiClassProblem(1, 2), 1.0)
+    with pytest.raises(InvalidInputError, match="n_classes"):
+        SequenceProblem(1, 1)
+    stopped = multiclass_margin(row_blocks(*classes_of(500, 4, 4, 0), chunks=100), max_passes=2)
+    assert not stopped.found.converged
+    assert stopped.found.passes == 2
+
+
+def brute(problem: StructuredProblem, K: int, w: Array, x: Array, y: Array, hamming: bool) -> float:
+    own, best = problem.joint_features(x, y), np.inf
+    for answer in itertools.product(range(K), repeat=len(y)):
+        other = np.array(answer)
+        wrong = int((other != y).sum())
+        if wrong:
+            gap = float(w @ (own - problem.joint_features(x, other)))
+            best = min(best, gap / wrong if hamming else gap)
+    return best
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    length=st.integers(1, 5),
+    K=st.integers(2, 3),
+    hamming=st.booleans(),
+    ties=st.booleans(),
+)
+def test_sequence__oracle_is_the_best_of_all_paths(
+    seed: int, length: int, K: int, hamming: bool, ties: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    problem = SequenceProblem(2, K, hamming=hamming)
+    w, x = rng.normal(size=problem.dimension), rng.normal(size=(length, 2))
+    if ties:
+        w, x = np.round(w), np.round(x)
+    y = rng.integers(0, K, size=length)
+    rival = problem.separation_oracle(w, x, y)
+    assert (rival.y != y).any()
+    assert rival.loss == ((rival.y != y).sum() if hamming else 1)
+    gap = w @ (problem.joint_features(x, y) - problem.joint_features(x, rival.y))
+    assert np.isclose(gap / rival.loss, rival.margin, atol=1e-9)
+    assert np.isclose(rival.margin, brute(problem, K, w, x, y, hamming), atol=1e-9)
+    best = problem.separation_oracle(w, x, None).y
+    scores = [
+        w @ problem.joint_features(x, np.array(path))
+        for path in itertools.product(range(K), repeat=length)
+    ]
+    assert np.isclose(w @ problem.joint_features(x, best), max(scores))
+
+
+@given(seed=st.integers(0, 2**32 - 1), K=st.integers(2, 4))
+def test_sequence__many_at_a_time_are_as_one_at_a_time(seed: int, K: int) -> None:
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 7, size=6)
+    starts = np.append(0, np.cumsum(lengths))
+    X, y = rng.normal(size=(starts[-1], 3)), rng.integers(0, K, size=starts[-1])
+    problem = SequenceProblem(3, K)
+    w = rng.normal(size=problem.dimension)
+    rivals, margins, _ = problem.rivals(w, X, y, starts)
+    for i, (a, b) in enumerate(itertools.pairwise(starts)):
+        one = problem.separation_oracle(w, X[a:b], y[a:b])
+        assert np.array_equal(rivals[a:b], one.y)
+        assert np.isclose(margins[i], one.margin)
+    sparse = problem.rivals(w, sp.csr_array(X), y, starts)
+    assert np.array_equal(sparse[0], rivals)
+
+
+def planted(n: int, seed: int = 0, gap: float = 0.05) -> tuple[Array, Array, Array, Array]:
+    """Sequences that a random model labels with a gap to its second best answer."""
+    rng = np.random.default_rng(seed)
+    problem = SequenceProblem(2, 3)
+    w = rng.normal(size=problem.dimension)
+    w /= np.linalg.norm(w)
+    lengths = rng.integers(1, 9, size=3 * n)
+    starts = np.append(0, np.cumsum(lengths))
+    X = rng.normal(size=(starts[-1], 2))
+    y = problem.rivals(w, X, None, starts)[0]
+    ahead = problem.rivals(w, X, y, starts)[1] > gap
+    keep = np.flatnonzero(ahead)[:n]
+    rows = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in keep])
+    return X[rows], y[rows], np.repeat(np.arange(len(keep)), lengths[keep]), w
+
+
+@pytest.mark.parametrize("hamming", [False, True])
+def test_sequence__recovers_a_planted_model(hamming: bool) -> None:
+    X, y, groups, _ = planted(1200)
+    problem = SequenceProblem(2, 3, hamming=hamming)
+    found = structured_margin(row_blocks(X, y, groups, chunks=501), problem, grouped=True)
+    assert found.converged
+    assert found.n_examples == 1200
+    new_X, new_y, new_groups, _ = planted(1200)  # other rows of the same model
+    rng = np.random.default_rng(9)
+    fresh = rng.normal(size=(4000, 2))
+    starts = np.arange(0, 4001, 5)
+    truth = SequenceProblem(2, 3)
+    w = planted(10)[3]
+    expected = truth.rivals(w, fresh, None, starts)[0]
+    got = problem.rivals(found.w, fresh, None, starts)[0]
+    assert (got == expected).mean() > 0.97
+    assert (answers_of(problem, found.w, new_X, new_groups.astype(float)) == new_y).all()
+
+
+def test_examples__chunks_may_cut_sequences_anywhere() -> None:
+    X, y, groups, _ = planted(60, seed=3)
+    problem = SequenceProblem(2, 3)
+    found = []
+    for chunks in (len(X), 17, 3, 1):
+        blocks = row_blocks(X, y, groups, chunks=chunks)
+        one = structured_margin(blocks, problem, 1e-3, grouped=True, per_block=100)
+        assert one.n_examples == 60
+        assert one.converged
+        # All of a block are added, so that what is found hardly depends on the blocks.
+        assert np.isclose(
+            one.data_margin, found[0].data_margin if found else one.data_margin, rtol=2e-3
+        )
+        assert set(one.examples.tolist()) <= set(
+            np.flatnonzero(np.diff(groups, prepend=-1)).tolist()
+        )
+        assert share_right(blocks, problem, one.w, None, grouped=True) == 1.0
+        found.append(one)
+    with pytest.raises(InvalidInputError, match="cut an example"):
+        check_whole(row_blocks(X, None, groups, chunks=3))
+    check_whole(row_blocks(X, None, groups, chunks=len(X)))
+
+
+def test_run_numbers__of_text_and_wrong_length() -> None:
+    assert run_numbers(np.array(["x", "x", "y", "x"]), 4).tolist() == [0, 0, 1, 2]
+    with pytest.raises(InvalidInputError, match="one value a row"):
+        run_numbers([1, 2], 3)
+
+
+@dataclass(frozen=True)
+class Ordinal(StructuredProblem):
+    """A problem of two functions only: K levels, farther ones are more wrong."""
+
+    d: int
+    K: int
+
+    @property
+    def dimension(self) -> int:
+        return self.K * self.d
+
+    def joint_features(self, x: Array, y: Array) -> Array:
+        joint = np.zeros((self.K, self.d))
+        joint[y[0]] = x[0]
+        return joint.ravel()
+
+    def separation_oracle(self, w: Array, x: Array, y: Array | None) -> Rival:
+        scores = w.reshape(self.K, self.d) @ x[0]
+        if y is None:
+            return Rival(np.array([scores.argmax()]), 0.0)
+        losses = np.abs(np.arange(self.K) - y[0]).astype(float)
+        losses[y[0]] = np.nan
+        margins = (scores[y[0]] - scores) / losses
+        best = int(np.nanargmin(margins))
+        return Rival(np.array([best]), float(margins[best]), float(losses[best]))
+
+
+def test_problem__two_functions_are_enough() -> None:
+    X, y = classes_of(200, 3, 3, 5)
+    found = structured_margin(row_blocks(X, y, chunks=40), Ordinal(3, 3), 0.01)
+    z = []
+    for x, label in zip(X, y, strict=True):
+        for other in set(range(3)) - {int(label)}:
+            joint = np.zeros((3, 3))
+            joint[label], joint[other] = x, -x
+            z.append(joint.ravel() / abs(other - label))
+    assert np.isclose((np.array(z) @ found.w).min(), found.data_margin)
+    assert found.factor >= 0.99
+    plain = structured_margin(row_blocks(X, y, chunks=40), MultiClassProblem(3, 3), 0.01)
+    assert plain.margin >= found.margin * (1 - 1e-9)  # differences there are as long or longer
+
+
+def bits(found: StructuredMargin) -> tuple[Any, ...]:
+    return found.w.tobytes(), found.examples.tobytes(), found.dual.tobytes(), found.trace
+
+
+@pytest.mark.distributed
+def test_schedulers__same_bits(cluster: Any) -> None:
+    from distributed import Client  # noqa: PLC0415
+
+    X, y, groups, _ = planted(300)
+    data = [da.from_array(part, chunks=(101, *part.shape[1:])) for part in (X, y, groups)]
+    problem = SequenceProblem(2, 3)
+    runs = []
+    for scheduler in ("sync", "threads"):
+        with dask.config.set(scheduler=scheduler):
+            runs.append(bits(structured_margin(row_blocks(*data), problem, grouped=True)))
+    with Client(cluster):
+        runs.append(bits(structured_margin(row_blocks(*data), problem, grouped=True)))
+    assert all(run == runs[0] for run in runs[1:])
+
+
+def test_inputs__sparse_float32_offset_and_unknown_chunks() -> None:
+    X, y = classes_of(400, 3, 4, 7)
+    dense = multiclass_margin(row_blocks(X, y), 0.01)
+    sparse = multiclass_margin(row_blocks(sp.csr_array(X), y), 0.01)
+    assert np.isclose(dense.margin, sparse.margin)
+    far = X.astype(np.float32) + np.float32(1e4)
+    offset = multiclass_margin(row_blocks(far, y), 0.01)
+    near = multiclass_margin(row_blocks(far.astype(np.float64) - 1e4, y), 0.01)
+    assert np.isclose(offset.margin, near.margin, rtol=1e-6)
+    unknown = da.from_array(X, chunks=(90, 4))
+    mask = unknown[:, 0] > -np.inf
+    lazy = multiclass_margin(row_blocks(unknown[mask], da.from_array(y, chunks=90)[mask]), 0.01)
+    assert np.isclose(lazy.margin, dense.margin, rtol=0.02)
+    assert set(lazy.found.examples.tolist()) <= set(range(400))

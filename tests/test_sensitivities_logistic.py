@@ -1,0 +1,89 @@
+"""Coresets for logistic regression: the contract, the formula, and models fitted on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import daskcoreset
+from daskcoreset import Logistic, build
+from daskcoreset.blocks import Block
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.testing import SensitivityContract
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(4000, 4)) * RNG.lognormal(size=(4000, 1))
+Y = np.where(X @ [1.0, -1.0, 0.5, 0.0] + RNG.logistic(size=4000) > 1, "b", "a")
+U = RNG.random(4000) + 0.5
+
+
+class TestLogistic(SensitivityContract):
+    n_seeds = 150
+
+    def construction(self) -> Logistic:
+        return Logistic(variant="systematic")
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_scores__roots_of_leverage_from_a_qr_decomposition(intercept: bool) -> None:
+    construction, block = Logistic(intercept=intercept), Block(X[:200], U[:200], Y[:200])
+    summary = construction.summarise(block, None, RNG)
+    A = np.column_stack([X[:200], np.ones(200)]) if intercept else X[:200]
+    Q, _ = np.linalg.qr(A * np.sqrt(U[:200])[:, None])
+    leverage = (Q**2).sum(axis=1) / U[:200]  # of a row of weight one
+    expected = U[:200] * (np.sqrt(leverage) + 1 / U[:200].sum())
+    np.testing.assert_allclose(construction.scores(block, summary)[0], expected, rtol=1e-4)
+    mass = construction.masses(summary, summary)
+    assert expected.sum() <= mass[0] <= 1.5 * expected.sum()
+
+
+def test_calibration__weights_and_means_of_the_classes() -> None:
+    coreset = build(X, Y, size=300, method="logistic", sample_weight=U, random_state=0)
+    for label in ("a", "b"):
+        mine, own = coreset.labels == label, label == Y
+        w, u = coreset.weights[mine], U[own]
+        np.testing.assert_allclose(w.sum(), u.sum(), rtol=1e-8)
+        np.testing.assert_allclose(w @ coreset.points[mine], u @ X[own], rtol=1e-6, atol=1e-6)
+    few = build(X, Y, size=20, method="logistic", sample_weight=U, random_state=0)
+    np.testing.assert_allclose(few.weights.sum(), U.sum(), rtol=1e-8)
+
+
+def test_default__better_than_uniform() -> None:
+    def loss(model: Any) -> float:
+        margins = np.where(Y == "b", 1, -1) * model.decision_function(X)
+        return float(np.logaddexp(0, -margins).sum() + model.coef_[0] @ model.coef_[0] / 2)
+
+    full = loss(LogisticRegression(tol=1e-8).fit(X, Y))
+
+    def mean_error(method: str, **options: Any) -> float:
+        errors = []
+        for seed in range(10):
+            coreset = build(X, Y, size=200, method=method, random_state=seed, **options)
+            model = LogisticRegression(tol=1e-8)
+            model.fit(coreset.points, coreset.labels, sample_weight=coreset.weights)
+            errors.append(loss(model) / full - 1)
+        return float(np.mean(errors))
+
+    uniform = mean_error("uniform", sampling="multinomial")
+    assert mean_error("logistic") < 0.6 * uniform
+
+
+def test_tree__reduces_unions() -> None:
+    order = np.argsort(Y, kind="stable")  # blocks of one class
+    coreset = build(
+        X[order], Y[order], size=200, method="logistic", strategy="tree", chunks=500, random_state=0
+    )
+    assert coreset.weights.sum() == pytest.approx(4000, rel=1e-6)
+
+
+def test_logistic__bad_input() -> None:
+    with pytest.raises(InvalidInputError, match="variant must be"):
+        Logistic(variant="best")  # type: ignore[arg-type] # the check
+    with pytest.raises(InvalidInputError, match="'logistic' needs labels"):
+        build(X, size=10, method="logistic")
+    with pytest.raises(InvalidInputError, match="one class only"):
+        build(X, np.ones(4000), size=10, method="logistic")
+    assert daskcoreset.Logistic is Logistic

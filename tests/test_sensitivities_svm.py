@@ -1,0 +1,362 @@
+"""The contract of SVM coresets, the score of Lemma 2, and what calibration promises."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import daskcoreset
+from daskcoreset import build, datasets
+from daskcoreset.blocks import Block
+from daskcoreset.clusters import assign
+from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.linear import solve_svm
+from daskcoreset.randomness import Stage, stream
+from daskcoreset.sensitivities import SVM
+from daskcoreset.sensitivities.svm_rough import Rough, look
+from daskcoreset.sensitivities.svm_score import lemma_2
+from daskcoreset.testing import CountingArray, SensitivityContract, assert_mean, cut_rows, draw
+from daskcoreset.typing import AnyArray, FloatArray
+
+
+class TestSystematic(SensitivityContract):
+    n_seeds = 60
+
+    def construction(self) -> SVM:
+        return SVM(variant="systematic")
+
+
+class TestPaper(SensitivityContract):
+    n_seeds = 60
+
+    def construction(self) -> SVM:
+        return SVM(variant="paper", n_clusters=2)
+
+
+def two_classes(n: int = 3000, d: int = 4, seed: int = 0) -> tuple[FloatArray, AnyArray]:
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(n) < 0.25, 1, -1)
+    X = rng.normal(size=(n, d))
+    X[:, 0] += 0.8 * y
+    return X, y
+
+
+def settled(construction: SVM, *blocks: Block, seed: int = 0) -> Rough:
+    summary: Any = None
+    for fold in range(construction.folds):
+        parts = [
+            construction.summarise(block, summary, stream(seed, Stage.SUMMARIES, i, fold))
+            for i, block in enumerate(blocks)
+        ]
+        merged = parts[0]
+        for part in parts[1:]:
+            merged = construction.merge(merged, part)
+        summary = construction.settle(merged, stream(seed, Stage.SETTLING, 0, fold))
+    assert isinstance(summary, Rough)
+    return summary
+
+
+# The score
+
+
+@pytest.mark.parametrize("provable", [False, True])
+def test_lemma_2__plain_reading_of_the_paper(provable: bool) -> None:
+    rng = np.random.default_rng(0)
+    weights, cells, squares = rng.random(5) * 9 + 1, rng.integers(0, 5, 40), rng.random(40) * 50
+    opt, lam, total = 3.7, 0.3, weights.sum()
+
+    found = lemma_2(squares, cells, weights, opt, lam, provable=provable)
+
+    for i in range(40):
+        own = weights[cells[i]]
+        alpha = (total - own) / (2 * lam * total * own)
+        root = math.sqrt(4 * alpha**2 + 2 * squares[i] / (9 * opt)) - 2 * alpha
+        easy = (3 if provable else 2) * alpha
+        expected = 1 / own + lam * max(easy, 9 / 2 * root)
+        np.testing.assert_allclose(found[i], expected, rtol=1e-9)
+
+
+def test_lemma_2__bounds_the_share_of_a_row_in_the_cost_of_any_classifier() -> None:
+    X, y = two_classes(400)
+    u = np.random.default_rng(1).random(400) + 0.5
+    rough = settled(SVM(variant="paper"), Block(X, u, y))
+    seen = look(Block(X, u, y), rough)
+    bound = lemma_2(seen.squares, seen.cells, rough.weights, rough.opt, 1.0, provable=True)
+    rng = np.random.default_rng(2)
+    for scale in (0.01, 0.1, 1.0, 10.0) * 30:
+        w, b = rng.normal(size=4) * scale, rng.normal() * scale
+        parts = w @ w / (2 * u.sum()) + np.maximum(1 - y * (X @ w + b), 0)
+        assert (parts <= bound * (u @ parts) * (1 + 1e-9)).all()
+
+
+def test_scores__made_of_exact_cells_and_costs() -> None:
+    X, y = two_classes(12_000)  # more than a pilot holds
+    u = np.random.default_rng(3).random(12_000) + 0.5
+    construction = SVM(lam=0.5, variant="systematic")
+    cut = 5000
+    rough = settled(
+        construction, Block(X[:cut], u[:cut], y[:cut]), Block(X[cut:], u[cut:], y[cut:])
+    )
+
+    scores = construction.scores(Block(X, u, y), rough)[0]
+
+    Z = X - rough.origin
+    cells = np.empty(len(X), dtype=int)
+    for code, label in enumerate((-1, 1)):
+        own = np.flatnonzero(rough.owners == code)
+        cells[y == label] = own[assign(Z[y == label], rough.centers[own])[0]]
+    k = len(rough.centers)
+    weights = np.bincount(cells, u, k)
+    means = np.stack([np.bincount(cells, u * column, k) for column in Z.T], axis=1)
+    means /= weights[:, None]
+    margins = y * (Z @ rough.coef[0] + rough.intercept[0])
+    cost = rough.coef[0] @ rough.coef[0] / 2 + 0.5 * u @ np.maximum(1 - margins, 0)
+    np.testing.assert_allclose(rough.weights, weights)
+    np.testing.assert_allclose(rough.means, means, atol=1e-12)
+    np.testing.assert_allclose(rough.cost, [cost])
+    assert rough.opt <= cost
+    squares = ((Z - means[cells]) ** 2).sum(axis=1)
+    np.testing.assert_allclose(scores, u * lemma_2(squares, cells, weights, rough.opt, 0.5))
+    assert construction.describe(rough)["total_sensitivity"] == pytest.approx(
+        scores.sum(), rel=0.02
+    )
+    assert k == 2 * math.ceil(math.log(12_000))
+
+
+def test_opt__near_the_optimum_and_below_it_where_the_pilot_holds_all() -> None:
+    X, y = two_classes(1000)
+    rough = settled(SVM(), Block(X, np.ones(1000), y))
+    best = solve_svm(X, y.astype(float), np.ones(1000), tol=1e-8)
+    assert 0.999 * best.cost <= rough.opt <= best.cost
+
+
+def test_lower_bound__all_scores_alike_and_a_warning() -> None:
+    """Lemma 1's instance: every row matters as much as any other."""
+    X, y = (part.compute() for part in datasets.make_svm_lower_bound(10, dtype="float64"))
+    construction = SVM(variant="systematic", n_clusters=1)
+    scores = construction.scores(
+        Block(X, np.ones(len(X)), y), settled(construction, Block(X, np.ones(len(X)), y))
+    )[0]
+    assert scores.max() < 1.3 * scores.min()
+    with pytest.warns(CoresetWarning, match="total sensitivity"):
+        coreset = build(X, y, size=50, method="svm", random_state=0)
+    assert coreset.provenance["total_sensitivity"] > len(X) / 2
+
+
+# Reads and draws
+
+
+@pytest.mark.parametrize("variant", ["auto", "systematic"])
+def test_build__two_reads_then_the_draw(variant: Any) -> None:
+    X, y = two_classes()
+    for passes, reads in ((1, 2), (2, 3)):
+        counting = CountingArray(X)
+        coreset = build(
+            counting,
+            y,
+            size=200,
+            method=SVM(variant=variant),
+            passes=passes,  # type: ignore[arg-type] # of a loop
+            chunks=700,
+            random_state=0,
+        )
+        assert (counting.reads == reads).all()
+        assert coreset.provenance["passes"] == reads
+        assert len(coreset) == 200
+        np.testing.assert_array_equal(coreset.points, X[coreset.indices])
+        np.testing.assert_array_equal(coreset.labels, y[coreset.indices])
+
+
+def test_build__out_of_core_as_in_memory() -> None:
+    X, y = two_classes()
+    options: dict[str, Any] = {"size": 150, "method": "svm", "random_state": 3, "chunks": 1000}
+    here = build(CountingArray(X), y, **options)
+    lazy = build(
+        da.from_array(X, chunks=(1000, 4)), da.from_array(y, chunks=1000), compute=False, **options
+    )
+    assert here.equals(lazy.compute(scheduler="threads"))
+    assert here.equals(lazy.compute(scheduler="synchronous"))
+
+
+def test_build__sorted_by_class_reads_no_block_twice() -> None:
+    X, y = two_classes(6000)
+    order = np.argsort(y, kind="stable")
+    coreset = build(X[order], y[order], size=300, method="svm", chunks=500, random_state=0)
+    assert coreset.provenance["blocks_read_again"] == 0
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("variant", "sampling"), [("systematic", "systematic"), ("paper", "multinomial")]
+)
+def test_cost__unbiased_for_any_classifier(variant: Any, sampling: Any) -> None:
+    """F over random classifiers; false-alarm rate 1e-6."""
+    X, y = two_classes(600)
+    u = np.random.default_rng(5).integers(0, 3, 600).astype(float)
+    rng = np.random.default_rng(6)
+    losses = np.stack(
+        [np.maximum(1 - y * (X @ rng.normal(size=4) + rng.normal()), 0) for _ in range(6)]
+    )
+    blocks = cut_rows(X, [200, 0, 300, 100], u, y)
+    passes = 1 if sampling == "systematic" else 2
+    estimates = []
+    for seed in range(120):
+        found = draw(blocks, SVM(variant=variant), 60, sampling=sampling, passes=passes, seed=seed)
+        estimates.append(losses[:, found.indices] @ found.weights)
+    assert_mean(np.array(estimates), losses @ u)
+
+
+@pytest.mark.parametrize("variant", ["calibrated", "pilot_mix", "auto"])
+def test_calibration__class_weights_and_means_are_those_of_the_data(variant: Any) -> None:
+    X, y = two_classes(5000)
+    u = np.random.default_rng(7).random(5000)
+    coreset = build(
+        X + 1e3, y, size=400, method=SVM(variant=variant), sample_weight=u, random_state=1
+    )
+    assert (coreset.weights > 0).all()
+    for label in (-1, 1):
+        mine, own = coreset.labels == label, y == label
+        np.testing.assert_allclose(coreset.weights[mine].sum(), u[own].sum(), rtol=1e-8)
+        if variant != "auto":
+            np.testing.assert_allclose(
+                coreset.weights[mine] @ coreset.points[mine], u[own] @ (X[own] + 1e3), rtol=1e-8
+            )
+
+
+def test_default__better_than_uniform_and_than_algorithm_1() -> None:
+    X, y = two_classes(20_000, 6)
+    full = solve_svm(X, y.astype(float), np.ones(len(y)), tol=1e-7)
+
+    def mean_error(size: int, **options: Any) -> float:
+        errors = []
+        for seed in range(4):
+            coreset = build(X, y, size=size, random_state=seed, **options)
+            assert coreset.labels is not None
+            fit = solve_svm(coreset.points, coreset.labels.astype(float), coreset.weights)
+            hinge = np.maximum(1 - y * (X @ fit.coef + fit.intercept), 0)
+            errors.append((fit.coef @ fit.coef / 2 + hinge.sum()) / full.cost - 1)
+        return float(np.mean(errors))
+
+    paper: dict[str, Any] = {"sampling": "multinomial", "passes": 2}
+    assert mean_error(30, method="svm") < 0.5 * mean_error(30, method="uniform", **paper)
+    assert mean_error(1000, method="svm") < 0.25 * mean_error(
+        1000, method=SVM(variant="paper"), **paper
+    )
+
+
+# Labels
+
+
+@pytest.mark.parametrize(
+    "labels", [(0, 1), (-1.0, 1.0), (False, True), ("no", "yes"), (b"n", b"y")]
+)
+def test_labels__any_two_values(labels: tuple[Any, Any]) -> None:
+    X, y = two_classes(800)
+    named = np.array([labels[0] if one < 0 else labels[1] for one in y])
+    plain = build(X, y, size=60, method="svm", random_state=0)
+    coreset = build(X, named, size=60, method="svm", random_state=0)
+    np.testing.assert_array_equal(coreset.indices, plain.indices)
+    np.testing.assert_array_equal(coreset.weights, plain.weights)
+
+
+def test_labels__more_classes_share_their_draws() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.choice(["a", "b", "c", "d"], 4000, p=[0.6, 0.25, 0.1, 0.05])
+    X = (
+        rng.normal(size=(4000, 2))
+        + np.array([[0, 0], [3, 0], [0, 3], [3, 3]])[np.searchsorted(["a", "b", "c", "d"], y)]
+    )
+    coreset = build(X, y, size=400, method="svm", random_state=0)
+    assert len(coreset.provenance["rough_cost"]) == 4
+    for label in "abcd":
+        sign = np.where(y == label, 1.0, -1.0)
+        full = solve_svm(X, sign, np.ones(4000))
+        fit = solve_svm(
+            coreset.points, np.where(coreset.labels == label, 1.0, -1.0), coreset.weights
+        )
+        hinge = np.maximum(1 - sign * (X @ fit.coef + fit.intercept), 0).sum()
+        assert fit.coef @ fit.coef / 2 + hinge < 1.05 * full.cost
+
+
+def test_sparse__as_dense() -> None:
+    X, y = two_classes(1500)
+    X[np.abs(X) < 0.7] = 0
+    dense = build(X, y, size=100, method="svm", random_state=0)
+    sparse = build(sp.csr_array(X), y, size=100, method="svm", random_state=0)
+    np.testing.assert_array_equal(sparse.indices, dense.indices)
+    np.testing.assert_allclose(sparse.weights, dense.weights, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:the total sensitivity")
+@pytest.mark.parametrize("intercept", [True, False])
+def test_separable__and_one_class_in_a_block(intercept: bool) -> None:
+    X = np.concatenate([np.full((300, 2), -5.0), np.full((300, 2), 5.0)])
+    X += np.random.default_rng(0).normal(size=X.shape)
+    y = np.repeat([0, 1], 300)
+    coreset = build(X, y, size=40, method=SVM(intercept=intercept), chunks=150, random_state=0)
+    assert np.isfinite(coreset.weights).all()
+    assert set(coreset.labels.tolist() if coreset.labels is not None else ()) == {0, 1}
+
+
+def test_reducer__a_part_with_one_class_only() -> None:
+    X, y = two_classes(2000)
+    order = np.argsort(y, kind="stable")
+    coreset = build(
+        X[order], y[order], size=200, method="svm", strategy="tree", chunks=400, random_state=0
+    )
+    assert coreset.weights.sum() == pytest.approx(2000, rel=1e-6)
+
+
+# What bad input gets
+
+
+def test_build__bad_labels() -> None:
+    X, y = two_classes(100)
+    with pytest.raises(InvalidInputError, match="y is missing, and 'svm' needs labels"):
+        build(X, size=10, method="svm")
+    with pytest.raises(InvalidInputError, match="one class only, .*1"):
+        build(X, np.ones(100), size=10, method="svm")
+    missing = y.astype(float)
+    missing[17] = np.nan
+    with pytest.raises(InvalidInputError, match="missing or not finite at row 17"):
+        build(X, missing, size=10, method="svm", chunks=10)
+    nothing = np.where(y > 0, "yes", None)
+    with pytest.raises(InvalidInputError, match=f"missing .* at row {int(np.argmax(y < 0))}"):
+        build(X, nothing, size=10, method="svm")
+    with pytest.raises(InvalidInputError, match="more than 256 different"):
+        build(np.zeros((999, 1)), np.arange(999), size=10, method="svm")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"lam": 0.0}, InvalidInputError, "lam must be positive"),
+        ({"lam": np.inf}, InvalidInputError, "lam must be positive"),
+        ({"lam": "1"}, InvalidTypeError, "lam must be a number"),
+        ({"n_clusters": 0}, InvalidInputError, "n_clusters must be at least 1"),
+        ({"n_clusters": 1.5}, InvalidTypeError, "n_clusters must be an integer"),
+        ({"variant": "best"}, InvalidInputError, "variant must be one of"),
+    ],
+)
+def test_svm__bad_parameters(
+    parameters: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        SVM(**parameters)
+
+
+@pytest.mark.filterwarnings("ignore:the total sensitivity")
+def test_svm__more_clusters_than_rows_of_a_class() -> None:
+    X, y = two_classes(200)
+    few = np.concatenate([np.flatnonzero(y < 0), np.flatnonzero(y > 0)[:2]])
+    coreset = build(X[few], y[few], size=40, method=SVM(n_clusters=30), random_state=0)
+    assert coreset.provenance["cells"] <= 32
+
+
+def test_svm__is_public() -> None:
+    assert daskcoreset.SVM is SVM

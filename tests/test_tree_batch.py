@@ -1,0 +1,228 @@
+"""``build(strategy="tree")``: one read, one tree, the same bits everywhere."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import zarr
+
+from daskcoreset.build import build
+from daskcoreset.coreset import Coreset
+from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.passes import Lazy, leaf_layers
+from daskcoreset.sensitivities import Lightweight, StrongKMeans, Uniform
+from daskcoreset.testing import CountingArray, CountingScheduler, assert_mean
+
+N = 3000
+SIZE = 60
+
+
+def data(n: int = N) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(0)
+    X = np.sort(rng.normal(scale=5.0, size=(n, 1)), axis=0) + rng.normal(size=(n, 4))
+    return X, rng.integers(0, 3, n), rng.integers(0, 3, n) * rng.lognormal(size=n)
+
+
+def defined(X: Any, y: Any, w: Any, **options: Any) -> Lazy[Coreset]:
+    chunks = (700, 0, 1, 999, 800, 500)
+    parts = [da.from_array(part, chunks=(chunks, *part.shape[1:])) for part in (X, y, w)]
+    given: dict[str, Any] = {"size": SIZE, "random_state": 5, "split_every": 2, **options}
+    lazy: Lazy[Coreset] = build(
+        parts[0], parts[1], sample_weight=parts[2], strategy="tree", compute=False, **given
+    )
+    return lazy
+
+
+@pytest.mark.parametrize("sampling", ["systematic", "multinomial"])
+@pytest.mark.parametrize(
+    "method", [Uniform(), Lightweight(), StrongKMeans(4), StrongKMeans(3, rough="kmeans||")]
+)
+def test_build__same_bits_on_schedulers(method: Any, sampling: Any) -> None:
+    lazy = defined(*data(), method=method, sampling=sampling)
+    one = lazy.compute(scheduler="sync")
+    assert one.equals(lazy.compute(scheduler="threads", num_workers=3))
+    assert one.equals(defined(*data(), method=method, sampling=sampling).compute())
+
+
+@pytest.mark.slow
+def test_build__same_bits_on_processes() -> None:
+    lazy = defined(*data())
+    assert lazy.compute(scheduler="sync").equals(lazy.compute(scheduler="processes"))
+
+
+@pytest.mark.distributed
+def test_build__same_bits_on_a_cluster(cluster: Any) -> None:
+    from distributed import Client  # noqa: PLC0415 - only where workers are started
+
+    lazy = defined(*data(), method=StrongKMeans(4))
+    with Client(cluster):
+        found = lazy.compute()
+    assert found.equals(lazy.compute(scheduler="sync"))
+
+
+def test_build__rows_labels_and_numbers_belong_together() -> None:
+    X, y, w = data()
+    coreset = defined(X, y, w).compute()
+    assert (coreset.points == X[coreset.indices]).all()
+    assert (coreset.labels == y[coreset.indices]).all()
+    assert (np.diff(coreset.indices) > 0).all()
+    assert (w[coreset.indices] > 0).all()
+    assert len(coreset) == SIZE
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("sampling", ["systematic", "multinomial"])
+def test_build__is_unbiased(sampling: Any) -> None:
+    """Total weight and two costs, over trees of three levels; fails by chance at 1e-6."""
+    X, _, w = data(600)
+
+    def costs(X: Any, w: Any) -> list[float]:
+        return [w.sum(), w @ (X**2).sum(axis=1), w @ np.abs(X[:, 0] - 3.0)]
+
+    found = []
+    with dask.config.set(scheduler="sync"):
+        for seed in range(150):
+            c = build(
+                X, sample_weight=w, size=30, inner_size=40, chunks=75, split_every=2,
+                strategy="tree", sampling=sampling, random_state=seed,
+            )  # fmt: skip
+            assert isinstance(c, Coreset)
+            found.append(costs(c.points, c.weights))
+    assert_mean(np.array(found), np.array(costs(X, w)))
+
+
+def test_build__reads_every_row_once_and_defines_without_computing() -> None:
+    X = data()[0]
+    counted, scheduler = CountingArray(X), CountingScheduler()
+    with dask.config.set(scheduler=scheduler):
+        lazy = build(counted, size=SIZE, chunks=500, strategy="tree", compute=False)
+        plan = build(counted, size=SIZE, chunks=500, strategy="tree", dry_run=True)
+        assert scheduler.calls == 0
+        lazy.compute()
+    assert (counted.reads == 1).all()
+    assert plan.reads == 1
+    assert sum(leaf_layers(lazy).values()) == 6
+    assert lazy.n_tasks == plan.tasks == 7  # six leaves and a root
+
+
+def test_build__depth_is_logarithmic() -> None:
+    X = data()[0]
+    for split_every, levels in ((2, 5), (4, 3), (16, 2)):
+        c = build(X, size=10, chunks=100, strategy="tree", split_every=split_every)
+        assert c.provenance["levels"] == levels
+        assert c.provenance["n_blocks"] == 30
+
+
+def test_build__provenance_has_the_keys_of_a_sample() -> None:
+    X, y, w = data()
+    options: dict[str, Any] = {"sample_weight": w, "size": SIZE, "random_state": 0, "chunks": 500}
+    tree = build(X, y, strategy="tree", **options)
+    sample = build(X, y, **options)
+    assert sample.provenance.keys() <= tree.provenance.keys()
+    for key in ("method", "n", "m", "d", "n_dropped", "n_blocks", "seed", "versions", "passes"):
+        assert tree.provenance[key] == sample.provenance[key]
+    assert tree.provenance["inner_size"] == 2 * SIZE
+    assert tree.provenance["strategy"] == "tree"
+    np.testing.assert_allclose(tree.provenance["total_weight"], w.sum())
+
+
+def test_build__normalize() -> None:
+    X, _, w = data()
+    c = build(X, sample_weight=w, size=SIZE, strategy="tree", chunks=400, normalize=True)
+    np.testing.assert_allclose(c.weights.sum(), w.sum())
+
+
+def test_build__one_block_needs_no_scheduler() -> None:
+    X = data()[0]
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a scheduler was asked")
+
+    with dask.config.set(scheduler=refuse):
+        c = build(X, size=SIZE, strategy="tree", random_state=0)
+    assert len(c) == SIZE
+    assert c.provenance["levels"] == 0
+
+
+def test_build__all_rows_come_back_when_size_is_large() -> None:
+    X, y, w = data(50)
+    with pytest.warns(CoresetWarning, match="is not below the number of rows, 50"):
+        c = build(X, y, sample_weight=w, size=50, strategy="tree", chunks=20)
+    assert c.indices.tolist() == list(range(50))
+    assert (c.weights == w).all()
+
+
+def test_build__sparse_unknown_chunks_and_stores(tmp_path: Any) -> None:
+    X, _, _ = data()
+    expected = build(X, size=SIZE, strategy="tree", chunks=1000, random_state=1)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    import dask.dataframe as dd  # noqa: PLC0415 - slow to import
+
+    unknown = dd.from_pandas(frame, npartitions=3, sort=False)
+    c = build(unknown, size=SIZE, strategy="tree", random_state=1)
+    assert c.provenance["columns"] == tuple("abcd")
+    assert (c.points == X[c.indices]).all()
+    store = zarr.create_array(tmp_path / "X", shape=X.shape, chunks=(1000, 4), dtype="f8")
+    store[:] = X
+    again = build(tmp_path / "X", size=SIZE, strategy="tree", chunks=1000, random_state=1)
+    assert (again.indices == expected.indices).all()
+    sparse = build(sp.csr_array(X), size=SIZE, strategy="tree", chunks=1000, random_state=1)
+    assert (sparse.indices == expected.indices).all()
+    assert sp.issparse(sparse.points)
+
+
+def test_build__invalid_rows() -> None:
+    X, _, _ = data()
+    X[2100, 2] = np.nan
+    with pytest.raises(InvalidInputError, match="X is nan in column 2 at row 2100"):
+        build(X, size=SIZE, strategy="tree", chunks=500, split_every=2)
+    c = build(X, size=SIZE, strategy="tree", chunks=500, on_invalid="drop")
+    assert c.provenance["n_dropped"] == 1
+    assert (c.points == X[c.indices]).all()
+    with pytest.raises(InvalidInputError, match="none of the 3000 rows of X is finite"):
+        build(X * np.nan, size=SIZE, strategy="tree", chunks=500, on_invalid="drop")
+    with pytest.raises(InvalidInputError, match="sample_weight is zero on every row"):
+        build(X, size=9, strategy="tree", sample_weight=np.zeros(N), on_invalid="drop")
+    text = np.array(["a", "bcd"])[(X[:, 0] > 0).astype(int)]
+    labelled = build(X, text, size=SIZE, strategy="tree", chunks=500, on_invalid="drop")
+    assert labelled.labels is not None
+    assert set(labelled.labels) == {"a", "bcd"}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        ({"size": "auto"}, InvalidInputError, "grows a sample"),
+        ({"passes": 2}, InvalidInputError, "a tree reads the data once"),
+        ({"inner_size": 5}, InvalidInputError, "inner_size=5 is below size=60"),
+        ({"inner_size": 70.0}, InvalidTypeError, "inner_size must be an integer"),
+        ({"split_every": 1}, InvalidInputError, "split_every must be at least 2"),
+        ({"sampling": "poisson"}, InvalidInputError, "sampling must be"),
+        ({"strategy": "bush"}, InvalidInputError, 'strategy must be "sampling" or "tree"'),
+        ({"strategy": "sampling", "inner_size": 9}, InvalidInputError, "nodes of a tree"),
+    ],
+)
+def test_build__bad_arguments(options: Any, error: Any, match: str) -> None:
+    given = {"size": SIZE, "strategy": "tree", **options}
+    with pytest.raises(error, match=match):
+        build(data(100)[0], **given)
+
+
+def test_build__a_reducer_needs_the_tree_and_few_rows_warn() -> None:
+    from daskcoreset.tree.reducer import SensitivityReducer  # noqa: PLC0415 - used here only
+
+    X = data(100)[0]
+    with pytest.raises(InvalidInputError, match='pass strategy="tree"'):
+        build(X, size=9, method=SensitivityReducer(Uniform()))
+    with pytest.warns(CoresetWarning, match="is below n_clusters=12"):
+        build(X, size=9, method=StrongKMeans(12), strategy="tree")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        build(X, size=12, method=StrongKMeans(12), strategy="tree")

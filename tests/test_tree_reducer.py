@@ -1,0 +1,266 @@
+"""Reducers: few weighted rows of many, without bias, for every construction."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+import daskcoreset
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.points import WeightedPoints
+from daskcoreset.rounds import Sampling
+from daskcoreset.sampling import inclusion_probabilities
+from daskcoreset.sensitivities import (
+    CONSTRUCTIONS,
+    BregmanLightweight,
+    Lightweight,
+    MixtureCoreset,
+    Sensitivity,
+    StrongBregman,
+    StrongKMeans,
+    Uniform,
+)
+from daskcoreset.testing import assert_mean
+from daskcoreset.tree.nodes import unite
+from daskcoreset.tree.reducer import Reducer, SensitivityReducer, resolve_reducer
+
+UNBIASED: list[Sensitivity[Any]] = [
+    Uniform(),
+    Lightweight(),
+    StrongKMeans(3),
+    StrongKMeans(3, rough="kmeans||"),
+    MixtureCoreset(3),
+    BregmanLightweight(),
+    StrongBregman(3),
+]
+
+SAMPLINGS: list[Sampling] = ["systematic", "multinomial"]
+
+
+def rows(n: int = 400, seed: int = 0) -> WeightedPoints:
+    """Clusters and an outlier, weights of which some are zero, and row numbers that repeat."""
+    rng = np.random.default_rng(seed)
+    X = np.concatenate([rng.normal(size=(n - 60, 3)), rng.normal(15.0, 1.0, size=(60, 3))])
+    X[-1] = 60.0
+    weights = rng.integers(0, 4, n) * rng.lognormal(size=n)
+    weights[-1] = 2.0
+    return WeightedPoints(X, weights, np.arange(n) // 2, rng.integers(0, 2, n))
+
+
+def costs(points: WeightedPoints) -> Any:
+    """Four queries: total weight, two k-means costs, a cost of the labels."""
+    X, w = np.asarray(points.points), points.weights
+    assert points.labels is not None
+    near = np.einsum("ij,ij->i", X, X)
+    far = np.minimum(near, np.einsum("ij,ij->i", X - 15.0, X - 15.0))
+    return np.array([w.sum(), w @ near, w @ far, w @ (points.labels * np.abs(X[:, 0]))])
+
+
+def test_unbiased__covers_every_construction_without_labels() -> None:
+    """A construction that is added must be added here, or have a test of its own."""
+    known = {type(one) for one in UNBIASED}
+    assert {c for c in CONSTRUCTIONS.values() if not c.needs_labels} <= known
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("construction", UNBIASED, ids=repr)
+def test_reduce__is_unbiased(construction: Sensitivity[Any], sampling: Sampling) -> None:
+    """Weighted costs have the expectation of their input; fails by chance at 1e-6."""
+    reducer, points = SensitivityReducer(construction, sampling), rows()
+    found = [costs(reducer.reduce(points, 50, np.random.default_rng(s))) for s in range(600)]
+    assert_mean(np.array(found), costs(points))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_reduce__is_unbiased_twice_and_through_candidates(sampling: Sampling) -> None:
+    """Coresets of unions of coresets of more rows than are put in order; 1e-6."""
+    parts = [rows(6000, seed) for seed in range(2)]
+    reducer = SensitivityReducer(Lightweight(), sampling)
+
+    def twice(seed: int) -> Any:
+        rng = np.random.default_rng(seed)
+        few = [reducer.reduce(part, 100, rng) for part in parts]
+        return costs(reducer.reduce(unite(few), 60, rng))
+
+    assert_mean(np.array([twice(seed) for seed in range(300)]), costs(unite(parts)))
+
+
+def test_reduce__constructions_that_need_labels(tmp_path: Any) -> None:
+    X = np.asarray(rows(2000).points)
+    y = (X[:, 0] + 0.3 * X[:, 1] > 0).astype(int)
+    needing = [name for name, c in CONSTRUCTIONS.items() if c.needs_labels]
+    assert "svm" in needing
+    for name in needing:
+        built = daskcoreset.build(X, y, size=80, method=name, strategy="tree", chunks=500)
+        stream = daskcoreset.CoresetStream(name, 80, random_state=0).partial_fit(X, y)
+        tree = daskcoreset.CoresetTree.create(tmp_path / name, name, 80, random_state=0)
+        tree.append(X[:900], y[:900])
+        tree.append(X[900:], y[900:])
+        for coreset in (built, stream.coreset(), tree.coreset()):
+            assert len(coreset) <= 80
+            assert (y[coreset.indices] == coreset.labels).all()
+        with pytest.raises(InvalidInputError, match="needs labels"):
+            daskcoreset.build(X, size=80, method=name, strategy="tree")
+        with pytest.raises(InvalidInputError, match="needs labels"):
+            stream.partial_fit(X)
+        with pytest.raises(InvalidInputError, match=r"needs labels|y is missing"):
+            tree.append(X)
+
+
+def test_reduce__weights_are_u_over_pi() -> None:
+    """Against the formula: the row x of score s and weight u that is drawn weighs u / pi(x)."""
+    points = rows()
+    few = SensitivityReducer(Lightweight()).reduce(points, 50, np.random.default_rng(3))
+    X, u = np.asarray(points.points), points.weights
+    mean = u @ X / u.sum()
+    distance = ((X - mean) ** 2).sum(axis=1)
+    q = u / (2 * u.sum()) + u * distance / (2 * (u @ distance))
+    pi = inclusion_probabilities(q, 50)
+    key = {tuple(x): (w, p) for x, w, p in zip(X, u, pi, strict=True)}
+    expected = [key[tuple(x)][0] / key[tuple(x)][1] for x in np.asarray(few.points)]
+    np.testing.assert_allclose(few.weights, expected, rtol=1e-9)
+    assert len(few) == 50
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_reduce__few_rows_come_back_as_they_are(sampling: Sampling) -> None:
+    points = rows(30 + 60)
+    reducer = SensitivityReducer(StrongKMeans(5), sampling)
+    assert reducer.reduce(points, 90, np.random.default_rng(0)) is points
+
+
+def test_reduce__zero_weights_go_first() -> None:
+    points = WeightedPoints(np.eye(6), np.array([0.0, 1, 0, 2, 0, 0]), np.arange(6))
+    few = SensitivityReducer(Lightweight()).reduce(points, 3, np.random.default_rng(0))
+    assert few.indices.tolist() == [1, 3]
+    assert few.weights.tolist() == [1.0, 2.0]
+    nothing = WeightedPoints(np.eye(6), np.zeros(6), np.arange(6))
+    assert not SensitivityReducer(Lightweight()).reduce(nothing, 3, np.random.default_rng(0))
+    assert SensitivityReducer(Lightweight()).describe(nothing, np.random.default_rng(0)) == {}
+
+
+@pytest.mark.parametrize("construction", UNBIASED[:5], ids=repr)
+def test_reduce__sparse_rows_stay_sparse(construction: Sensitivity[Any]) -> None:
+    points = rows()
+    sparse = WeightedPoints(
+        sp.csr_array(points.points), points.weights, points.indices, points.labels
+    )
+    few = SensitivityReducer(construction).reduce(sparse, 40, np.random.default_rng(0))
+    assert sp.issparse(few.points)
+    assert len(few) == 40
+
+
+@given(size=st.integers(1, 90), n=st.integers(61, 120), seed=st.integers(0, 5))
+def test_reduce__keeps_rows_with_their_numbers_and_labels(size: int, n: int, seed: int) -> None:
+    points = rows(n, seed)
+    few = SensitivityReducer(Lightweight()).reduce(points, size, np.random.default_rng(seed))
+    assert len(few) <= max(size, 1) or few is points
+    assert points.labels is not None and few.labels is not None  # noqa: PT018
+    known = {
+        (tuple(x), i, y)
+        for x, i, y in zip(np.asarray(points.points), points.indices, points.labels, strict=True)
+    }
+    assert all(
+        (tuple(x), i, y) in known
+        for x, i, y in zip(np.asarray(few.points), few.indices, few.labels, strict=True)
+    )
+
+
+def test_reduce__same_stream_same_bits_and_pickles() -> None:
+    reducer = SensitivityReducer(StrongKMeans(4))
+    again = pickle.loads(pickle.dumps(reducer))
+    one = reducer.reduce(rows(), 30, np.random.default_rng(1))
+    assert one.equals(again.reduce(rows(), 30, np.random.default_rng(1)))
+    assert not one.equals(reducer.reduce(rows(), 30, np.random.default_rng(2)))
+
+
+def test_reduce__overflow_is_an_error() -> None:
+    points = WeightedPoints(np.array([[1e300], [-1e300], [0.0]]), np.ones(3), np.arange(3))
+    with pytest.raises(InvalidInputError, match="overflow; scale"):
+        SensitivityReducer(Lightweight()).reduce(points, 2, np.random.default_rng(0))
+
+
+@dataclass(frozen=True)
+class Silent(Uniform):
+    """A construction that scores nothing."""
+
+    def scores(self, block: Any, summary: float) -> Any:
+        del summary
+        return np.zeros((1, len(block)))
+
+
+def test_reduce__no_scores_is_an_error() -> None:
+    with pytest.raises(InvalidInputError, match="gives no row of positive weight a score"):
+        SensitivityReducer(Silent()).reduce(rows(), 5, np.random.default_rng(0))
+
+
+def test_finish__puts_more_rows_in_order() -> None:
+    """The last draw has no candidates where a node has: its error is smaller."""
+    rng = np.random.default_rng(0)
+    line = WeightedPoints(rng.random((12_000, 1)), np.ones(12_000), np.arange(12_000))
+    reducer = SensitivityReducer(Uniform())
+    total = float(np.asarray(line.points).sum())
+
+    def error(draw: Any) -> float:
+        few = [draw(line, 100, np.random.default_rng(s)) for s in range(80)]
+        found = [float(one.weights @ np.asarray(one.points)[:, 0]) for one in few]
+        return float(np.std(np.array(found) / total))
+
+    assert error(reducer.finish) < 0.8 * error(reducer.reduce)
+
+
+def test_describe__facts_and_the_construction_s_own_check() -> None:
+    found = SensitivityReducer(Lightweight()).describe(rows(), np.random.default_rng(0))
+    assert found["quantization_error"] > 0
+
+
+def test_resolve_reducer() -> None:
+    assert resolve_reducer("kmeans", "multinomial", 4) == SensitivityReducer(
+        StrongKMeans(4), "multinomial"
+    )
+    own = Last()
+    assert resolve_reducer(own) is own
+    for wrong, error, match in (
+        ((own, "systematic", 3), InvalidInputError, "has no use beside the reducer"),
+        ((3,), InvalidTypeError, "method must be a name"),
+        (("uniform", "poisson"), InvalidInputError, "sampling must be"),
+        (("nothing",), InvalidInputError, "unknown"),
+    ):
+        with pytest.raises(error, match=match):
+            resolve_reducer(*wrong)  # type: ignore[arg-type] # wrong on purpose
+
+
+@dataclass(frozen=True)
+class Last(Reducer):
+    """A reducer of one's own: the last rows."""
+
+    def reduce(self, points: WeightedPoints, size: int, rng: np.random.Generator) -> WeightedPoints:
+        del rng
+        return points.take(slice(-size, None)) if len(points) > size else points
+
+
+def test_reducer__of_one_s_own_in_all_three_forms(tmp_path: Any) -> None:
+    X = np.arange(400.0).reshape(200, 2)
+    own = Last()
+    built = daskcoreset.build(X, size=5, method=own, strategy="tree", chunks=30)
+    stream = daskcoreset.CoresetStream(own, 5, 40, random_state=0).partial_fit(X)
+    tree = daskcoreset.CoresetTree.create(tmp_path / "t", own, 5, random_state=0)
+    tree.append(X[:100])
+    tree.append(X[100:])
+    for coreset in (built, stream.coreset(), tree.coreset()):
+        assert coreset.indices.tolist() == [195, 196, 197, 198, 199]
+        assert coreset.provenance["method"] == "Last"
+    with pytest.raises(InvalidInputError, match="cannot be made from what"):
+        daskcoreset.CoresetTree.open(tmp_path / "t")
+    assert daskcoreset.CoresetTree.open(tmp_path / "t", own).coreset().equals(tree.coreset())
+    with pytest.raises(InvalidInputError, match="was made with 'Last'"):
+        daskcoreset.CoresetTree.open(tmp_path / "t", "uniform")

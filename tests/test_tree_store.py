@@ -1,0 +1,504 @@
+"""`CoresetTree`: few nodes a change, old or new whatever is killed, one of two writers."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskcoreset import CoresetTree, WeightedPoints
+from daskcoreset.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.testing import assert_mean
+from daskcoreset.tree import changing, store
+from daskcoreset.tree.shape import cover, respaced, shape_of
+from daskcoreset.tree.table import LeafTable
+from daskcoreset.tree.versions import commit, newest, sweep
+from tests import killing
+
+
+def day(number: int, n: int = 60) -> Any:
+    rng = np.random.default_rng(number)
+    return rng.normal(number % 7, 1.0, size=(n, 2)) * rng.lognormal(size=(n, 1))
+
+
+def made(path: Path, days: int = 0, **options: Any) -> CoresetTree:
+    given_options: dict[str, Any] = {"size": 10, "random_state": 1, **options}
+    tree = CoresetTree.create(path, **given_options)
+    for number in range(days):
+        tree.append(day(number), name=f"day {number}")
+    return tree
+
+
+@pytest.fixture
+def reduced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Leaves under every node that is computed."""
+    seen: list[int] = []
+    original = changing._reduced
+
+    def counted(settings: Any, part: Any, held: Any) -> Any:
+        seen.append(part.stop - part.start)
+        return original(settings, part, held)
+
+    monkeypatch.setattr(changing, "_reduced", counted)
+    return seen
+
+
+# --- shape ---------------------------------------------------------------------------------
+
+
+@given(slots=st.sets(st.integers(0, 10_000), min_size=1, max_size=60))
+def test_shape__is_a_binary_tree_over_the_leaves_in_order(slots: set[int]) -> None:
+    ordered = sorted(slots)
+    top = shape_of(ordered, [str(slot) for slot in ordered])
+    parts = list(top)
+    assert [part.name for part in parts if not part.below] == [str(slot) for slot in ordered]
+    assert len(parts) == 2 * len(ordered) - 1
+    for part in parts:
+        if part.below:
+            left, right = part.below
+            assert (left.start, left.stop, right.stop) == (part.start, right.start, part.stop)
+    span = ordered[-1] - ordered[0] + 1
+    assert top.depth <= min(len(slots) - 1, int(np.ceil(np.log2(span))) + 1)
+
+
+@given(
+    n=st.integers(1, 80),
+    offset=st.integers(0, 200),
+    bounds=st.tuples(st.integers(0, 80), st.integers(0, 80)),
+)
+def test_cover__is_exact_and_small_for_windows(
+    n: int, offset: int, bounds: tuple[int, int]
+) -> None:
+    top = shape_of(range(offset, offset + n), [str(i) for i in range(n)])
+    start, stop = sorted(bounds)
+    wanted = [start <= i < stop for i in range(n)]
+    parts = cover(top, wanted)
+    assert [i for part in parts for i in range(part.start, part.stop)] == [
+        i for i in range(n) if wanted[i]
+    ]
+    assert len(parts) <= 2 * np.ceil(np.log2(n)) + 2
+
+
+def test_respaced__only_where_leaves_are_few() -> None:
+    assert respaced([]) == []
+    assert respaced([5, 68]) == [5, 68]
+    assert respaced([5, 69]) == [0, 1]
+    dense = list(range(0, 900, 9))
+    assert respaced(dense) == dense
+
+
+# --- changes -------------------------------------------------------------------------------
+
+
+def test_changes__compute_only_the_nodes_above(tmp_path: Path, reduced: list[int]) -> None:
+    tree = made(tmp_path / "t")
+    for number in range(33):
+        reduced.clear()
+        tree.append(day(number), name=str(number))
+        # The nodes above the new leaf, from the bottom up: all hold it, so all differ in size.
+        assert len(reduced) <= np.log2(number + 1) + 1
+        assert reduced == sorted(set(reduced))
+    reduced.clear()
+    tree.replace("12", day(99))
+    assert len(reduced) == tree.depth == 6
+    reduced.clear()
+    tree.delete("12")
+    assert len(reduced) <= 6
+
+
+@pytest.mark.slow
+def test_changes__stay_cheap_over_a_long_history(
+    tmp_path: Path, reduced: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows that slide and random deletions: depth is logarithmic in the living leaves."""
+    monkeypatch.setattr("daskcoreset.durable._fsync", lambda *_: None)  # for speed alone
+    rng = np.random.default_rng(0)
+    tree = made(tmp_path / "t", size=3)
+    total = 0
+    for number in range(220):
+        reduced.clear()
+        tree.append(day(number, 8), name=str(number))
+        total += len(reduced)
+        if number < 150 and len(tree) > 9:
+            tree.delete(tree.leaves[0].name if number < 80 else str(rng.choice(tree.leaves.names)))
+        assert tree.depth <= max(6, 2 * np.log2(len(tree))) + 2
+    assert total <= 220 * 6
+    assert len(list((tmp_path / "t" / "versions").iterdir())) <= 3 * len(tree) + 5
+
+
+def test_delete__leads_back_to_the_tree_without_the_leaf(tmp_path: Path) -> None:
+    tree = made(tmp_path / "t", 11)
+    before = tree.coreset()
+    tree.append(day(77, 500), name="bad")
+    assert not WeightedPoints.equals(before, tree.coreset())
+    tree.delete("bad")
+    assert WeightedPoints.equals(before, tree.coreset())
+    assert tree.leaves == made(tmp_path / "u", 11).leaves
+
+
+def test_tree__same_history_same_bits_and_reopened(tmp_path: Path) -> None:
+    def history(path: Path, reopen: bool) -> CoresetTree:
+        tree = made(path, 5)
+        for change in (
+            lambda tree: tree.replace("day 2", day(50, 80)),
+            lambda tree: tree.delete(["day 0", "day 3"]),
+            lambda tree: tree.append(day(51), name="new"),
+        ):
+            tree = CoresetTree.open(path) if reopen else tree
+            change(tree)
+        return tree
+
+    one, two = history(tmp_path / "a", False), history(tmp_path / "b", True)
+    assert WeightedPoints.equals(one.coreset(), two.coreset())
+    assert one.leaves == two.leaves
+    two.verify()
+
+
+@pytest.mark.statistical
+def test_coreset__is_unbiased_after_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Total weight and a cost of what is left after replacing and deleting; 1e-6."""
+    monkeypatch.setattr("daskcoreset.durable._fsync", lambda *_: None)  # for speed alone
+    left = np.concatenate([day(0), day(9, 90), day(2)])
+    found = []
+    for seed in range(120):
+        tree = made(tmp_path / str(seed), 4, size=15, random_state=seed)
+        tree.replace("day 1", day(9, 90))
+        tree.delete("day 3")
+        c = tree.coreset()
+        found.append([c.weights.sum(), c.weights @ (c.points**2).sum(axis=1)])
+        shutil.rmtree(tmp_path / str(seed))
+    assert_mean(np.array(found), np.array([len(left), (left**2).sum()]))
+
+
+# --- questions -----------------------------------------------------------------------------
+
+
+def test_coreset__of_windows_reads_few_nodes(tmp_path: Path, monkeypatch: Any) -> None:
+    tree = made(tmp_path / "t", 20)
+    seen: list[str] = []
+    original = store.read_node
+    monkeypatch.setattr(store, "read_node", lambda *a: seen.append(a[2]) or original(*a))
+    tree.coreset()
+    assert len(seen) == 1
+    seen.clear()
+    window = tree.coreset(slice("day 3", "day 17"))
+    assert len(seen) <= 6
+    assert window.provenance["n"] == 15 * 60
+    names, rows = tree.locate(window.indices)
+    assert set(names) <= {f"day {i}" for i in range(3, 18)}
+    for point, name, row in zip(window.points, names, rows, strict=True):
+        assert (point == day(int(name[4:]))[row]).all()
+    some = tree.coreset(["day 1", "day 19"])
+    assert some.provenance["leaves"] == (
+        {"name": "day 1", "offset": 60, "rows": 60},
+        {"name": "day 19", "offset": 1140, "rows": 60},
+    )
+    assert tree.coreset("day 4").provenance["n"] == 60
+    exact = tree.coreset(slice(None, "day 2"), normalize=True)
+    np.testing.assert_allclose(exact.weights.sum(), 180)
+
+
+def test_leaves__table(tmp_path: Path) -> None:
+    tree = made(tmp_path / "t")
+    leaf = tree.append(day(0), time=datetime.date(2026, 3, 1))
+    assert (leaf.name, leaf.rows, leaf.time, leaf.weight) == ("2026-03-01", 60, "2026-03-01", 60.0)
+    tree.append(day(1), sample_weight=np.full(60, 0.5))
+    tree.append(day(2), name="<b>", time=3)
+    assert tree.leaves.names == ["2026-03-01", "leaf-1", "<b>"]
+    assert tree.replace("<b>", day(3), time="later").time == "later"
+    assert tree.replace("<b>", day(3)).time == "later"
+    assert tree.leaves["leaf-1"].weight == 30.0
+    assert isinstance(tree.leaves[:2], LeafTable)
+    assert hash(tree.leaves) == hash(LeafTable(list(tree.leaves)))
+    assert "&lt;b&gt;" in tree.leaves._repr_html_()
+    assert "name" in repr(tree.leaves)
+    frame = tree.leaves.to_dataframe()
+    assert isinstance(frame, pd.DataFrame)
+    assert list(frame["rows"]) == [60, 60, 60]
+    assert "<b>" in tree
+    assert "3 leaves" in repr(tree)
+    assert bool(made(tmp_path / "empty"))
+
+
+def test_append__out_of_core_labels_and_dropped_rows(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    X[5] = np.nan
+    y = np.where(X[:, 0] > 0, "up", "down")
+    tree = made(tmp_path / "t", on_invalid="drop")
+    lazy = [da.from_array(part, chunks=(400, *part.shape[1:])) for part in (X, y)]
+    assert tree.append(*lazy).n_dropped == 1
+    tree.append(X[100:200], y[100:200])
+    c = tree.coreset()
+    assert c.provenance["n"] == 3099
+    every = np.concatenate([X, X[100:200]])
+    assert (c.points == every[c.indices]).all()
+    assert c.labels is not None
+    assert set(c.labels) == {"up", "down"}
+    frame = pd.DataFrame(X[:50], columns=["a", "b"]).fillna(0.0)
+    named = made(tmp_path / "named")
+    named.append(frame)
+    assert named.coreset(normalize=True).provenance["columns"] == ("a", "b")
+
+
+# --- bad input -----------------------------------------------------------------------------
+
+
+def test_changes__bad_input_changes_nothing(tmp_path: Path) -> None:
+    tree = made(tmp_path / "t", 3)
+    before = tree.coreset()
+    bad = np.full((9, 2), np.nan)
+    for call, error, match in (
+        (lambda: tree.append(day(1), name="day 1"), InvalidInputError, "a leaf 'day 1' already"),
+        (lambda: tree.append(day(1), name=""), InvalidInputError, "name is empty"),
+        (lambda: tree.append(day(1), name=7), InvalidTypeError, "name is a int"),
+        (lambda: tree.append(day(1), time=[1]), InvalidTypeError, "time is a list"),
+        (lambda: tree.append(np.ones((9, 3))), InvalidInputError, "X has 3 features"),
+        (lambda: tree.append(day(1), np.ones(60)), InvalidInputError, "y is given"),
+        (lambda: tree.append(bad), InvalidInputError, "X is nan"),
+        (lambda: tree.append(np.empty((0, 2))), InvalidInputError, "no rows"),
+        (lambda: tree.replace("day 9", day(1)), InvalidInputError, "there is no leaf 'day 9'"),
+        (lambda: tree.delete("day 9"), InvalidInputError, "there is no leaf 'day 9'"),
+        (lambda: tree.delete([]), InvalidInputError, "leaves is empty"),
+        (lambda: tree.coreset(["day 1", "day 1"]), InvalidInputError, "names 'day 1' twice"),
+        (lambda: tree.coreset([3]), InvalidTypeError, "leaves holds 3"),
+        (lambda: tree.coreset(slice("day 2", "day 1")), InvalidInputError, "back to"),
+        (lambda: tree.coreset(slice(None, None, 2)), InvalidInputError, "slice with step"),
+        (lambda: tree.locate(np.array([180])), InvalidInputError, "the leaves have 180 rows"),
+        (lambda: made(tmp_path / "t"), StoreError, "exists"),
+        (lambda: made(tmp_path / "u", size=0), InvalidInputError, "size must be at least 1"),
+    ):
+        with pytest.raises(error, match=match):
+            call()
+    assert tree.version == 3
+    assert WeightedPoints.equals(before, CoresetTree.open(tmp_path / "t").coreset())
+
+
+def test_tree__without_leaves(tmp_path: Path) -> None:
+    tree = made(tmp_path / "t")
+    for opened in (tree, CoresetTree.open(tmp_path / "t")):
+        assert len(opened) == opened.depth == opened.version == 0
+        with pytest.raises(InvalidInputError, match="has no leaves"):
+            opened.coreset()
+    tree.append(day(0))
+    tree.delete("leaf-0")
+    again = CoresetTree.open(tmp_path / "t")
+    assert (len(again), again.version) == (0, 2)
+    assert again.append(day(0)).name == "leaf-1"
+
+
+# --- the disk ------------------------------------------------------------------------------
+
+
+def test_changes__of_two_writers_one_wins(tmp_path: Path, monkeypatch: Any) -> None:
+    tree = made(tmp_path / "t", 3)
+    one, two = CoresetTree.open(tmp_path / "t"), CoresetTree.open(tmp_path / "t")
+    one.append(day(5), name="one")
+    for late in (two, tree):
+        with pytest.raises(StoreError, match="another writer has changed it"):
+            late.append(day(6), name="two")
+        with pytest.raises(StoreError, match="another writer has changed it"):
+            late.delete("day 0")
+    assert WeightedPoints.equals(two.coreset(), tree.coreset())  # still read as it was
+    one.append(day(7))
+    one.append(day(8))
+    with pytest.raises(StoreError, match="has changed since it was opened; open it again"):
+        two.coreset()
+    # Both past the first look: the rename decides.
+    rivals = [CoresetTree.open(tmp_path / "t") for _ in range(2)]
+    barrier, results = threading.Barrier(2), []
+    original = changing.commit
+
+    def together(*args: Any) -> None:
+        barrier.wait()
+        original(*args)
+
+    monkeypatch.setattr(changing, "commit", together)
+
+    def write(tree: CoresetTree, name: str) -> None:
+        try:
+            tree.append(day(9), name=name)
+            results.append(name)
+        except StoreError as error:
+            results.append(str(error))
+
+    threads = [
+        threading.Thread(target=write, args=(t, n)) for t, n in zip(rivals, "ab", strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum("another writer" in result for result in results) == 1
+    last = CoresetTree.open(tmp_path / "t")
+    assert last.leaves.names[-1] in results
+    last.verify()
+
+
+def test_commit__a_number_that_was_swept_away_is_not_free(tmp_path: Path) -> None:
+    def fill(path: Path) -> None:
+        path.mkdir()
+        (path / "x").touch()
+
+    for version in (1, 2, 3):
+        commit(tmp_path, version, fill)
+        sweep(tmp_path, lambda number, _, v=version: number >= v - 1)  # type: ignore[misc]
+    assert not (tmp_path / f"{1:012d}").exists()
+    with pytest.raises(StoreError, match="another writer"):
+        commit(tmp_path, 1, fill)
+
+    def overtaken(path: Path) -> None:
+        fill(path)
+        commit(tmp_path, 4, fill)
+
+    with pytest.raises(StoreError, match="another writer"):
+        commit(tmp_path, 4, overtaken)
+    assert newest(tmp_path) == 4
+
+    def full(path: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(StoreError, match="No space left"):
+        commit(tmp_path, 5, full)
+    assert not list(tmp_path.glob(".0*"))
+
+
+def test_open__damage_and_other_versions(tmp_path: Path, monkeypatch: Any) -> None:
+    made(tmp_path / "t", 3)
+    files = [p for p in (tmp_path / "t").rglob("*") if p.is_file() and p.name != ".lock"]
+    assert len(files) > 20
+    for file in files:
+        target = tmp_path / "u" / file.relative_to(tmp_path / "t")
+        for damage in (
+            lambda content: content[: len(content) // 2],
+            lambda content: content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
+            None,
+        ):
+            shutil.rmtree(tmp_path / "u", ignore_errors=True)
+            shutil.copytree(tmp_path / "t", tmp_path / "u")
+            if damage is None:
+                target.unlink()
+            else:
+                target.write_bytes(damage(file.read_bytes()))
+            if "000000000002/manifest" in str(target):
+                continue  # kept for readers only
+            with pytest.raises(StoreError):
+                CoresetTree.open(tmp_path / "u").verify()
+    with pytest.raises(StoreError):
+        CoresetTree.open(tmp_path / "nowhere")
+    monkeypatch.setattr(store, "SCHEMA_VERSION", 2)
+    with pytest.raises(StoreError, match="schema version 1 instead of 2"):
+        CoresetTree.open(tmp_path / "t")
+
+
+def test_open__nodes_that_are_swapped_or_inconsistent(tmp_path: Path) -> None:
+    tree = made(tmp_path / "t", 3)
+    versions = tmp_path / "t" / "versions"
+    one, two = versions / f"{1:012d}" / "node-0", versions / f"{2:012d}" / "node-0"
+    one.rename(tmp_path / "kept")
+    shutil.copytree(two, one)
+    with pytest.raises(StoreError, match="holds another node"):
+        tree.verify()
+    manifest = tree._manifest
+    for wrong in (
+        {"nodes": {}},
+        {"entries": [entry.write() for entry in manifest.entries[::-1]]},
+        {"entries": [[*manifest.entries[0].write()[:-2], 8, 0]] * 2},
+        {"entries": 3},
+    ):
+        with pytest.raises((KeyError, TypeError, ValueError)):
+            type(manifest).read(3, {**manifest.write(), **wrong})
+
+
+KILLED = """
+from pathlib import Path
+import numpy as np
+from daskcoreset import CoresetTree, WeightedPoints
+
+def day(i):
+    return np.random.default_rng(i).normal(i, 1.0, size=(50, 2))
+
+def step(tree, i):
+    if i % 3 == 2:
+        tree.replace(f"{i - 1}", day(100 + i))
+    elif i % 5 == 4:
+        tree.delete(tree.leaves[0].name)
+    else:
+        tree.append(day(i), name=f"{i}")
+
+def opened(path):
+    if not Path(path).exists():
+        return CoresetTree.create(path, "lightweight", 10, random_state=0)
+    return CoresetTree.open(path)
+
+def work(path):
+    tree = opened(path)
+    for i in range(tree.version, 9):
+        step(tree, i)
+
+def report(path):
+    if not Path(path).exists():
+        return -1
+    tree = CoresetTree.open(path)
+    tree.verify()
+    import shutil
+    shutil.rmtree(path + "-again", ignore_errors=True)
+    again = opened(path + "-again")
+    for i in range(tree.version):
+        step(again, i)
+    assert again.leaves == tree.leaves
+    if len(tree):
+        assert WeightedPoints.equals(again.coreset(), tree.coreset())
+    return tree.version
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("timed", [True, False])
+def test_changes__that_are_killed_leave_the_old_tree_or_the_new(
+    tmp_path: Path, timed: bool
+) -> None:
+    """`report` compares, after every kill, with a tree of as many changes made in peace."""
+    found = killing.run(KILLED, tmp_path, seed=2, timed=timed, step=61)
+    versions = found["reports"]
+    assert found["kills"] >= 2
+    assert versions == sorted(versions)
+    assert versions[-1] == 9
+    assert not list((tmp_path / "store" / "versions").glob(".0*"))
+
+
+@given(changes=st.lists(st.tuples(st.sampled_from("ard"), st.integers(0, 30)), max_size=10))
+@settings(max_examples=8)
+def test_tree__any_history_gives_the_tree_of_what_is_left(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[str, int]]
+) -> None:
+    """Rows of the coreset come from the leaves as they are, with weights that add up."""
+    tree = made(tmp_path_factory.mktemp("h") / "t", method="uniform", size=40)
+    held: dict[str, Any] = {}
+    for number, (what, which) in enumerate(changes):
+        names = list(held)
+        if what == "a" or not names:
+            held[f"{number}"] = day(which, 20 + which)
+            tree.append(held[f"{number}"], name=f"{number}")
+        elif what == "r":
+            held[names[which % len(names)]] = day(which + 50, 30)
+            tree.replace(names[which % len(names)], day(which + 50, 30))
+        else:
+            del held[names[which % len(names)]]
+            tree.delete(names[which % len(names)])
+    assert tree.leaves.names == list(held)
+    if held:
+        c = tree.coreset()
+        rows = np.concatenate(list(held.values()))
+        assert (c.points == rows[c.indices]).all()
+        np.testing.assert_allclose(c.weights.sum(), len(rows))
