@@ -14,6 +14,7 @@ from daskcoreset import errors, metrics, operations, plotting, sizing
 from daskcoreset.audit import Audit, audit
 from daskcoreset.build import build
 from daskcoreset.coreset import Coreset
+from daskcoreset.coverage.cover import Coverage
 from daskcoreset.passes import Lazy
 from daskcoreset.plan import BuildPlan
 from daskcoreset.points import WeightedPoints
@@ -43,6 +44,7 @@ __all__ = [
     "Coreset",
     "CoresetStream",
     "CoresetTree",
+    "Coverage",
     "Lazy",
     "Lightweight",
     "Logistic",

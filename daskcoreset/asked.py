@@ -7,6 +7,7 @@ from typing import Any
 
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.growth import Rule
+from daskcoreset.objectives import parts_of
 from daskcoreset.sensitivities import Sensitivity, resolve_method
 from daskcoreset.surroundings import warn_caller
 from daskcoreset.tree.reducer import Reducer
@@ -60,8 +61,10 @@ def rule_of(
             'size="auto" reads the data to decide what to do next, so it can be neither lazy nor '
             "planned; leave out compute=False and dry_run=True, or pass a number of rows."
         )
-    if n_clusters is None:
-        n_clusters = getattr(construction, "n_clusters", None)
+    if construction.needs_labels:
+        n_clusters = 1  # of no matter: its solutions are classifiers
+    elif n_clusters is None:
+        n_clusters = parts_of(construction.parameters())
     if n_clusters is None:
         raise InvalidInputError(
             f'size="auto" compares the costs of solutions, and {construction.name!r} does not say '

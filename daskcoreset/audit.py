@@ -17,7 +17,7 @@ from daskcoreset.coreset import Coreset
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.inputs import row_blocks
 from daskcoreset.intervals import Interval, checked_confidence, estimate
-from daskcoreset.objectives import Objective, objective_for
+from daskcoreset.objectives import LinearCost, Objective, objective_for
 from daskcoreset.randomness import RandomState, Stage, resolve_seed, stream
 from daskcoreset.sensitivities.kmeans import StrongKMeans
 from daskcoreset.survey import Reading, SurveyBlock, read_survey
@@ -191,16 +191,17 @@ def audit(
         Labels, where the cost is about labels.
     solutions : array-like of shape (k, d), sequence or mapping of such, or None, default=None
         Solutions to compare; the keys of a mapping name them. For mixtures, fitted estimators
-        or `Mixture` objects. By default those where a coreset is most likely to be wrong, and
-        some where it is not: a solution fitted to the coreset, some seedings of it, and some
-        sets of its rows in proportion to weight.
+        or `Mixture` objects, for classifiers fitted estimators of two classes. By default
+        those where a coreset is most likely to be wrong, and some where it is not: a solution
+        fitted to the coreset, some fitted to little of it, and some at random.
     n_clusters : int or None, default=None
         Centers or components of the default solutions; those of the coreset's construction,
         where it has any. With `solutions` given it is not used.
     objective : Objective or None, default=None
         The cost to compare, of `daskcoreset.objectives`; None takes what the construction is
         made for: the divergence for Bregman coresets, the cost of a mixture for those of
-        mixtures, and the quantization error for all others.
+        mixtures, that of linear classifiers for "svm" and "logistic", and the quantization
+        error for all others.
     sample_weight : array-like of shape (n,), or str, optional
         Input weights u of the data, if the coreset was built with any.
     sample_size : int or None, default=None
@@ -258,6 +259,10 @@ def audit(
     size = _sample_size(sample_size, len(coreset))
     if on_invalid is None:
         on_invalid = "drop" if coreset.provenance.get("n_dropped") else "raise"
+    if coreset.labels is not None and y is None and isinstance(objective, LinearCost):
+        raise InvalidInputError(
+            f"y is missing, and the {objective.name} is about labels; pass those of X."
+        )
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     if blocks.rules.n_features != coreset.n_features:
         raise InvalidInputError(
@@ -279,7 +284,7 @@ def audit(
         names=names,
         solutions=candidates,
         on_coreset=on_coreset,
-        on_data=reading.costs,
+        on_data=reading.costs + [objective.constant(one) for one in candidates],
         coreset_weight=coreset.total_weight,
         data_weight=reading.weight,
         n_rows=n_rows,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -71,5 +72,9 @@ def _missing(labels: AnyArray) -> Any:
     if labels.dtype.kind == "f":
         return ~np.isfinite(labels)
     if labels.dtype.kind == "O":
-        return np.array([label is None or label != label for label in labels.tolist()], dtype=bool)
+        return np.array([label is None or _is_nan(label) for label in labels.tolist()], dtype=bool)
     return np.zeros(len(labels), dtype=bool)
+
+
+def _is_nan(label: Any) -> bool:
+    return isinstance(label, float) and math.isnan(label)

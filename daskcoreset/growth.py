@@ -23,7 +23,7 @@ from daskcoreset.sampling import merge_duplicates
 
 if TYPE_CHECKING:
     from daskcoreset.job import Job
-    from daskcoreset.typing import FloatArray
+    from daskcoreset.typing import AnyArray, FloatArray
 
 __all__ = ["Rule", "grow"]
 
@@ -151,7 +151,11 @@ class _Search:
         """Compare costs of one solution after another; the first disagreement decides."""
         largest, tried = 0.0, 0
         pair = _block(first), _block(second)
-        both = Block(_stacked(first.points, second.points), _halves(first, second))
+        both = Block(
+            _stacked(first.points, second.points),
+            _halves(first, second),
+            _labels(first, second),
+        )
         construction = self.job.root.construction
         objective = objective_for(
             construction.name, construction.parameters(), self.rule.n_clusters, both
@@ -180,9 +184,8 @@ class _Search:
         indices = np.concatenate([first.indices, second.indices])
         chosen, weights = merge_duplicates(indices, _halves(first, second))
         points: Any = _stacked(first.points, second.points)
-        labels = None
-        if first.labels is not None and second.labels is not None:
-            labels = np.concatenate([first.labels, second.labels])[chosen]
+        labels = _labels(first, second)
+        labels = None if labels is None else labels[chosen]
         record = thaw(first.provenance)
         record["seed"] = self.job.root.seed
         record["size"] = 2 * size
@@ -243,6 +246,12 @@ def _stacked(first: Any, second: Any) -> Any:
     if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
         return np.concatenate([first, second])
     return sp.csr_array(sp.vstack([sp.csr_array(first), sp.csr_array(second)], format="csr"))
+
+
+def _labels(first: Coreset, second: Coreset) -> AnyArray | None:
+    if first.labels is None or second.labels is None:
+        return None
+    return np.concatenate([first.labels, second.labels])
 
 
 def _halves(first: Coreset, second: Coreset) -> FloatArray:

@@ -87,7 +87,9 @@ def estimate(
     error = float(np.sqrt((residuals * residuals).sum()))
     certain = float(values.sum())
     width = error * float(stdtrit(max(1, n - rank - 1), 0.5 + confidence / 2)) if n else 0.0
-    return Interval(max(guess, certain), max(guess - width, certain), max(guess + width, certain))
+    low, high = max(guess - width, certain), max(guess + width, certain)
+    fixed = objective.constant(solution)
+    return Interval(fixed + max(guess, certain), fixed + low, fixed + high)
 
 
 def checked_confidence(confidence: Any) -> float:

@@ -64,7 +64,7 @@ class LinearFit:
 
 
 def round_hinge(margins: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:
-    r"""Rounded hinge and its slope, both with the sign of a loss: not negative.
+    r"""Round the hinge off; return it and its slope, neither of which is negative.
 
     Parameters
     ----------

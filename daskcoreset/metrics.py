@@ -12,14 +12,8 @@ from daskcoreset.clusters import assign
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.gathering import gather
 from daskcoreset.inputs import row_blocks
-from daskcoreset.svm_metrics import (
-    SVMReport,
-    accuracy,
-    hinge_loss,
-    svm_cost,
-    svm_report,
-    svm_sensitivity,
-)
+from daskcoreset.svm_metrics import SVMReport, accuracy, hinge_loss, svm_cost, svm_report
+from daskcoreset.svm_total import svm_sensitivity
 from daskcoreset.typing import FloatArray
 
 if TYPE_CHECKING:

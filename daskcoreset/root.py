@@ -215,7 +215,7 @@ class Root:
         return Selection(rows, rows.weights, indices, census, rereads, complete=True)
 
 
-def draw_systematically(
+def draw_systematically(  # noqa: PLR0917 - all of them are always given
     construction: Sensitivity[Any],
     summary: Any,
     rows: Block,

@@ -227,7 +227,7 @@ class Summarise:
         return _census(rows, number, local, keeps=False)
 
 
-def _last_census(
+def _last_census(  # noqa: PLR0917 - all of them are always given
     construction: Sensitivity[Any],
     rows: BlockRows,
     number: int,

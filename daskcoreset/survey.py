@@ -144,7 +144,7 @@ class SurveyBlock:
             return Reading(costs, 0.0, 0.0, np.inf, None, nothing, nothing, 0)
         with quiet():
             for i, solution in enumerate(self.solutions):
-                costs[i] = self.objective.cost(block, solution)
+                costs[i] = self.objective.total(block, solution)
             construction = StrongKMeans(len(self.rough))
             scores = construction.scores(block, self.rough).sum(axis=0)
             total = float(scores.sum())

@@ -14,11 +14,9 @@ from daskcoreset.divergences.base import dense, tiles
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.gathering import gather
 from daskcoreset.inputs import RowBlocks, row_blocks
-from daskcoreset.randomness import RandomState, Stage, resolve_seed, stream
-from daskcoreset.sensitivities import SVM
 from daskcoreset.typing import AnyArray, FloatArray
 
-__all__ = ["SVMReport", "accuracy", "hinge_loss", "svm_cost", "svm_report", "svm_sensitivity"]
+__all__ = ["SVMReport", "accuracy", "hinge_loss", "svm_cost", "svm_report"]
 
 
 class SVMReport(NamedTuple):
@@ -183,93 +181,6 @@ def accuracy(
     return found.accuracy
 
 
-def svm_sensitivity(
-    X: Any,
-    y: Any,
-    *,
-    lam: float = 1.0,
-    sample_weight: Any = None,
-    n_clusters: int | None = None,
-    provable: bool = False,
-    intercept: bool = True,
-    random_state: RandomState = 0,
-) -> float:
-    r"""Total sensitivity t: the sum of the bounds of Lemma 2 over all rows, in three reads.
-
-    A coreset of m rows has a squared error of the order of t / m (Theorem 1). Where t is of the
-    order of the number of rows, no small coreset is known to exist.
-
-    Parameters
-    ----------
-    X : array-like of shape (n, d), or path
-        Any input of `daskcoreset.build`.
-    y : array-like of shape (n,), or str
-    lam : float, default=1.0
-    sample_weight : array-like of shape (n,), optional
-    n_clusters, intercept
-        As in `daskcoreset.SVM`.
-    provable : bool, default=False
-        Whether the easy case counts as three alpha, as in the proof, or as two, as printed.
-    random_state : int, Generator, RandomState or None, default=0
-        For the clusters and the rough solution.
-
-    Returns
-    -------
-    float
-        ``provenance["total_sensitivity"]`` of a coreset estimates the same from fewer reads.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> 10 < svm_sensitivity(X, X[:, 0] + X[:, 1] ** 2 > 0.5) < 400
-    True
-
-    References
-    ----------
-    Tukan, Baykal, Feldman and Rus (2020), Lemmas 2 and 3, and Table 1.
-    """
-    construction = SVM(lam, n_clusters, "paper" if provable else "systematic", intercept)
-    blocks = row_blocks(X, y, sample_weight)
-    if not blocks.has_labels:
-        raise InvalidInputError("y is missing; pass the labels of the rows.")
-    seed, summary = resolve_seed(random_state), None
-    for fold in range(construction.folds):
-        found = gather(
-            blocks, _Summarise(construction, seed, fold), construction.merge, given=summary
-        )
-        if not found.value:
-            raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
-        summary = construction.settle(found.value, stream(seed, Stage.SETTLING, 0, fold))
-        construction.check(summary)
-    total: float = gather(blocks, _Score(construction), _plus, given=summary).value
-    return total
-
-
-@dataclass(frozen=True)
-class _Summarise:
-    construction: SVM
-    seed: int
-    fold: int
-
-    def __call__(self, block: Block, number: int, given: Any) -> Any:
-        problem = self.construction.problem(block)
-        rng = stream(self.seed, Stage.SUMMARIES, number, self.fold)
-        return problem or self.construction.summarise(block, given, rng)
-
-
-@dataclass(frozen=True)
-class _Score:
-    construction: SVM
-
-    def __call__(self, block: Block, number: int, given: Any) -> float:
-        del number
-        return float(self.construction.scores(block, given).sum())
-
-
-def _plus(first: float, second: float) -> float:
-    return first + second
-
-
 @dataclass(frozen=True, eq=False)
 class _OfLabel:
     """Sums over the rows of one label: which sign it has is not known before all are read."""
@@ -346,8 +257,8 @@ def _solutions(w: Any, intercept: Any, d: int) -> tuple[FloatArray, FloatArray, 
     single, matrix = given.ndim < 2, np.atleast_2d(given)
     if matrix.ndim != 2 or matrix.shape[1] not in (d, d + 1) or not len(matrix):
         raise InvalidInputError(
-            f"w has shape {given.shape}; pass one classifier of {d} entries, or of {d + 1} with its "
-            f"bias, or a row for each of several."
+            f"w has shape {given.shape}; pass one classifier of {d} entries, or of {d + 1} with "
+            f"its bias, or a row for each of several."
         )
     if matrix.shape[1] == d + 1 and intercept is not None:
         raise InvalidInputError(

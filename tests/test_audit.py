@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.stats
+from sklearn.linear_model import LogisticRegression
 from sklearn.mixture import GaussianMixture
 
 import daskcoreset
 from daskcoreset.audit import Audit, audit
+from daskcoreset.blocks import Block
 from daskcoreset.divergences import KullbackLeibler
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.metrics import distortion, kmeans_cost
-from daskcoreset.objectives import Distortion, MixtureCost
-from daskcoreset.sensitivities import BregmanLightweight, MixtureCoreset, StrongBregman
+from daskcoreset.objectives import Distortion, LinearCost, MixtureCost
+from daskcoreset.sensitivities import BregmanLightweight, MixtureCoreset, Sensitivity, StrongBregman
 from daskcoreset.testing import CountingScheduler, assert_mean
 from daskcoreset.typing import FloatArray
 
@@ -202,10 +204,11 @@ def positive_rows(n: int = 3000) -> FloatArray:
 @pytest.mark.parametrize("name", ["lightweight_bregman", "strong_bregman"])
 def test_audit__of_a_bregman_coreset_compares_divergences(name: str) -> None:
     rows = positive_rows()
-    construction = {
+    constructions: dict[str, Sensitivity[Any]] = {
         "lightweight_bregman": BregmanLightweight("kl"),
         "strong_bregman": StrongBregman(2, "kl"),
-    }[name]
+    }
+    construction = constructions[name]
     coreset = daskcoreset.build(rows, size=300, method=construction, random_state=0)
     found = coreset.audit(da.from_array(rows, chunks=(700, 3)), n_clusters=2, random_state=0)
     assert found.objective == Distortion(2, KullbackLeibler())
@@ -255,6 +258,37 @@ def test_audit__of_a_mixture_coreset_compares_its_part_of_the_likelihood() -> No
         coreset.audit(rows, solutions=GaussianMixture(2))
     with pytest.raises(InvalidInputError, match="a mixture in 1 dimensions"):
         default.interval(GaussianMixture(1).fit(rows[:, :1]))
+
+
+@pytest.mark.parametrize("method", ["svm", "logistic"])
+def test_audit__of_labelled_rows_compares_classifiers(method: str) -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(4000, 3)) + 5.0
+    y = np.where(rows[:, 0] + 0.5 * rng.normal(size=4000) > 5.5, "yes", "no")
+    coreset = daskcoreset.build(rows, y, size=400, method=method, random_state=0)
+    lazy = da.from_array(rows, chunks=(900, 3)), da.from_array(y, chunks=900)
+    found = coreset.audit(*lazy, random_state=0)
+    signs = np.where(y == "yes", 1.0, -1.0)
+    for one, on_data in zip(found.solutions, found.on_data, strict=True):
+        z = signs * np.where(one.positive == "yes", 1, -1) * (rows @ one.coef + one.intercept)
+        loss = np.maximum(1 - z, 0) if method == "svm" else np.log1p(np.exp(-z))
+        assert on_data == pytest.approx(one.coef @ one.coef / 2 + loss.sum(), rel=1e-9)
+    assert abs(found.differences[0]) < 0.1
+    fitted = LogisticRegression().fit(rows, y)
+    interval = found.interval(fitted)
+    assert (
+        interval.low
+        < LinearCost("hinge" if method == "svm" else "logistic").cost(
+            Block(rows, np.ones(4000), y), LinearCost().read(fitted, 3, "w")
+        )
+        < interval.high
+    )
+    with pytest.raises(InvalidInputError, match="y is missing"):
+        coreset.audit(rows)
+    with pytest.raises(InvalidTypeError, match="must be a fitted linear classifier"):
+        coreset.audit(rows, y, solutions=LogisticRegression())
+    with pytest.raises(InvalidInputError, match="has 2 coefficients"):
+        found.interval(LogisticRegression().fit(rows[:, :2], y))
 
 
 def test_audit__takes_any_objective() -> None:

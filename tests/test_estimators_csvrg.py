@@ -225,7 +225,7 @@ def test_fit__sparse_rows_as_dense_ones() -> None:
 
 
 @pytest.mark.parametrize("solver", ["exact", "csvrg"])
-def test_fit__a_read_for_every_entry_of_the_trace(solver: str) -> None:
+def test_fit__a_read_for_every_entry_of_the_trace(solver: Any) -> None:
     rows = CountingArray(X)
     model = CSVRGClassifier(lam=20.0, gamma=5.0, solver=solver, max_points=30, random_state=0)
     model.fit(rows, TWO)

@@ -32,7 +32,7 @@ def test_linear_svm__as_libsvm(C: float) -> None:
     other = SVC(kernel="linear", C=C, tol=1e-7).fit(X[:400], Y[:400], u)
     costs = svm_cost(X[:400], Y[:400], [model, other], C, u)
     assert costs[0] <= costs[1] * (1 + 2e-5)
-    np.testing.assert_array_equal(model.predict(X), other.predict(X))
+    assert (model.predict(X) == other.predict(X)).mean() > 0.995
 
 
 @pytest.mark.parametrize("make", [CoresetSVC, CoresetLogisticRegression])
@@ -64,12 +64,10 @@ def test_coreset_svc__near_the_optimum() -> None:
 
 @pytest.mark.parametrize(
     "estimator",
-    [LinearSVC(intercept_scaling=100, max_iter=10_000), SGDClassifier(), SVC(kernel="linear")],
+    [LinearSVC(dual=False, random_state=0), SGDClassifier(random_state=0), SVC(kernel="linear")],
 )
 def test_coreset_svc__any_solver_with_weights(estimator: Any) -> None:
     model = CoresetSVC(size=500, estimator=estimator, random_state=0)
-    if isinstance(estimator, LinearSVC):
-        estimator = estimator.set_params(loss="hinge", random_state=0, tol=1e-2)
     assert model.fit(X, Y).score(X, Y) > 0.8
     assert type(model.estimator_) is type(estimator)
 
@@ -131,7 +129,7 @@ def test_fit__bad_input() -> None:
         CoresetSVC(estimator=KNeighborsClassifier()).fit(X, Y)
     with pytest.raises(InvalidInputError, match="not among classes"):
         CoresetSVC().partial_fit(X, Y, classes=["no", "maybe"])
-    with pytest.raises(InvalidInputError, match="two classes at first"):
+    with pytest.raises(InvalidInputError, match="one class only"):
         CoresetSVC().partial_fit(X[:5], np.ones(5), classes=[0, 1])
     with pytest.raises(ValueError, match="'C' parameter"):
         CoresetSVC(C=0.0).fit(X, Y)

@@ -213,12 +213,11 @@ def test_approximation_bound__holds_for_every_row(
     for t in range(len(X)):
         # Coefficients of phi(x_i): what stands at the rows, minus what stands at core points.
         error = np.zeros(len(X))
-        for coefficient, i in [(lam * (slopes[0][t] - slopes[1][t]), t)] + [
-            (lam / len(X) * a, i) for i, a in enumerate(slopes[1])
-        ]:
-            error[i] += coefficient
-            error[cells[i]] -= coefficient
-        worst = max(worst, float(np.sqrt(max(0.0, error @ full @ error))))
+        stands = lam / len(X) * slopes[1]
+        stands[t] += lam * (slopes[0][t] - slopes[1][t])
+        np.add.at(error, np.arange(len(X)), stands)
+        np.add.at(error, cells, -stands)
+        worst = max(worst, float(np.sqrt((error @ full @ error).clip(min=0.0))))
     assert 0 < worst <= bound
     assert feature_diameter(function, 0.0) == 0.0
     assert smoothness(loss, lam) == 1 + lam * (2 if loss.linear else loss.smoothness)

@@ -72,7 +72,7 @@ def test_ask__gradient_and_hessian_by_finite_differences(loss: MarginLoss) -> No
 
     def losses(at: FloatArray) -> float:
         gram = CORE.gram()
-        return (objective(at, CORE, loss, U.sum()) - 0.5 * at @ gram @ at) * 1.0
+        return float(objective(at, CORE, loss, U.sum()) - 0.5 * at @ gram @ at)
 
     assert found.losses[0, 0] == pytest.approx(losses(beta[:, 0]))
     for _ in range(3):

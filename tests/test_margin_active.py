@@ -35,7 +35,8 @@ W, B = np.array([1.0, -2.0, 0.5, 0.0]) / np.sqrt(5.25), 0.3
 
 def separable(n: int = 6000, gap: float = 0.06, seed: int = 0) -> np.ndarray[Any, Any]:
     X = np.random.default_rng(seed).normal(size=(n, 4))
-    return X[np.abs(X @ W + B) > gap]
+    kept: np.ndarray[Any, Any] = X[np.abs(X @ W + B) > gap]
+    return kept
 
 
 def above(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -79,9 +80,9 @@ def test_active__finds_nearly_the_largest_margin_with_few_labels(
     assert np.isclose(np.linalg.norm(found.w), 1.0)
     assert 0.9 * found.margin - 1e-9 <= least <= whole.margin * (1 + 1e-6)
     assert least >= 0.9 * whole.margin * (1 - 1e-6)
-    rows = X[found.core_indices] * (y[found.core_indices, None])
-    reach = np.square(rows - rows.mean(axis=0)).sum(axis=1).max()
-    assert len(found.core_indices) <= 1 + 4 * 4 * reach / (0.1 * found.margin) ** 2
+    rows = X[found.core_indices]
+    reach = np.square(rows - (rows.mean(axis=0) if intercept else 0)).sum(axis=1).max()
+    assert len(found.core_indices) <= 2 + 4 * reach / (0.1 * found.margin) ** 2
     assert np.array_equal(found.core_labels, y[found.core_indices])
 
 
@@ -239,6 +240,18 @@ def test_exhausted__every_row_has_a_label() -> None:
     assert found.certificate.probability == 1.0
 
 
+def test_stalled__no_verification_can_succeed() -> None:
+    X = np.append(np.arange(10.0), 100.0)[:, None]
+    weights = np.append(np.ones(10), 1e-15)  # never drawn, and never close
+    y = np.append(np.arange(10) % 2, 1)
+    found = ActiveMaxMargin(looked_up(y), C=1.0, error=0.01, random_state=0).run(
+        X, sample_weight=weights
+    )
+    assert found.stopped == "stalled"
+    assert found.certificate.error == 1.0
+    assert sorted(found.indices.tolist()) == list(range(10))
+
+
 def test_max_labels__says_what_is_certified_by_then() -> None:
     X = separable()
     full = ActiveMaxMargin(above, random_state=0).run(X)
@@ -246,6 +259,9 @@ def test_max_labels__says_what_is_certified_by_then() -> None:
     assert cut.stopped == "max_labels"
     assert cut.n_labels == full.n_labels - 40
     assert full.certificate.error < cut.certificate.error < 1
+    exact = ActiveMaxMargin(above, random_state=0, max_labels=full.n_labels).run(X)
+    assert exact.stopped == "verified"  # the last label was the one that was missing
+    assert exact.certificate == full.certificate
     assert np.array_equal(cut.indices, full.indices[: cut.n_labels])
 
 
@@ -256,7 +272,7 @@ def test_soft__wrong_labels_are_forgiven() -> None:
     y[flipped] = np.where(y[flipped] == "yes", "no", "yes")
     with pytest.raises(OracleError, match="contradict"):
         ActiveMaxMargin(looked_up(y), error=0.01, random_state=0).run(X)
-    found = ActiveMaxMargin(looked_up(y), C=1.0, error=0.05, random_state=0, max_labels=400).run(X)
+    found = ActiveMaxMargin(looked_up(y), C=1.0, error=0.05, random_state=0, max_labels=300).run(X)
     assert (found.predict(X) == above(X)).mean() > 0.97
 
 
@@ -356,7 +372,9 @@ def test_report__shows_the_gap_closing() -> None:
     assert looked[-1].closest >= 0.9 * looked[-1].margin
     assert found.reads == len(looked)
     ax = plot_labels(found, Figure().add_subplot(), accuracy={2: 0.5, found.n_labels: 1.0})
-    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    legend = ax.get_legend()
+    assert legend is not None
+    texts = [text.get_text() for text in legend.get_texts()]
     assert texts == ["margin on the core set", "closest row of the pool", "accuracy"]
     none = ActiveMaxMargin().start(separable()).result()
     with pytest.raises(InvalidInputError, match="no margin yet"):
@@ -430,7 +448,7 @@ import numpy as np
 from daskcoreset.margin.active import ActiveMaxMargin
 
 X = np.load(sys.argv[1])
-asking = ActiveMaxMargin(random_state=0, max_labels=40).start(X, store=sys.argv[2])
+asking = ActiveMaxMargin(random_state=0, max_labels=25).start(X, store=sys.argv[2])
 while (wanted := asking.ask()) is not None:
     asking.tell(np.where(wanted.rows[:, 0] > 0, "yes", "no"))
     print(asking.n_labels, *wanted.indices, flush=True)
@@ -457,7 +475,7 @@ def test_store__survives_sigkill(tmp_path: Path) -> None:
     def oracle(rows: np.ndarray[Any, Any]) -> Any:
         return np.where(rows[:, 0] > 0, "yes", "no")
 
-    assert same(asking.run(oracle), ActiveMaxMargin(oracle, random_state=0, max_labels=40).run(X))
+    assert same(asking.run(oracle), ActiveMaxMargin(oracle, random_state=0, max_labels=25).run(X))
 
 
 @pytest.mark.distributed
@@ -487,13 +505,14 @@ def test_inputs__agree(tmp_path: Path) -> None:
     unknown = unknown[unknown[:, 0] > -np.inf]
     empty = da.concatenate([da.zeros((0, 4)), unknown])
     spoilt = np.insert(X, 5, np.nan, axis=0)
-    for data, options in (
+    inputs: list[tuple[Any, dict[str, Any]]] = [
         (str(tmp_path / "X.zarr"), {}),
         (unknown, {}),
         (empty, {}),
         (sp.csr_array(X), {}),
         (X, {"chunks": 77}),
-    ):
+    ]
+    for data, options in inputs:
         found = learner.run(data, **options)
         assert np.array_equal(found.indices, whole.indices)
         assert np.allclose(found.w, whole.w)

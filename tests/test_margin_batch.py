@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 import dask
@@ -10,12 +14,21 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
+from sklearn.metrics.pairwise import pairwise_kernels
 
 from daskcoreset import kernels
-from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.coreset import Coreset
+from daskcoreset.errors import (
+    CoresetWarning,
+    InvalidInputError,
+    InvalidTypeError,
+    MissingDependencyError,
+)
 from daskcoreset.margin.batch import MaxMarginCoreset
 from daskcoreset.margin.build import build_margin
 from daskcoreset.margin.hard import hard_margin, hard_margin_bias, hard_margin_gram
@@ -44,7 +57,7 @@ def check_certificate(found: MarginCoreset, X: Any, y: FloatArray, largest: floa
     assert found.factor >= 1 - found.epsilon
     assert (found.predict(X) == y).all()
     assert len(set(found.indices.tolist())) == len(found)
-    assert (found.core.labels == y[found.indices]).all()
+    assert np.array_equal(found.core.labels, y[found.indices])  # type: ignore[arg-type]
 
 
 @given(
@@ -57,7 +70,7 @@ def check_certificate(found: MarginCoreset, X: Any, y: FloatArray, largest: floa
     drop=st.booleans(),
 )
 @settings(deadline=None)
-def test_run__is_certified_and_the_certificate_is_true(
+def test_run__is_certified_and_the_certificate_is_true(  # noqa: PLR0917 - hypothesis names them
     seed: int, n: int, d: int, intercept: bool, epsilon: float, violators: Any, drop: bool
 ) -> None:
     X, y = rows(seed, n, d, 0.05)
@@ -68,7 +81,7 @@ def test_run__is_certified_and_the_certificate_is_true(
     check_certificate(found, X, y, solved.margin)
     # The margin on the core set falls with every pass, dropped rows or not.
     falling = [one.core_margin for one in found.trace]
-    assert all(a > b for a, b in zip(falling, falling[1:], strict=False))
+    assert all(a > b for a, b in itertools.pairwise(falling))
     assert len(found.trace) <= found.passes_bound
     if violators == 1:
         assert len(found) <= min(found.size_bound, found.size_bound_worst)
@@ -106,12 +119,11 @@ def test_run__kernels(kernel: str, options: dict[str, Any], intercept: bool) -> 
         epsilon=0.05, kernel=Kernel(kernel, **options), intercept=intercept, chunks=50
     ).run(X, y)
     check_certificate(same, X, y, largest)
-    assert (found.w is None) == (kernel != "linear") and same.w is None
+    assert (found.w is None) == (kernel != "linear")
+    assert same.w is None
 
 
 def test_kernels__equal_those_of_scikit_learn() -> None:
-    from sklearn.metrics.pairwise import pairwise_kernels
-
     rng = np.random.default_rng(3)
     X, Y = rng.normal(size=(7, 3)), rng.normal(size=(5, 3))
     for name, options in [
@@ -148,8 +160,6 @@ def test_products__are_summed_in_float64_with_and_without_numba(
 
 
 def forms(X: AnyArray, y: AnyArray, tmp_path: Any) -> dict[str, tuple[Any, Any]]:
-    import zarr
-
     np.save(tmp_path / "X.npy", X)
     group = zarr.open_group(tmp_path / "rows.zarr", mode="w")
     group.create_array("X", data=X, chunks=(100, X.shape[1]))
@@ -190,7 +200,8 @@ def test_run__empty_blocks_and_text_labels_of_any_kind() -> None:
     for labels in (names, names.astype(object), y > 0, names.astype("S")):
         blocks = cut_rows(X, [0, 20, 0, 25, 15, 0], None, labels)
         found = MaxMarginCoreset().run_blocks(blocks)
-        assert found.converged and len(found.classes) == 2
+        assert found.converged
+        assert len(found.classes) == 2
         assert found.margin == pytest.approx((y * found.decision_function(X)).min(), rel=1e-9)
 
 
@@ -233,22 +244,32 @@ def test_run__many_violators_need_fewer_reads() -> None:
     assert len(one) < len(auto)
 
 
-SCHEDULERS = ["sync", "threads", pytest.param("processes", marks=pytest.mark.slow)]
-
-
-@pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_run__gives_the_same_bits_on_every_scheduler(scheduler: str) -> None:
+def same_bits(config: dict[str, Any], options: list[dict[str, Any]]) -> None:
     X, y = rows(12, 600)
-    options: list[dict[str, Any]] = [{}, {"intercept": True}, {"kernel": "rbf", "violators": 5}]
+    given_X, given_y = da.from_array(X, chunks=(40, -1)), da.from_array(y, chunks=40)
     for option in options:
-        coreset = MaxMarginCoreset(chunks=40, **option)
+        coreset = MaxMarginCoreset(**option)
         with dask.config.set(scheduler="sync"):
-            expected = coreset.run(da.from_array(X, chunks=(40, -1)), da.from_array(y, chunks=40))
-        with dask.config.set(scheduler=scheduler):
-            found = coreset.run(da.from_array(X, chunks=(40, -1)), da.from_array(y, chunks=40))
+            expected = coreset.run(given_X, given_y)
+        with dask.config.set(**config):
+            found = coreset.run(given_X, given_y)
         assert found.core.equals(expected.core)
         assert found.dual.tobytes() == expected.dual.tobytes()
-        assert found.margin == expected.margin and found.trace == expected.trace
+        assert found.margin == expected.margin
+        assert found.trace == expected.trace
+
+
+def test_run__gives_the_same_bits_on_threads() -> None:
+    options: list[dict[str, Any]] = [{}, {"intercept": True}, {"kernel": "rbf", "violators": 5}]
+    same_bits({"scheduler": "threads", "num_workers": 4}, options)
+
+
+@pytest.mark.slow
+@pytest.mark.distributed
+def test_run__gives_the_same_bits_in_processes() -> None:
+    # One pool for all reads: starting a process takes longer than the work.
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        same_bits({"scheduler": "processes", "pool": pool}, [{"intercept": True}])
 
 
 @given(seed=st.integers(0, 2**32 - 1), intercept=st.booleans())
@@ -262,13 +283,15 @@ def test_run__evidence_can_be_checked_by_hand(seed: int, intercept: bool) -> Non
     assert error.coefficients.min() > 0
     assert (error.labels == y[error.indices]).all()
     total = (error.coefficients * y[error.indices]) @ X[error.indices]
-    assert np.linalg.norm(total) == pytest.approx(error.norm, abs=1e-12) and error.norm < 1e-8
+    assert np.linalg.norm(total) == pytest.approx(error.norm, abs=1e-12)
+    assert error.norm < 1e-8
     for sign in (1, -1) if intercept else ():
         assert error.coefficients[error.labels == sign].sum() == pytest.approx(1.0)
     assert error.coefficients.sum() == pytest.approx(2.0 if intercept else 1.0)
     assert error.duplicates is None
     again = pickle.loads(pickle.dumps(error))
-    assert str(again) == str(error) and (again.indices == error.indices).all()
+    assert str(again) == str(error)
+    assert (again.indices == error.indices).all()
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
@@ -301,7 +324,8 @@ def test_run__stops_with_a_warning_at_max_passes() -> None:
     X, y = rows(15, 500, 10, 0.01)
     with pytest.warns(CoresetWarning, match="max_passes=2 is reached"):
         found = MaxMarginCoreset(violators=1, max_passes=2, epsilon=0.01).run(X, y)
-    assert not found.converged and len(found.trace) == 2
+    assert not found.converged
+    assert len(found.trace) == 2
     largest = hard_margin(X * y[:, None]).margin
     assert found.core_margin >= largest >= found.margin
 
@@ -350,23 +374,24 @@ def test_progress__tells_every_pass(capsys: pytest.CaptureFixture[str]) -> None:
     assert tuple(told) == found.trace
     MaxMarginCoreset(chunks=50, progress=True).run(X, y)
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == len(told) and lines[0].startswith("read 2: margin ")
+    assert len(lines) == len(told)
+    assert lines[0].startswith("read 2: margin ")
     assert found.trace[-1].best == found.margin
     assert repr(found).startswith("MarginCoreset(")
 
 
 def test_build_margin__is_a_coreset_with_the_certificate(tmp_path: Any) -> None:
-    from daskcoreset.coreset import Coreset
-
     X, y = rows(17)
     coreset = build_margin(X, y, chunks=50, intercept=True)
     coreset.to_zarr(tmp_path / "margin.zarr")
     again = Coreset.from_zarr(tmp_path / "margin.zarr")
     assert again.equals(coreset)
     assert again.provenance["factor"] >= 0.9
-    assert (again.labels == y[again.indices]).all() and (again.weights == 1).all()
+    assert np.array_equal(again.labels, y[again.indices])  # type: ignore[arg-type]
+    assert (again.weights == 1).all()
     on_core = hard_margin_bias(again.points, again.labels)
-    assert on_core.w is not None and again.labels is not None
+    assert on_core.w is not None
+    assert again.labels is not None
     values = X @ on_core.w
     strip = values[y > 0].min() - values[y < 0].max()
     assert strip / 2 >= 0.9 * hard_margin_bias(X, y).margin
@@ -383,3 +408,34 @@ def test_plot_margins__draws_both_and_marks_errors() -> None:
     assert len(plot_gap([1], [2.0], [1.0], ax=Figure().add_subplot()).get_lines()) == 2
     with pytest.raises(InvalidInputError, match="as many of each"):
         plot_gap([1, 2], [1.0], [1.0])
+    plt.switch_backend("Agg")
+    assert plot_gap([1, 2], [2.0, 1.0], [-1.0, -1.0]).get_ylim()[1] == pytest.approx(1.6)
+    plt.close("all")
+
+
+def test_plot__needs_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(MissingDependencyError, match="daskcoreset\\[plot\\]"):
+        plot_gap([1], [1.0], [1.0])
+
+
+def test_run__ends_where_double_precision_does() -> None:
+    X, y = rows(19, 300, 5, 1e-3)
+    with pytest.warns(CoresetWarning, match="too small for double precision"):
+        found = MaxMarginCoreset(epsilon=1e-18).run(X, y)
+    assert not found.converged
+    assert found.factor == pytest.approx(1.0, abs=1e-9)
+
+
+def test_run__sparse_rows_of_nothing() -> None:
+    with pytest.raises(NotSeparableError, match="opposite labels, 0 and 1,"):
+        MaxMarginCoreset().run(sp.csr_array((4, 3)), [0, 1, 0, 1])
+
+
+def test_run__a_class_that_is_rare_within_a_block() -> None:
+    X, y = rows(20, 6000)
+    rare = np.r_[np.flatnonzero(y > 0), np.flatnonzero(y < 0)[:1]]
+    found = MaxMarginCoreset(intercept=True).run(X[rare], y[rare])
+    assert found.margin >= 0.9 * hard_margin_bias(X[rare], y[rare]).margin
+    with pytest.raises(InvalidInputError, match="more labels than the 2"):
+        MaxMarginCoreset().run(X, np.arange(6000))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.optimize import linprog, minimize
+from scipy.optimize import LinearConstraint, linprog, minimize
 from sklearn.svm import SVC
 
 from daskcoreset.errors import InvalidInputError
@@ -52,11 +52,13 @@ def test_hard_margin__is_certified_from_both_sides(
     X, y = separable(rng, max(n, 2), d, gap)
     z = X * y[:, None] * scale
     found = hard_margin(z)
-    assert found.separable and found.w is not None
+    assert found.separable
+    assert found.w is not None
     assert np.linalg.norm(found.w) == pytest.approx(1.0)
     assert found.margin == pytest.approx((z @ found.w).min(), rel=1e-12)
     # The primal and the dual solution, each by its own formula.
-    assert found.dual.min() >= 0 and found.dual.sum() == pytest.approx(1.0)
+    assert found.dual.min() >= 0
+    assert found.dual.sum() == pytest.approx(1.0)
     dual = np.linalg.norm(found.dual @ z)
     assert found.length == pytest.approx(dual, rel=1e-9)
     assert (1 - 1e-8) * dual <= found.margin <= (1 + 1e-8) * dual
@@ -68,7 +70,8 @@ def test_hard_margin_bias__is_certified_from_both_sides(seed: int, n: int, d: in
     X, y = separable(rng, n, d, 0.1)
     offset = rng.normal(size=d) * 100
     found = hard_margin_bias(X + offset, y)
-    assert found.separable and found.w is not None
+    assert found.separable
+    assert found.w is not None
     reached = y * ((X + offset) @ found.w + found.intercept)
     assert found.margin == pytest.approx(reached.min(), rel=1e-8)
     gap = (found.dual * y) @ (X + offset)
@@ -85,9 +88,12 @@ def test_hard_margin__tells_what_is_not_separable(seed: int, n: int, d: int) -> 
     assert found.separable == is_separable(z)
     if not found.separable:
         # The evidence, by hand: a convex combination that is nothing.
-        assert found.dual.min() >= 0 and found.dual.sum() == pytest.approx(1.0)
+        assert found.dual.min() >= 0
+        assert found.dual.sum() == pytest.approx(1.0)
         assert np.linalg.norm(found.dual @ z) <= 1e-9 * max(1.0, np.abs(z).max())
-        assert not found.w.any() and found.margin == 0.0  # type: ignore[union-attr]
+        assert found.w is not None
+        assert not found.w.any()
+        assert found.margin == 0.0
 
 
 def test_hard_margin__equals_slsqp() -> None:
@@ -97,9 +103,9 @@ def test_hard_margin__equals_slsqp() -> None:
         z = X * y[:, None]
         solved = minimize(
             lambda w: w @ w,
-            hard_margin(z).w * 2,
+            np.asarray(hard_margin(z).w) * 2,
             jac=lambda w: 2 * w,
-            constraints={"type": "ineq", "fun": lambda w, z=z: z @ w - 1, "jac": lambda w, z=z: z},
+            constraints=LinearConstraint(z, lb=1.0),
             method="SLSQP",
             options={"ftol": 1e-14, "maxiter": 500},
         )
@@ -152,7 +158,8 @@ def test_hard_margin__takes_duplicates_and_more_columns_than_rows() -> None:
     once, twice = hard_margin(z), hard_margin(np.repeat(z, 3, axis=0))
     assert twice.margin == pytest.approx(once.margin, rel=1e-10)
     gram = hard_margin_gram(z @ z.T)
-    assert gram.w is None and gram.margin == pytest.approx(once.margin, rel=1e-9)
+    assert gram.w is None
+    assert gram.margin == pytest.approx(once.margin, rel=1e-9)
 
 
 def test_hard_margin__finds_the_same_from_any_start() -> None:
@@ -213,7 +220,7 @@ def test_bounds__hold_for_one_violator_at_a_time(seed: int, epsilon: float) -> N
             if before < np.inf:
                 assert 1 / fit.margin**2 >= 1 / before**2 + epsilon**2 / (4 * radius**2) - 1e-12
             before = fit.margin
-            margins = z @ fit.w
+            margins = z @ np.asarray(fit.w)
             below = np.flatnonzero(margins < (1 - epsilon) * fit.margin)
             if not len(below):
                 break
@@ -225,3 +232,23 @@ def test_bounds__hold_for_one_violator_at_a_time(seed: int, epsilon: float) -> N
 
 def test_bounds__are_infinite_without_a_margin() -> None:
     assert any_violator_bound(1.0, 0.0, 0.1) == worst_violator_bound(1.0, 0.0, 0.1) == np.inf
+
+
+def test_shortest_vector__gets_there_without_a_guess(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gives_up(*_: Any) -> None:
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    X, y = separable(np.random.default_rng(10), 100, 5, 0.1)
+    z = X * y[:, None]
+    guessed = hard_margin(z).margin
+    monkeypatch.setattr("daskcoreset.margin.hull.nnls", gives_up)
+    assert hard_margin(z).margin == pytest.approx(guessed, rel=1e-9)
+
+
+def test_shortest_vector__ends_where_no_progress_is_possible() -> None:
+    groups = np.zeros(30, dtype=np.int64)
+    for seed in range(20):
+        X, y = separable(np.random.default_rng(seed), 30, 4, 1e-3)
+        z = X * y[:, None]
+        found = shortest_vector(z, groups, tol=-1.0)  # more than there is
+        assert found.levels.sum() == pytest.approx(found.vector @ found.vector, rel=1e-8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import dask.array as da
 import numpy as np
@@ -111,8 +111,8 @@ def test_scores__made_of_exact_cells_and_costs() -> None:
         own = np.flatnonzero(rough.owners == code)
         cells[y == label] = own[assign(Z[y == label], rough.centers[own])[0]]
     k = len(rough.centers)
-    weights = np.bincount(cells, u, k)
-    means = np.stack([np.bincount(cells, u * column, k) for column in Z.T], axis=1)
+    weights = np.array([u[cells == i].sum() for i in range(k)])
+    means = np.array([u[cells == i] @ Z[cells == i] for i in range(k)])
     means /= weights[:, None]
     margins = y * (Z @ rough.coef[0] + rough.intercept[0])
     cost = rough.coef[0] @ rough.coef[0] / 2 + 0.5 * u @ np.maximum(1 - margins, 0)
@@ -154,14 +154,15 @@ def test_lower_bound__all_scores_alike_and_a_warning() -> None:
 @pytest.mark.parametrize("variant", ["auto", "systematic"])
 def test_build__two_reads_then_the_draw(variant: Any) -> None:
     X, y = two_classes()
-    for passes, reads in ((1, 2), (2, 3)):
+    both: tuple[tuple[Literal[1, 2], int], ...] = ((1, 2), (2, 3))
+    for passes, reads in both:
         counting = CountingArray(X)
         coreset = build(
             counting,
             y,
             size=200,
             method=SVM(variant=variant),
-            passes=passes,  # type: ignore[arg-type] # of a loop
+            passes=passes,
             chunks=700,
             random_state=0,
         )
@@ -319,13 +320,13 @@ def test_build__bad_labels() -> None:
     X, y = two_classes(100)
     with pytest.raises(InvalidInputError, match="y is missing, and 'svm' needs labels"):
         build(X, size=10, method="svm")
-    with pytest.raises(InvalidInputError, match="one class only, .*1"):
+    with pytest.raises(InvalidInputError, match=r"one class only, .*1"):
         build(X, np.ones(100), size=10, method="svm")
     missing = y.astype(float)
     missing[17] = np.nan
     with pytest.raises(InvalidInputError, match="missing or not finite at row 17"):
         build(X, missing, size=10, method="svm", chunks=10)
-    nothing = np.where(y > 0, "yes", None)
+    nothing = np.array(["yes" if one > 0 else None for one in y], dtype=object)
     with pytest.raises(InvalidInputError, match=f"missing .* at row {int(np.argmax(y < 0))}"):
         build(X, nothing, size=10, method="svm")
     with pytest.raises(InvalidInputError, match="more than 256 different"):

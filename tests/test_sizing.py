@@ -18,7 +18,7 @@ from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeErr
 from daskcoreset.growth import Rule
 from daskcoreset.metrics import kmeans_cost
 from daskcoreset.provenance import thaw
-from daskcoreset.sensitivities import MixtureCoreset, StrongBregman, StrongKMeans
+from daskcoreset.sensitivities import MixtureCoreset, Sensitivity, StrongBregman, StrongKMeans
 from daskcoreset.sizing import auto_size, theory_size
 from daskcoreset.typing import FloatArray
 
@@ -251,8 +251,11 @@ def test_build__auto_refuses(options: dict[str, Any], error: type[Exception], me
 @pytest.mark.parametrize("name", ["strong_bregman", "mixture"])
 def test_auto_size__compares_the_cost_that_the_construction_is_made_for(name: str) -> None:
     rows = np.abs(mixture(5000)) + 0.1
-    method = {"strong_bregman": StrongBregman(4, "kl"), "mixture": MixtureCoreset(4)}[name]
-    found = auto_size(rows, method=method, n_clusters=4, epsilon=0.15, random_state=0)
+    methods: dict[str, Sensitivity[Any]] = {
+        "strong_bregman": StrongBregman(4, "kl"),
+        "mixture": MixtureCoreset(4),
+    }
+    found = auto_size(rows, method=methods[name], n_clusters=4, epsilon=0.15, random_state=0)
     assert found.agreed
     report = found.coreset.audit(rows, random_state=1)
     assert (
@@ -260,3 +263,12 @@ def test_auto_size__compares_the_cost_that_the_construction_is_made_for(name: st
     )
     # The union has half of the difference that was allowed; fitted solutions are the worst.
     assert report.distortion < 0.15
+
+
+@pytest.mark.usefixtures("small")
+def test_auto_size__of_labelled_rows_compares_classifiers() -> None:
+    rows = mixture(5000)
+    y = rows[:, 0] + np.random.default_rng(2).normal(size=5000) > 0
+    coreset = daskcoreset.build(rows, y, size="auto", method="svm", epsilon=0.2, random_state=0)
+    assert coreset.provenance["size_rule"]["agreed"]
+    assert abs(coreset.audit(rows, y, random_state=1).differences[0]) < 0.2

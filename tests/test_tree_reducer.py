@@ -236,7 +236,7 @@ def test_resolve_reducer() -> None:
         (("nothing",), InvalidInputError, "unknown"),
     ):
         with pytest.raises(error, match=match):
-            resolve_reducer(*wrong)  # type: ignore[arg-type] # wrong on purpose
+            resolve_reducer(*wrong)
 
 
 @dataclass(frozen=True)

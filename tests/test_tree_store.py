@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import shutil
 import threading
 from pathlib import Path
@@ -19,6 +19,7 @@ from daskcoreset import CoresetTree, WeightedPoints
 from daskcoreset.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.testing import assert_mean
 from daskcoreset.tree import changing, store
+from daskcoreset.tree.manifest import read_node
 from daskcoreset.tree.shape import cover, respaced, shape_of
 from daskcoreset.tree.table import LeafTable
 from daskcoreset.tree.versions import commit, newest, sweep
@@ -50,6 +51,28 @@ def reduced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(changing, "_reduced", counted)
     return seen
+
+
+@pytest.fixture
+def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep nodes in memory, for tests of hundreds of changes that are not about the disk."""
+    nodes: dict[tuple[Path, str], WeightedPoints] = {}
+
+    def hold(root: Path, _: int, fill: Any) -> None:
+        fill(root)
+
+    def write(root: Path, _: Any, fresh: dict[str, WeightedPoints]) -> None:
+        nodes.update({(root, name): points for name, points in fresh.items()})
+
+    def read(root: Path, _: Any, name: str) -> WeightedPoints:
+        return nodes[root, name]
+
+    for module in (changing, store):
+        monkeypatch.setattr(module, "read_node", read)
+        monkeypatch.setattr(module, "see_whether_current", lambda *_: None)
+    monkeypatch.setattr(changing, "commit", hold)
+    monkeypatch.setattr(changing, "write_version", write)
+    monkeypatch.setattr(changing, "sweep", lambda *_: None)
 
 
 # --- shape ---------------------------------------------------------------------------------
@@ -101,7 +124,7 @@ def test_respaced__only_where_leaves_are_few() -> None:
 
 def test_changes__compute_only_the_nodes_above(tmp_path: Path, reduced: list[int]) -> None:
     tree = made(tmp_path / "t")
-    for number in range(33):
+    for number in range(20):
         reduced.clear()
         tree.append(day(number), name=str(number))
         # The nodes above the new leaf, from the bottom up: all hold it, so all differ in size.
@@ -109,18 +132,15 @@ def test_changes__compute_only_the_nodes_above(tmp_path: Path, reduced: list[int
         assert reduced == sorted(set(reduced))
     reduced.clear()
     tree.replace("12", day(99))
-    assert len(reduced) == tree.depth == 6
+    assert len(reduced) == tree.depth == 5
     reduced.clear()
     tree.delete("12")
-    assert len(reduced) <= 6
+    assert len(reduced) <= 5
 
 
-@pytest.mark.slow
-def test_changes__stay_cheap_over_a_long_history(
-    tmp_path: Path, reduced: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("in_memory")
+def test_changes__stay_cheap_over_a_long_history(tmp_path: Path, reduced: list[int]) -> None:
     """Windows that slide and random deletions: depth is logarithmic in the living leaves."""
-    monkeypatch.setattr("daskcoreset.durable._fsync", lambda *_: None)  # for speed alone
     rng = np.random.default_rng(0)
     tree = made(tmp_path / "t", size=3)
     total = 0
@@ -132,7 +152,17 @@ def test_changes__stay_cheap_over_a_long_history(
             tree.delete(tree.leaves[0].name if number < 80 else str(rng.choice(tree.leaves.names)))
         assert tree.depth <= max(6, 2 * np.log2(len(tree))) + 2
     assert total <= 220 * 6
-    assert len(list((tmp_path / "t" / "versions").iterdir())) <= 3 * len(tree) + 5
+
+
+def test_changes__leave_no_garbage(tmp_path: Path) -> None:
+    tree = made(tmp_path / "t", size=3)
+    for number in range(12):
+        tree.append(day(number, 8), name=str(number))
+        if len(tree) > 3:
+            tree.delete(tree.leaves[0].name)
+    # Two manifests, three leaves and the nodes above, of this version and the one before.
+    assert len(list((tmp_path / "t" / "versions").glob("*/*"))) <= 2 + 4 + 3 + 3
+    assert len(list((tmp_path / "t" / "versions").glob("0*"))) <= 7
 
 
 def test_delete__leads_back_to_the_tree_without_the_leaf(tmp_path: Path) -> None:
@@ -148,13 +178,14 @@ def test_delete__leads_back_to_the_tree_without_the_leaf(tmp_path: Path) -> None
 def test_tree__same_history_same_bits_and_reopened(tmp_path: Path) -> None:
     def history(path: Path, reopen: bool) -> CoresetTree:
         tree = made(path, 5)
-        for change in (
-            lambda tree: tree.replace("day 2", day(50, 80)),
-            lambda tree: tree.delete(["day 0", "day 3"]),
-            lambda tree: tree.append(day(51), name="new"),
-        ):
+        for step in range(3):
             tree = CoresetTree.open(path) if reopen else tree
-            change(tree)
+            if step == 0:
+                tree.replace("day 2", day(50, 80))
+            elif step == 1:
+                tree.delete(["day 0", "day 3"])
+            else:
+                tree.append(day(51), name="new")
         return tree
 
     one, two = history(tmp_path / "a", False), history(tmp_path / "b", True)
@@ -164,14 +195,12 @@ def test_tree__same_history_same_bits_and_reopened(tmp_path: Path) -> None:
 
 
 @pytest.mark.statistical
-def test_coreset__is_unbiased_after_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("in_memory")
+def test_coreset__is_unbiased_after_changes(tmp_path: Path) -> None:
     """Total weight and a cost of what is left after replacing and deleting; 1e-6."""
-    monkeypatch.setattr("daskcoreset.durable._fsync", lambda *_: None)  # for speed alone
     left = np.concatenate([day(0), day(9, 90), day(2)])
     found = []
-    for seed in range(120):
+    for seed in range(200):
         tree = made(tmp_path / str(seed), 4, size=15, random_state=seed)
         tree.replace("day 1", day(9, 90))
         tree.delete("day 3")
@@ -187,8 +216,12 @@ def test_coreset__is_unbiased_after_changes(
 def test_coreset__of_windows_reads_few_nodes(tmp_path: Path, monkeypatch: Any) -> None:
     tree = made(tmp_path / "t", 20)
     seen: list[str] = []
-    original = store.read_node
-    monkeypatch.setattr(store, "read_node", lambda *a: seen.append(a[2]) or original(*a))
+
+    def counted(root: Path, manifest: Any, name: str) -> WeightedPoints:
+        seen.append(name)
+        return read_node(root, manifest, name)
+
+    monkeypatch.setattr(store, "read_node", counted)
     tree.coreset()
     assert len(seen) == 1
     seen.clear()
@@ -211,7 +244,7 @@ def test_coreset__of_windows_reads_few_nodes(tmp_path: Path, monkeypatch: Any) -
 
 def test_leaves__table(tmp_path: Path) -> None:
     tree = made(tmp_path / "t")
-    leaf = tree.append(day(0), time=datetime.date(2026, 3, 1))
+    leaf = tree.append(day(0), time=dt.date(2026, 3, 1))
     assert (leaf.name, leaf.rows, leaf.time, leaf.weight) == ("2026-03-01", 60, "2026-03-01", 60.0)
     tree.append(day(1), sample_weight=np.full(60, 0.5))
     tree.append(day(2), name="<b>", time=3)
@@ -258,10 +291,11 @@ def test_changes__bad_input_changes_nothing(tmp_path: Path) -> None:
     tree = made(tmp_path / "t", 3)
     before = tree.coreset()
     bad = np.full((9, 2), np.nan)
+    wrong: Any = 7
     for call, error, match in (
         (lambda: tree.append(day(1), name="day 1"), InvalidInputError, "a leaf 'day 1' already"),
         (lambda: tree.append(day(1), name=""), InvalidInputError, "name is empty"),
-        (lambda: tree.append(day(1), name=7), InvalidTypeError, "name is a int"),
+        (lambda: tree.append(day(1), name=wrong), InvalidTypeError, "name is a int"),
         (lambda: tree.append(day(1), time=[1]), InvalidTypeError, "time is a list"),
         (lambda: tree.append(np.ones((9, 3))), InvalidInputError, "X has 3 features"),
         (lambda: tree.append(day(1), np.ones(60)), InvalidInputError, "y is given"),
@@ -271,11 +305,11 @@ def test_changes__bad_input_changes_nothing(tmp_path: Path) -> None:
         (lambda: tree.delete("day 9"), InvalidInputError, "there is no leaf 'day 9'"),
         (lambda: tree.delete([]), InvalidInputError, "leaves is empty"),
         (lambda: tree.coreset(["day 1", "day 1"]), InvalidInputError, "names 'day 1' twice"),
-        (lambda: tree.coreset([3]), InvalidTypeError, "leaves holds 3"),
+        (lambda: tree.coreset([wrong]), InvalidTypeError, "leaves holds 7"),
         (lambda: tree.coreset(slice("day 2", "day 1")), InvalidInputError, "back to"),
         (lambda: tree.coreset(slice(None, None, 2)), InvalidInputError, "slice with step"),
         (lambda: tree.locate(np.array([180])), InvalidInputError, "the leaves have 180 rows"),
-        (lambda: made(tmp_path / "t"), StoreError, "exists"),
+        (lambda: made(tmp_path / "t"), StoreError, "exists; CoresetTree.open"),
         (lambda: made(tmp_path / "u", size=0), InvalidInputError, "size must be at least 1"),
     ):
         with pytest.raises(error, match=match):
@@ -317,11 +351,10 @@ def test_changes__of_two_writers_one_wins(tmp_path: Path, monkeypatch: Any) -> N
     # Both past the first look: the rename decides.
     rivals = [CoresetTree.open(tmp_path / "t") for _ in range(2)]
     barrier, results = threading.Barrier(2), []
-    original = changing.commit
 
     def together(*args: Any) -> None:
         barrier.wait()
-        original(*args)
+        commit(*args)
 
     monkeypatch.setattr(changing, "commit", together)
 
@@ -365,7 +398,7 @@ def test_commit__a_number_that_was_swept_away_is_not_free(tmp_path: Path) -> Non
         commit(tmp_path, 4, overtaken)
     assert newest(tmp_path) == 4
 
-    def full(path: Path) -> None:
+    def full(_: Path) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(StoreError, match="No space left"):
@@ -374,26 +407,23 @@ def test_commit__a_number_that_was_swept_away_is_not_free(tmp_path: Path) -> Non
 
 
 def test_open__damage_and_other_versions(tmp_path: Path, monkeypatch: Any) -> None:
-    made(tmp_path / "t", 3)
+    made(tmp_path / "t", 2)
     files = [p for p in (tmp_path / "t").rglob("*") if p.is_file() and p.name != ".lock"]
-    assert len(files) > 20
+    # The manifest of the version before is kept for those who have it open, and not read.
+    files = [path for path in files if f"{1:012d}/manifest" not in path.as_posix()]
+    assert len(files) > 15
     for file in files:
-        target = tmp_path / "u" / file.relative_to(tmp_path / "t")
-        for damage in (
-            lambda content: content[: len(content) // 2],
-            lambda content: content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
-            None,
-        ):
-            shutil.rmtree(tmp_path / "u", ignore_errors=True)
-            shutil.copytree(tmp_path / "t", tmp_path / "u")
-            if damage is None:
-                target.unlink()
+        content = file.read_bytes()
+        flipped = content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]
+        for damaged in (content[: len(content) // 2], flipped, None):
+            if damaged is None:
+                file.unlink()
             else:
-                target.write_bytes(damage(file.read_bytes()))
-            if "000000000002/manifest" in str(target):
-                continue  # kept for readers only
+                file.write_bytes(damaged)
             with pytest.raises(StoreError):
-                CoresetTree.open(tmp_path / "u").verify()
+                CoresetTree.open(tmp_path / "t").verify()
+        file.write_bytes(content)
+    CoresetTree.open(tmp_path / "t").verify()
     with pytest.raises(StoreError):
         CoresetTree.open(tmp_path / "nowhere")
     monkeypatch.setattr(store, "SCHEMA_VERSION", 2)
@@ -410,12 +440,13 @@ def test_open__nodes_that_are_swapped_or_inconsistent(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="holds another node"):
         tree.verify()
     manifest = tree._manifest
-    for wrong in (
+    inconsistent: list[dict[str, Any]] = [
         {"nodes": {}},
         {"entries": [entry.write() for entry in manifest.entries[::-1]]},
         {"entries": [[*manifest.entries[0].write()[:-2], 8, 0]] * 2},
         {"entries": 3},
-    ):
+    ]
+    for wrong in inconsistent:
         with pytest.raises((KeyError, TypeError, ValueError)):
             type(manifest).read(3, {**manifest.write(), **wrong})
 
@@ -430,7 +461,7 @@ def day(i):
 
 def step(tree, i):
     if i % 3 == 2:
-        tree.replace(f"{i - 1}", day(100 + i))
+        tree.replace(tree.leaves[-1].name, day(100 + i))
     elif i % 5 == 4:
         tree.delete(tree.leaves[0].name)
     else:
@@ -443,10 +474,12 @@ def opened(path):
 
 def work(path):
     tree = opened(path)
-    for i in range(tree.version, 9):
+    for i in range(tree.version, 7):
         step(tree, i)
 
 def report(path):
+    import os
+    os.fsync = lambda *_: None  # what is compared with need not last
     if not Path(path).exists():
         return -1
     tree = CoresetTree.open(path)
@@ -469,16 +502,16 @@ def test_changes__that_are_killed_leave_the_old_tree_or_the_new(
     tmp_path: Path, timed: bool
 ) -> None:
     """`report` compares, after every kill, with a tree of as many changes made in peace."""
-    found = killing.run(KILLED, tmp_path, seed=2, timed=timed, step=61)
+    found = killing.run(KILLED, tmp_path, seed=2, timed=timed, step=97)
     versions = found["reports"]
     assert found["kills"] >= 2
     assert versions == sorted(versions)
-    assert versions[-1] == 9
+    assert versions[-1] == 7
     assert not list((tmp_path / "store" / "versions").glob(".0*"))
 
 
 @given(changes=st.lists(st.tuples(st.sampled_from("ard"), st.integers(0, 30)), max_size=10))
-@settings(max_examples=8)
+@settings(max_examples=5)
 def test_tree__any_history_gives_the_tree_of_what_is_left(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[str, int]]
 ) -> None:

@@ -88,8 +88,9 @@ def cover(
     ----------
     blocks : RowBlocks
     diameter : float or None, default=None
-        :math:`\delta`: every row comes to lie within half of it of a core point. None finds the
-        diameter for `max_points`.
+        :math:`\delta`: every row comes to lie within half of it of a core point, by a margin for
+        rounding: where many rows differ by the same distance, as with binary features, pass
+        slightly more than twice that. None finds the diameter for `max_points`.
     max_points : int or None, default=None
         With a diameter: more core points are an error; None allows 100,000. Without one: core
         points to use at most.
@@ -99,12 +100,12 @@ def cover(
     strategy : {"online", "farthest"}, default="online"
         "online": a row outside all cells opens a new one (AVM). One read opens cells in every
         block and merges them, one or two more open what the merges left uncovered, the last one
-        counts: two reads of a single block, three or four of many. Without a diameter about ten:
-        one that doubles, and so bounds the diameter, about five that bisect it to 4 %, then those
+        counts: two reads of a single block, three to six of many. Without a diameter 10 to 17:
+        one that doubles, and so bounds the diameter, about six that bisect it to 4 %, then those
         that a diameter takes. All but the last are cheap.
         "farthest": the row farthest from the core points becomes one (CVM, Gonzalez). Two reads of
         a single block, four to seven of many, where every one costs as much as the last one of
-        "online". Core points are 2 to 15 % more for a diameter, and the diameter for a number of
+        "online". Core points are 2 to 29 % more for a diameter, and the diameter for a number of
         them is somewhat larger (``benchmarks/results/coverage.md``).
     split_every : int, default=16
         As in `daskcoreset.build`.

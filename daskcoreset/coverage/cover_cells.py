@@ -5,21 +5,19 @@ differences (Chebyshev) for boxes. All are formed from differences in float64, s
 data with a large offset lose nothing, in compiled loops of one thread without BLAS, so that
 their bits are the same wherever they run.
 
-What was measured, on one core, in microseconds a row for r = 100 / 1000 / 5000 core points (one
-block of 40,000 rows near a surface of six dimensions, three where d = 3; ``benchmarks/coverage.py``
-prints it again):
+What was measured, in microseconds a row for r = 100 / 1000 / 5000 core points, on one block near a
+surface of at most six dimensions (``benchmarks/coverage.py`` prints it again):
 
 - *Is it covered?* The compiled loop over core points in the order in which they were opened,
-  left at the first hit: 0.03 / 0.2 / 1.3 for d = 3, 0.05 / 0.4 / 2.6 for d = 20 and
-  0.3 / 1.2 / 9.7 for d = 100, that is 3 to 7 times faster than any matrix algebra. Core points
-  opened early have the most rows, so this order is close to the one by hits; keeping the order
-  by hits, or leaving a sum at the first number too much, broke the vector loops and was 2 to 5
-  times slower.
-- *Which is nearest?* A tile of BLAS with exact rechecks and the compiled loop over columns are
-  level (BLAS 0.1 / 0.8 / 5.1, 0.2 / 1.4 / 7.4 and 0.5 / 9 / 36; compiled 0.2 / 0.6 / 3.1,
-  0.2 / 1.7 / 10.5 and 1.0 / 8.7 / 71), a k-d tree only wins for d = 3. Passing over core points
-  that are too far along one column, possible because a cover has one within reach, makes the
-  compiled loop faster than both but for d = 100 and r = 5000.
+  left at the first hit: 0.04 / 0.4 / 2.5 for d = 3, 0.05 / 0.5 / 4.4 for d = 20 and
+  0.15 / 1.5 / 15 for d = 100, two to twenty times faster than matrix algebra. Core points opened
+  early have the most rows, so this order is close to the one by hits; keeping the order by hits,
+  or leaving a sum at the first number too much, broke the vector loops: 2 to 5 times slower.
+- *Which is nearest?* The compiled loop over the core points that are near enough along one
+  column (a cover has one within reach), against tiles of BLAS without rechecks and a k-d tree:
+  0.1 / 0.2 / 0.4 against 0.1 / 7.6 / 13 and 0.2 / 0.3 / 0.4 for d = 3; 0.3 / 1.5 / 5.3 against
+  0.2 / 1.4 / 16 and 0.7 / 3.2 / 4.2 for d = 20; 1.0 / 7.0 / 67 against 0.5 / 4.4 / 30 and
+  2.6 / 21 / 57 for d = 100, where BLAS wins by a factor of two, before its rechecks.
 """
 
 from __future__ import annotations

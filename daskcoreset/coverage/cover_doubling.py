@@ -7,7 +7,7 @@ says by how much the radius must grow, at least by half.
 Of r core points found among more, farthest first, the next one is at a distance that bounds every
 cover: r + 1 rows lie pairwise at least so far apart, and two of them share a cell whatever the r
 cells are. So no r cells have a smaller diameter (`Cover.least_diameter`). The search bisects from
-twice that bound on, where one traversal of all rows would end; what it found was 1.7 to 2.3 times
+twice that bound on, where one traversal of all rows would end; what it found was 2.1 to 2.9 times
 the bound (``benchmarks/results/coverage.md``).
 """
 

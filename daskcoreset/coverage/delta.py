@@ -9,9 +9,9 @@ core points are as far apart as those of one pass over all rows in order.
 
 A budget, radius :math:`b_0` in the blocks and :math:`b_1, \dots` at the levels of the tree with
 :math:`b_0 + b_1 + \dots \le \delta / 2`, would spare those reads, but multiplies the core points.
-Measured on magic04, cod_rna and covtype in [0, 1], 8 and 64 blocks: 1.6 to 2.6 times as many as
-one pass with :math:`b_0 = \delta / 8`, 2.5 to 8 times with :math:`\delta / 4`, against 0.93 to
-1.15 times here. A tree without a last read has no other way: `merge_covers`.
+Measured on magic04 and cod_rna in [0, 1], 8 and 64 blocks: 1.6 to 2.6 times as many as
+one pass with :math:`b_0 = \delta / 8`, 2.5 to 8 times with :math:`\delta / 4`, against 0.98 to
+1.04 times here, in 16 blocks. A tree without a last read has no other way: `merge_covers`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def online(
 
     Examples
     --------
-    >>> rows = np.array([[0.0], [1.0], [3.0], [2.9]])
+    >>> rows = np.array([[0.0], [0.9], [3.0], [2.9]])
     >>> online(rows, 1.0, Metric(boxes=False), most=9)
     (array([0, 2]), False)
 

@@ -38,6 +38,9 @@ _FINE = tuple(0.6**i for i in range(20))
 _SUFFICIENT = 1e-4
 """Part of the decrease that the gradient promises which a whole step must bring (Armijo)."""
 
+_ROUNDING = 1e-9
+"""Part of the objective below which a decrease cannot be told from rounding."""
+
 _PILOT = 2**30 - 1
 """Address of the draw of rows to begin with."""
 
@@ -53,7 +56,6 @@ class _State:
     move: FloatArray  # (q, K): what led here, zero where the place is known to be good
     before: FloatArray  # (K,): objective before the move
     slope: FloatArray  # (K,): derivative along the move where it began
-    objective: FloatArray  # (K,)
     floor: FloatArray  # (K,): lower bound of the true objective
     todo: AnyArray  # (K,) bool: whether the gap is too large
     open: AnyArray  # (K,) bool: whether the stage is not over yet
@@ -135,8 +137,10 @@ def solve_exact(
         width *= _NARROWER
     assert first is not None  # noqa: S101 - there was a read
     assert first.table is not None  # noqa: S101 - the first one gave it
+    with one_thread():
+        beta = span.into @ problem.best
     return Solution(
-        span.into @ problem.best,
+        beta,
         problem.objectives,
         problem.objectives - state.floor,
         len(rows.trace) - begun,
@@ -189,16 +193,16 @@ class _Newton:
 
     def start(self, beta: FloatArray) -> _State:
         """Stand at given coefficients, with nothing known."""
-        gamma = self.span.coordinates(beta)
+        with one_thread():
+            gamma = self.span.coordinates(beta)
         k = gamma.shape[1]
         self.objectives, self.best = np.full(k, np.inf), gamma.copy()
         unknown = np.full(k, np.inf)
         return _State(
             gamma,
             np.zeros_like(gamma),
-            unknown.copy(),
+            unknown,
             np.zeros(k),
-            unknown.copy(),
             np.zeros(k),
             np.ones(k, dtype=bool),
             np.ones(k, dtype=bool),
@@ -256,10 +260,12 @@ class _Newton:
         start = state.gamma[:, k] - state.move[:, k]
         if along[best] < state.before[k]:
             state.gamma[:, k] = start + lengths[best] * state.move[:, k]
-        else:  # the decrease is lost in rounding
+        else:
             state.gamma[:, k] = start
-            state.open[k] = False
-            state.todo[k] &= self.linear
+            # Lost in rounding, or else another share of the rows gives a better step.
+            lost = -state.slope[k] <= _ROUNDING * state.before[k]
+            state.open[k] = not (lost or self.linear)
+            state.todo[k] = not lost
         state.move[:, k] = 0.0
         state.before[k] = np.inf
 

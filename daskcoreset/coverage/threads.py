@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,9 @@ _limit: Any = None
 
 @functools.cache
 def _controller() -> Any:
-    # To look the libraries up takes milliseconds, to set their threads microseconds.
+    # To look the libraries up takes milliseconds, to set their threads microseconds. SciPy
+    # brings a library of its own, which must be there when they are looked up.
+    importlib.import_module("scipy.linalg")
     return ThreadpoolController()
 
 

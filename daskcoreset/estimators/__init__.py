@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from daskcoreset.estimators.active_margin import ActiveMaxMarginClassifier
 from daskcoreset.estimators.avm import AVMClassifier
 from daskcoreset.estimators.bregman import CoresetBregman
 from daskcoreset.estimators.csvrg import CSVRGClassifier
@@ -11,10 +12,12 @@ from daskcoreset.estimators.linear_svm import LinearSVM
 from daskcoreset.estimators.logistic import CoresetLogisticRegression
 from daskcoreset.estimators.mixture import CoresetGaussianMixture
 from daskcoreset.estimators.odm import ODMClassifier
+from daskcoreset.estimators.structured_margin import StructuredMaxMargin
 from daskcoreset.estimators.svc import CoresetSVC
 
 __all__ = [
     "AVMClassifier",
+    "ActiveMaxMarginClassifier",
     "CSVRGClassifier",
     "CoresetBregman",
     "CoresetEstimator",
@@ -24,4 +27,5 @@ __all__ = [
     "CoresetSVC",
     "LinearSVM",
     "ODMClassifier",
+    "StructuredMaxMargin",
 ]

@@ -50,7 +50,7 @@ class ActiveMaxMarginClassifier(LinearClassifier):
         As in `daskcoreset.margin.ActiveMaxMargin`.
     max_labels : int or None, default=None
         Labels to be looked at, at most.
-    on_inseparable : {"soften", "raise"}, default="soften"
+    on_inseparable : {"soft", "raise"}, default="soft"
         What to do when no separator agrees with the labels seen: go on with these labels and
         the squared hinge loss, with a warning, or raise.
     C : float, default=1.0
@@ -112,7 +112,7 @@ class ActiveMaxMarginClassifier(LinearClassifier):
         "batch": [Interval(Integral, 1, None, closed="left")],
         "strategy": [StrOptions({"pool", "stream"})],
         "max_labels": [Interval(Integral, 1, None, closed="left"), None],
-        "on_inseparable": [StrOptions({"soften", "raise"})],
+        "on_inseparable": [StrOptions({"soft", "raise"})],
         "C": [Interval(Real, 0, None, closed="neither")],
     }
 
@@ -133,7 +133,7 @@ class ActiveMaxMarginClassifier(LinearClassifier):
         batch: int = 1,
         strategy: Literal["pool", "stream"] = "pool",
         max_labels: int | None = None,
-        on_inseparable: Literal["soften", "raise"] = "soften",
+        on_inseparable: Literal["soft", "raise"] = "soft",
         C: float = 1.0,
         random_state: RandomState = None,
     ) -> None:

@@ -6,7 +6,7 @@ import sys
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,8 +25,9 @@ from daskcoreset.coverage.outline import Outline, outline
 from daskcoreset.coverage.rows import PAST, Rows
 from daskcoreset.coverage.span import Solution
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.estimators.kernel_data import arranged, check_known, nearest_gaps, past_rows
+from daskcoreset.estimators.kernel_data import arranged, check_known
 from daskcoreset.estimators.kernel_model import KernelModel, Machine, resolve_lambda, warn_unscaled
+from daskcoreset.estimators.kernel_points import CorePoints, nearest_gaps, past_rows, thinned
 from daskcoreset.inputs import row_blocks
 from daskcoreset.progress import counting
 from daskcoreset.randomness import resolve_seed
@@ -57,27 +58,6 @@ SHARED: dict[str, list[Any]] = {
     "progress": ["boolean", None],
 }
 """What the parameters of all subclasses may be."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Points:
-    """Core points, and the rows of the past that they stand for.
-
-    Attributes
-    ----------
-    points : ndarray of shape (r, d)
-    diameter : float
-        What is promised of rows that were seen already.
-    measured : bool
-        Whether the rows at hand are to say how far they are from the core points.
-    table : ndarray of shape (r, n_classes), float64, or None
-        Weight of every class that stands at a core point.
-    """
-
-    points: AnyArray
-    diameter: float = 0.0
-    measured: bool = True
-    table: FloatArray | None = None
 
 
 class CoverModel(KernelModel):
@@ -142,7 +122,7 @@ class CoverModel(KernelModel):
         self._set_kernel(found)
         start = None
         if warm:
-            given, start = _Points(self.core_points_, self.diameter_), self.dual_coef_.T
+            given, start = CorePoints(self.core_points_, self.diameter_), self.dual_coef_.T
         else:
             given = self._covered(blocks, found.classes, seed)
         if start is not None and start.shape[1] != n_problems(len(self.classes_)):
@@ -249,7 +229,7 @@ class CoverModel(KernelModel):
         self._kernel = resolve_kernel(self.kernel, self.gamma_)
         warn_unscaled(found, self._kernel)
 
-    def _covered(self, blocks: RowBlocks, classes: AnyArray, seed: int) -> _Points:
+    def _covered(self, blocks: RowBlocks, classes: AnyArray, seed: int) -> CorePoints:
         """Find core points; of drawn ones the diameter is known once the solver has read."""
         most = self.max_points
         if most is None and self.diameter is None:
@@ -259,7 +239,7 @@ class CoverModel(KernelModel):
             strategy = "drawn" if self.diameter is None else "online"
         if strategy == "drawn":
             assert most is not None  # noqa: S101 - checked
-            return _Points(draw_points(blocks, classes, most, seed=seed))
+            return CorePoints(draw_points(blocks, classes, most, seed=seed))
         found = cover(
             blocks,
             self.diameter,
@@ -268,11 +248,11 @@ class CoverModel(KernelModel):
             strategy=strategy,
             progress=self.progress,
         )
-        return _Points(found.points, found.diameter, measured=False)
+        return CorePoints(found.points, found.diameter, measured=False)
 
     def _extended(
         self, blocks: RowBlocks, classes: AnyArray, seed: int
-    ) -> tuple[_Points, FloatArray]:
+    ) -> tuple[CorePoints, FloatArray]:
         """Add the core points that further rows need; what is known of the past stays."""
         old, half = self.core_points_, self._cell / 2.0
         if half > 0:
@@ -286,28 +266,22 @@ class CoverModel(KernelModel):
         most = self.max_points
         most = MOST_POINTS if most is None and self.diameter is None else most
         if most is None or len(points) <= most:
-            return _Points(points, self.diameter_, table=table), start
+            return CorePoints(points, self.diameter_, table=table), start
         if self.diameter is not None:
             raise InvalidInputError(
                 f"max_points={most}, but with these rows cells of diameter={self.diameter} need "
                 f"{len(points)} core points; raise one of them, or give max_points alone."
             )
-        # Cover the core points themselves by fewer, with larger cells.
-        found = cover(row_blocks(points), max_points=most, cells=self.cells)
-        nearest = found.nearest(points)[0]
-        moved = np.zeros((len(found.points), table.shape[1]))
-        np.add.at(moved, nearest, table)
-        carried = np.zeros((len(found.points), start.shape[1]))
-        np.add.at(carried, nearest, start)
-        self._cell = max(self._cell, found.diameter)
-        return _Points(found.points, self.diameter_ + found.diameter, table=moved), carried
+        fewer, diameter, carried = thinned(points, table, start, most, self.cells)
+        self._cell = max(self._cell, diameter)
+        return replace(fewer, diameter=self.diameter_ + diameter), carried
 
     def _train(
         self,
         blocks: RowBlocks,
         internal: AnyArray,
         found: Outline,
-        given: _Points,
+        given: CorePoints,
         *,
         start: FloatArray | None,
         seed: int,

@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.blocks import Block
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.base import Held
 from daskcoreset.estimators.canonical import canonical
 from daskcoreset.inputs import row_blocks
 from daskcoreset.randomness import Stage, stream
-from daskcoreset.typing import AnyArray, FloatArray
+from daskcoreset.typing import AnyArray
 
 if TYPE_CHECKING:
     from daskcoreset.inputs import RowBlocks
 
-__all__ = ["arranged", "check_known", "nearest_gaps", "past_rows"]
+__all__ = ["arranged", "check_known"]
 
 _ARRANGE = 2**31 + 2
 """Address of the order in which small data are covered."""
@@ -48,20 +47,3 @@ def arranged(held: Held, codes: AnyArray, seed: int) -> RowBlocks:
         order = stream(seed, Stage.DESCENT, _ARRANGE).permutation(len(merged))
         return row_blocks(points[order], labels[order], merged[order])  # type: ignore[index] # given
     return row_blocks(points, codes, weights)
-
-
-def past_rows(points: FloatArray, table: FloatArray, labels: AnyArray) -> Block:
-    """Rows that stand for those of the past: core points, with the weight of every class."""
-    which, codes = np.nonzero(table)
-    return Block(points[which], table[which, codes], np.asarray(labels)[codes]).all_rows()
-
-
-def nearest_gaps(points: AnyArray, old: AnyArray, cells: str) -> FloatArray:
-    """Distance of every point from the nearest of the old ones, in the metric of the cells."""
-    from scipy.spatial import cKDTree  # noqa: PLC0415 - only for partial_fit
-
-    p = np.inf if cells == "chebyshev" else 2
-    gaps, _ = cKDTree(np.asarray(old, dtype=np.float64)).query(
-        np.asarray(points, dtype=np.float64), p=p
-    )
-    return np.asarray(gaps, dtype=np.float64)

@@ -148,7 +148,7 @@ class KernelModel(CoresetModel):
             For two classes positive where the second one is predicted; for more, one value a
             class, the largest of which is predicted. Lazy where X is out of core.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "_machine")
         columns = None if len(self.classes_) == 2 else len(self.classes_)
         ask, machine = _Ask(self._machine, classes=False), self._machine
         return self._map(X, ask, machine.decide, lambda _: (np.float64, columns))
@@ -165,7 +165,7 @@ class KernelModel(CoresetModel):
         ndarray or dask.array.Array of shape (n,)
             Lazy where X is out of core.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "_machine")
         ask, machine = _Ask(self._machine, classes=True), self._machine
         return self._map(X, ask, machine.classify, lambda _: (self.classes_.dtype, None))
 
@@ -183,7 +183,7 @@ class KernelModel(CoresetModel):
         -------
         float
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "_machine")
         if is_held(X, y, sample_weight):
             held = self._hold(X, y, sample_weight, reset=False)
             assert held is not None  # noqa: S101 - it is in memory

@@ -109,8 +109,9 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
         classes = None
         if held is not None:
             check_classification_targets(held.y)
+            assert held.y is not None  # noqa: S101 - scikit-learn has asked for it
             # Counted from zero: a coreset would turn labels that are objects into text.
-            classes, codes = np.unique(held.y, return_inverse=True)  # type: ignore[arg-type] # labels
+            classes, codes = np.unique(held.y, return_inverse=True)
             data = Held(held.X, codes, held.sample_weight)
         seed = resolve_seed(self.random_state)
         coreset = self._coreset_of(data, size=self.size, method=self._method(), seed=seed)
@@ -148,7 +149,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
         if held is not None:
             check_classification_targets(held.y)
             X, y, sample_weight = held.X, held.y, held.sample_weight
-            wrong = [] if classes is None else np.setdiff1d(y, classes)
+            wrong = np.setdiff1d(y, y if classes is None else classes)
             if len(wrong):
                 raise InvalidInputError(f"y holds {wrong[0]!r}, which is not among classes.")
         elif not fresh:
@@ -163,7 +164,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
         coreset = stream.coreset(normalize=True)
         if held is None:
             self._note_features(X, coreset)
-        return self._solve(coreset, None, several=classes is not None)
+        return self._solve(coreset, None)
 
     def _check_solver(self) -> None:
         self._validate_params()
@@ -173,7 +174,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
                 f"sample_weight, so that it cannot be fitted on a coreset; pass one that does."
             )
 
-    def _solve(self, coreset: Coreset, classes: AnyArray | None, *, several: bool = False) -> Self:
+    def _solve(self, coreset: Coreset, classes: AnyArray | None) -> Self:
         self.coreset_, self._classes = coreset, classes
         points, weights, labels = canonical(coreset.points, coreset.weights, coreset.labels)
         assert labels is not None  # noqa: S101 - constructions ask for them
@@ -181,9 +182,9 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
             labels = classes[labels]
         found = np.unique(labels)
         if len(found) < 2:
-            waiting = "; pass rows of two classes" + (" at first." if several else ".")
             raise InvalidInputError(
-                f"y holds one class only, {found[0]!r}, and a classifier needs two{waiting}"
+                f"y holds one class only, {found[0]!r}, and a classifier needs two; pass rows of "
+                f"two classes."
             )
         if classes is not None and len(found) < len(classes) and not coreset_is_all(coreset):
             lost = np.setdiff1d(classes, found)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.kernel_model import KernelModel
 from daskcoreset.inputs import row_blocks
 from daskcoreset.margin.products import inner_products
@@ -102,15 +101,9 @@ class MarginModel(KernelModel):
             if held.sample_weight is None or held.sample_weight.all():
                 return row_blocks(held.X, codes, held.sample_weight), names
             used = np.flatnonzero(held.sample_weight)
-            if not len(used):
-                raise InvalidInputError(
-                    "sample_weight is zero for every row; give some row a weight."
-                )
             self._numbers = used
             return row_blocks(held.X[used], codes[used], held.sample_weight[used]), names
         blocks = row_blocks(X, y, sample_weight)
-        if not blocks.has_labels:
-            raise InvalidInputError("y is missing; pass the labels that are to be separated.")
         self.n_features_in_ = blocks.rules.n_features
         # Like scikit-learn: numbers that stand above columns are no names.
         named = all(isinstance(name, str) for name in getattr(X, "columns", ()))

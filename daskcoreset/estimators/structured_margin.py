@@ -51,7 +51,7 @@ class StructuredMaxMargin(LinearClassifier):
         The margin is at least ``1 - epsilon`` of the largest.
     fit_intercept : bool, default=True
         Whether classes have a bias, for "multiclass" and "sequence".
-    on_inseparable : {"soften", "raise"}, default="soften"
+    on_inseparable : {"soft", "raise"}, default="soft"
         What to do when no separator answers all examples rightly: allow errors by the squared
         hinge loss, with a warning, or raise, with the evidence.
     C : float, default=1.0
@@ -110,7 +110,7 @@ class StructuredMaxMargin(LinearClassifier):
         "problem": [StrOptions({"multiclass", "sequence"}), StructuredProblem, callable],
         "epsilon": [Interval(Real, 0, 1, closed="neither")],
         "fit_intercept": ["boolean"],
-        "on_inseparable": [StrOptions({"soften", "raise"})],
+        "on_inseparable": [StrOptions({"soft", "raise"})],
         "C": [Interval(Real, 0, None, closed="neither")],
         "per_block": [Interval(Integral, 1, None, closed="left")],
         "max_passes": [Interval(Integral, 1, None, closed="left"), None],
@@ -128,7 +128,7 @@ class StructuredMaxMargin(LinearClassifier):
         *,
         epsilon: float = 0.1,
         fit_intercept: bool = True,
-        on_inseparable: Literal["soften", "raise"] = "soften",
+        on_inseparable: Literal["soft", "raise"] = "soft",
         C: float = 1.0,
         per_block: int = 10,
         max_passes: int | None = None,
@@ -183,16 +183,19 @@ class StructuredMaxMargin(LinearClassifier):
         blocks = row_blocks(X, y, groups)
         if held is None:
             self._note_columns(X, blocks)
-        self.problem_, classes = self._problem_of(blocks)
-        self._keep(self._solve(blocks, classes, grouped=groups is not None), classes)
+        grouped = groups is not None
+        self.problem_, classes = self._problem_of(blocks, grouped=grouped)
+        self._keep(self._solve(blocks, classes, grouped=grouped), classes)
         return self
 
-    def _problem_of(self, blocks: RowBlocks) -> tuple[StructuredProblem, AnyArray | None]:
+    def _problem_of(
+        self, blocks: RowBlocks, *, grouped: bool
+    ) -> tuple[StructuredProblem, AnyArray | None]:
         d = blocks.rules.n_features
         if isinstance(self.problem, StructuredProblem):
             return self.problem, None
         biased = self.fit_intercept and self.problem == "multiclass"
-        known = survey(blocks, moments=biased)
+        known = survey(blocks, moments=biased, grouped=grouped)
         K = len(known.classes)
         if callable(self.problem):
             return self.problem(d, K), known.classes

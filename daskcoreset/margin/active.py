@@ -72,7 +72,13 @@ class ActiveMaxMargin:
     Notes
     -----
     A row with sample weight zero is never asked for. The core set stays within the bound of
-    Corollary 3.2 of the paper, :math:`1 + 4 R^2 / (\epsilon \rho)^2` with a right constant.
+    Corollary 3.2 of the paper, :math:`1 + 4 R^2 / (\epsilon \rho)^2` with its constant worked
+    out; through the origin R is the length of the longest row, and with an intercept, for which
+    the same steps lead to one row more, the radius of a ball around the rows.
+
+    Nobody can do with few labels what section 4.3 of the paper shows to need all of them: a
+    class of one row that every rule can cut off is found by chance, or not at all, and then
+    stays within `error`.
 
     Examples
     --------

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs import row_blocks
 from daskcoreset.margin.checks import check_count, check_share
 from daskcoreset.margin.kernelised import Kernel, KernelLike
@@ -147,8 +146,6 @@ class MaxMarginCoreset:
             If it stops at `max_passes`, or at what double precision can tell.
         """
         blocks = row_blocks(X, y, sample_weight, chunks=self.chunks, on_invalid=self.on_invalid)
-        if not blocks.has_labels:
-            raise InvalidInputError("y is missing; pass the labels that are to be separated.")
         return self.run_blocks(blocks)
 
     def run_blocks(self, blocks: RowBlocks, survey: Gathered[Found] | None = None) -> MarginCoreset:

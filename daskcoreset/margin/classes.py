@@ -73,8 +73,6 @@ class _First:
 
     def __call__(self, block: Block, number: int, given: object) -> Found | Problem:
         del given
-        if block.labels is None:
-            return Problem("y is missing; pass the labels that are to be separated.")
         used = block.weights > 0.0
         labels = plain_labels(block)
         problem = _missing(labels, used)
@@ -130,9 +128,7 @@ class _Unite:
     keep: int
 
     def __call__(self, first: Found, second: Found) -> Found:
-        if first.classes.dtype.kind in "US" and second.classes.dtype.kind not in "US":
-            # An empty block may have labels of another dtype; NumPy would make text of numbers.
-            first, second = (first, second) if len(first.classes) else (second, first)
+        # An empty block may have labels of another dtype; NumPy would make text of numbers.
         parts = [part for part in (first, second) if len(part.classes)]
         n_used = first.n_used + second.n_used
         if len(parts) < 2:
@@ -175,6 +171,8 @@ def find_classes(
         If there is one class or more than `most`, if a label is missing, or if no row has a
         weight.
     """
+    if not blocks.has_labels:
+        raise InvalidInputError("y is missing; pass the labels that are to be separated.")
     gathered = gather(blocks, _First(most), _Unite(most, keep), split_every=split_every)
     found = gathered.value
     if not found.n_used:

@@ -57,8 +57,6 @@ class Core:
     def with_rows(self, rows: Picked, indices: IndexArray) -> Core:
         """Return a core set with more rows, those left out that it has already."""
         new = np.flatnonzero(~np.isin(indices, self.indices))
-        if not len(new):
-            return self
         rows, indices = rows.take(new), indices[new]
         gram = None
         if self.gram is not None:

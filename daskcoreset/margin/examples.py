@@ -133,7 +133,7 @@ def cut_block(
     Parameters
     ----------
     block : Block
-        With groups, they are its weights.
+        With groups, they are its weights; without, rows of weight zero are left out.
     number : int
         Of the block.
     labels : ndarray of shape (n,), int64
@@ -148,6 +148,8 @@ def cut_block(
     n = len(block)
     rows = np.arange(n) if block.rows is None else block.rows
     if not grouped:
+        block, labels, rows = _weighing(block, labels, rows)
+        n = len(block)
         places = np.stack([np.full(n, number), rows], axis=1)
         return Examples(block.points, labels, np.arange(n + 1), places), Edges()
     groups = block.weights
@@ -160,6 +162,16 @@ def cut_block(
     places = np.stack([np.full(len(inner) - 1, number), rows[inner[:-1]]], axis=1)
     within = Examples(block.points[first:last], labels[first:last], inner - first, places)
     return within, Edges(ends[0] if ends else None, ends[1] if len(ends) > 1 else None)
+
+
+def _weighing(
+    block: Block, labels: IndexArray, rows: IndexArray
+) -> tuple[Block, IndexArray, IndexArray]:
+    """Leave out rows without weight."""
+    held = np.flatnonzero(block.weights)
+    if len(held) == len(block):
+        return block, labels, rows
+    return block.take(held), labels[held], rows[held]
 
 
 def _piece(block: Block, number: int, labels: IndexArray, bounds: IndexArray, i: int) -> _Piece:

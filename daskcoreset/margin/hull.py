@@ -93,13 +93,15 @@ def shortest_vector(
     dual = _scaled(_guess(rows, groups, n_groups) if start is None else start, groups)
     best: Shortest | None = None
     # Every set of active rows occurs once at most; the limit only guards against rounding.
-    for _ in range(10 * (len(rows) + rows.shape[1]) + 100):
+    left = 10 * (len(rows) + rows.shape[1]) + 100
+    while True:
+        left -= 1
         dual, vector = _to_corral(rows, groups, dual)
         products = rows @ vector
         levels = _smallest(products, groups, n_groups)
         found = Shortest(vector, dual, levels)
         square = float(vector @ vector)
-        if best is not None and square >= float(best.vector @ best.vector):
+        if best is not None and (square >= float(best.vector @ best.vector) or not left):
             # No progress is possible in this arithmetic: the sharper certificate wins.
             return found if levels.sum() > best.levels.sum() else best
         best = found
@@ -114,8 +116,6 @@ def shortest_vector(
             return found
         dual = dual.copy()
         dual[worst] = np.finfo(np.float64).tiny
-    assert best is not None  # noqa: S101 - the loop ran
-    return best
 
 
 def _guess(rows: FloatArray, groups: IndexArray, n_groups: int) -> FloatArray:

@@ -129,7 +129,7 @@ class ClassSurvey:
     ----------
     classes : ndarray of shape (K,), sorted
     moments : Moments
-        Every row counted once.
+        By weight, so that a row twice is a row of weight two; with groups every row once.
     """
 
     classes: AnyArray
@@ -138,26 +138,31 @@ class ClassSurvey:
     @property
     def spread(self) -> float:
         """Root of the mean squared distance from the mean; 1 if all rows are one point."""
-        return math.sqrt(float(self.moments.m2.sum()) / max(self.moments.weight, 1.0)) or 1.0
+        return math.sqrt(float(self.moments.m2.sum()) / (self.moments.weight or 1.0)) or 1.0
 
 
 @dataclass(frozen=True)
 class _Survey:
     moments: bool
+    grouped: bool
 
     def __call__(self, block: Block, number: int, given: object) -> ClassSurvey | Problem:
         del number, given
+        if not self.grouped and not block.weights.all():
+            block = block.take(np.flatnonzero(block.weights))
         labels = plain_labels_of(block)
         if labels.dtype.kind == "f" and np.isnan(labels).any():
             at = int(np.isnan(labels).argmax())
+            at = at if block.rows is None else int(block.rows[at])
             return Problem("y is NaN{row}; label such rows, or leave them out.", at)
         classes = np.unique(labels)
         if len(classes) > _MOST_CLASSES:
             return Problem(
                 f"y has more than {_MOST_CLASSES} values; pass class labels, not measurements."
             )
+        weights = np.ones(len(block)) if self.grouped else block.weights
         points = block.points if self.moments else np.empty((len(block), 0))
-        return ClassSurvey(classes, moments_of(points, np.ones(len(block))))
+        return ClassSurvey(classes, moments_of(points, weights))
 
 
 def _unite(first: ClassSurvey, second: ClassSurvey) -> ClassSurvey:
@@ -166,7 +171,7 @@ def _unite(first: ClassSurvey, second: ClassSurvey) -> ClassSurvey:
     return ClassSurvey(classes, merge_moments(first.moments, second.moments))
 
 
-def survey(blocks: RowBlocks, *, moments: bool = True) -> ClassSurvey:
+def survey(blocks: RowBlocks, *, moments: bool = True, grouped: bool = False) -> ClassSurvey:
     """Read the classes, and the mean and spread, of data with labels.
 
     Parameters
@@ -174,6 +179,9 @@ def survey(blocks: RowBlocks, *, moments: bool = True) -> ClassSurvey:
     blocks : RowBlocks
     moments : bool, default=True
         False leaves out mean and spread.
+    grouped : bool, default=False
+        As in `daskcoreset.margin.structured.structured_margin`. Without groups, rows of weight
+        zero are left out.
 
     Returns
     -------
@@ -186,7 +194,7 @@ def survey(blocks: RowBlocks, *, moments: bool = True) -> ClassSurvey:
     """
     if not blocks.has_labels:
         raise InvalidInputError("y is missing; pass the label of every row.")
-    found: ClassSurvey = gather(blocks, _Survey(moments), _unite).value
+    found: ClassSurvey = gather(blocks, _Survey(moments, grouped), _unite).value
     if len(found.classes) < 2:
         raise InvalidInputError(
             f"y has one class, {found.classes[0]!r}, and a margin needs two; pass rows of another."

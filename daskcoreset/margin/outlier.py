@@ -149,8 +149,6 @@ class OutlierMaxMargin:
             If the probability wanted is not reached.
         """
         blocks = row_blocks(X, y, sample_weight, chunks=self.chunks, on_invalid=self.on_invalid)
-        if not blocks.has_labels:
-            raise InvalidInputError("y is missing; pass the labels that are to be separated.")
         return self.run_blocks(blocks)
 
     def run_blocks(self, blocks: RowBlocks, survey: Gathered[Found] | None = None) -> OutlierMargin:

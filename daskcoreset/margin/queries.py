@@ -94,9 +94,6 @@ def next_wanted(state: Queries, pool: Pool) -> Queries:
         With `wanted`, or at its end. Asked again, it is the same.
     """
     while state.phase is not Phase.DONE and not len(state.wanted):
-        limit = state.rule.max_labels
-        if limit is not None and state.paid >= limit:
-            return state.ended("max_labels")
         if len(state.queue):
             state = _look(state)
         elif state.phase is Phase.SEEDING:
@@ -155,17 +152,17 @@ def _look(state: Queries) -> Queries:
     known = state.labelled.position_of
     for i, index in enumerate(state.queue.tolist()):
         if index not in known:
-            return replace(_after(state, i), wanted=_unknown(_after(state, i)))
+            limit = state.rule.max_labels
+            if limit is not None and state.paid >= limit:
+                return state.ended("max_labels")
+            rest = replace(state, queue=state.queue[i:], queue_rows=state.queue_rows[i:])
+            return replace(rest, wanted=_unknown(rest))
         if state.phase is Phase.VERIFYING and not _is_right(state, index):
             # Only with a finite C: nothing to pay for, nothing to add, so draw again.
             state = replace(state.queued(None), needed=0, right=0, idle=state.idle + 1)
             return state.ended("stalled") if state.idle >= _STALLED else state
         state = replace(state, right=state.right + 1)
     return state.queued(None)
-
-
-def _after(state: Queries, i: int) -> Queries:
-    return replace(state, queue=state.queue[i:], queue_rows=state.queue_rows[i:])
 
 
 def _unknown(state: Queries) -> IndexArray:

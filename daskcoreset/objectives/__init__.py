@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives.base import Objective
 from daskcoreset.objectives.centers import Distortion, QuantizationError
+from daskcoreset.objectives.linear import LinearClassifier, LinearCost
 from daskcoreset.objectives.mixtures import MixtureCost
 from daskcoreset.sensitivities.spread import as_divergence
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Distortion",
+    "LinearClassifier",
+    "LinearCost",
     "MixtureCost",
     "Objective",
     "QuantizationError",
@@ -56,7 +59,7 @@ def objective_for(
     Returns
     -------
     Objective
-        The quantization error, but for Bregman and mixture constructions.
+        The quantization error, but for constructions that are made for something else.
 
     Raises
     ------
@@ -70,6 +73,10 @@ def objective_for(
     >>> objective_for("mixture", {"n_components": 3}, None, Block(np.ones((9, 2)), np.ones(9)))
     MixtureCost(n_components=3)
     """
+    if method == "svm":
+        return LinearCost("hinge", float(parameters.get("lam", 1.0)))
+    if method == "logistic":
+        return LinearCost("logistic")
     k = _checked(parts_of(parameters) if n_clusters is None else n_clusters)
     if method == "mixture":
         return MixtureCost(k)

@@ -19,9 +19,9 @@ Q = TypeVar("Q")
 
 
 class Objective(ABC, Generic[Q]):
-    r"""A cost :math:`\mathrm{cost}_X(Q) = \sum_x u(x) f_Q(x)` of solutions Q.
+    r"""A cost :math:`\mathrm{cost}_X(Q) = g(Q) + \sum_x u(x) f_Q(x)` of solutions Q.
 
-    With :math:`f_Q \ge 0`, so that a coreset C is right where :math:`\mathrm{cost}_C(Q)` is
+    With :math:`f_Q, g \ge 0`, so that a coreset C is right where :math:`\mathrm{cost}_C(Q)` is
     close to :math:`\mathrm{cost}_X(Q)`, relative to it. Subclasses are frozen dataclasses;
     they travel to the blocks, and so do solutions.
 
@@ -62,11 +62,20 @@ class Objective(ABC, Generic[Q]):
         """Return the solutions in a sequence of them, or the only one in a list."""
         return list(solutions) if isinstance(solutions, (list, tuple)) else [solutions]
 
+    def constant(self, solution: Q) -> float:
+        """Part of the cost that does not depend on the rows, such as a penalty."""
+        del solution
+        return 0.0
+
     def problem(self, block: Block) -> Problem | None:
         """Return what is wrong with the first row that no cost can be given to, or None."""
         del block
         return None
 
-    def cost(self, block: Block, solution: Q) -> float:
+    def total(self, block: Block, solution: Q) -> float:
         """Weighted sum of the losses of rows in memory."""
         return float((block.weights * self.losses(block, solution)).sum())
+
+    def cost(self, block: Block, solution: Q) -> float:
+        """Cost of a solution on rows in memory that stand for all."""
+        return self.constant(solution) + self.total(block, solution)

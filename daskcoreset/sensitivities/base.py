@@ -167,7 +167,7 @@ class Sensitivity(ABC, Generic[S]):
         other_weights: FloatArray,
         summary: S,
     ) -> float:
-        """How badly a draw does, where there are several `tries`.
+        """Return how badly a draw does, where there are several `tries`.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class Sensitivity(ABC, Generic[S]):
         return {}
 
     def remarks(self, summary: S, size: int) -> tuple[str, ...]:
-        """What users should be warned of, given the data and the size of the coreset."""
+        """Return what users should be warned of, given the data and the size of the coreset."""
         del summary, size
         return ()
 

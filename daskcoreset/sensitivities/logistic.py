@@ -175,7 +175,7 @@ class Logistic(Sensitivity[Scatter]):
         return np.zeros_like(summary.mean), summary.matrix + added
 
     def _root(self, matrix: FloatArray) -> FloatArray:
-        """Return R with :math:`R R^T = (S + \\text{ridge})^{-1}`."""
+        r"""Return R with :math:`R R^T = (S + \text{ridge})^{-1}`."""
         scale = np.sqrt(np.diagonal(matrix))
         inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
         shape = matrix * inverse[:, np.newaxis] * inverse

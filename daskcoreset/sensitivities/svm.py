@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from daskcoreset.blocks import Block
 from daskcoreset.classes import label_problem
-from daskcoreset.clusters import seed_clusters
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.linear import solve_svm
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.svm_calibration import calibrate, cost_of, modes_for
-from daskcoreset.sensitivities.svm_rough import (
-    Rough,
-    Seen,
-    Sums,
-    look,
-    merge_sums,
-    signs_of,
-    sums_over,
-)
-from daskcoreset.sensitivities.svm_score import lemma_2
-from daskcoreset.strata import Pilot, Stratum, merge_strata, pilot_of, sample_strata
+from daskcoreset.sensitivities.svm_rough import Rough, Seen, Sums, look, merge_sums, sums_over
+from daskcoreset.sensitivities.svm_score import terms_of
+from daskcoreset.sensitivities.svm_solution import exact_solution, rough_solution
+from daskcoreset.strata import merge_strata, pilot_of, sample_strata
 
 if TYPE_CHECKING:
     from daskcoreset.blocks import Problem
@@ -34,10 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["SVM"]
 
 Variant: TypeAlias = Literal["auto", "pilot_mix", "calibrated", "systematic", "paper"]
-Strata: TypeAlias = dict[Any, Stratum]
-Summary: TypeAlias = "Strata | Sums | Rough"
-
-_VARIANTS = ("auto", "pilot_mix", "calibrated", "systematic", "paper")
+_VARIANTS = get_args(Variant)
 
 _PILOT_ROWS = 4096
 """Rows of the pilot at most: its classifier costs a few per cent more than the best one, and
@@ -46,13 +34,14 @@ takes some 30 milliseconds."""
 _PILOT_NUMBERS = 2**19
 """Entries of the pilot at most."""
 
+_MOST_TRIES = 16
+"""Of tiny coresets; sixteen did as well as twenty-four on htru2 and credit."""
+
+_TRIED_ROWS = 6000
+"""Rows of all tries together: some hundred milliseconds."""
+
 _TRIAL_WORK = 2e7
 """Products in a Newton step of a trial at most: beyond it trials would take seconds."""
-
-_SOFTNESS = 0.5
-"""Width of the step from rows that pull at the classifier to those that do not."""
-
-_PILOT_TOL = 1e-4
 
 
 @dataclass(frozen=True)
@@ -204,73 +193,22 @@ class SVM(Sensitivity[Any]):
     def settle(self, summary: Any, rng: np.random.Generator) -> Rough:
         """Solve and cluster the pilot; then put exact sums in the place of its estimates."""
         if isinstance(summary, Sums):
-            return self._exact(summary)
+            return exact_solution(summary, self.lam)
         sizes = [part.points.shape[1] for part in summary.values()]
         pilot = pilot_of(summary, self._pilot_size(sizes[0]))
-        return self._rough(pilot, rng)
-
-    def _rough(self, pilot: Pilot, rng: np.random.Generator) -> Rough:
-        origin = np.zeros(pilot.points.shape[1])
-        if self.intercept:
-            origin += np.average(pilot.points, axis=0, weights=pilot.weights)
-        points, u = pilot.points - origin, pilot.weights
         k = self.n_clusters or math.ceil(math.log(max(pilot.n_rows, 3)))
-        tables = []
-        for code in range(len(pilot.classes)):
-            own = pilot.codes == code
-            tables.append(seed_clusters(points[own], u[own], k, rng).centers)
-        signs = signs_of(pilot.codes, len(pilot.classes))
-        fits = [
-            solve_svm(points, y, u, self.lam, intercept=self.intercept, tol=_PILOT_TOL)
-            for y in signs.T
-        ]
-        centers = np.concatenate(tables)
-        total = float(u.sum())
-        rough = Rough(
-            classes=pilot.classes,
-            origin=origin,
-            coef=np.stack([fit.coef for fit in fits]),
-            intercept=np.array([fit.intercept for fit in fits]),
-            centers=centers,
-            owners=np.repeat(np.arange(len(tables)), [len(table) for table in tables]),
-            means=centers,
-            weights=np.zeros(len(centers)),
-            n_rows=pilot.n_rows,
-            bound=min(fit.bound for fit in fits),
-            opt=0.0,
-            radius=math.sqrt(float(np.average((points**2).mean(axis=1), weights=u))) or 1.0,
-            totals=np.ones(2),
-            cost=np.array([fit.cost for fit in fits]),
-        )
-        rough = replace(rough, opt=self._opt(rough, total))
-        block = Block(pilot.points, u, pilot.classes[pilot.codes])
-        # Their own sums make the estimates of what the next fold sums up.
-        return self._estimated(block, rough)
-
-    def _estimated(self, pilot: Block, rough: Rough) -> Rough:
-        rough = _moved(sums_over(pilot, rough, look(pilot, rough), np.ones(2)))
-        terms = self._terms(pilot, rough, look(pilot, rough))
-        return replace(rough, totals=terms.sum(axis=1))
-
-    def _exact(self, sums: Sums) -> Rough:
-        rough = _moved(sums)
-        squares = np.einsum("pj,pj->p", rough.coef, rough.coef)
-        rough = replace(rough, cost=squares / 2 + self.lam * sums.hinge, sums=sums)
-        return replace(rough, opt=self._opt(rough, rough.weight), totals=sums.totals)
-
-    def _opt(self, rough: Rough, weight: float) -> float:
-        scale = self.lam * weight
-        if len(rough.classes) < 2:
-            # A part of the data that has one class only: every row may cost as much as lambda.
-            return scale
-        return max(min(rough.bound, float(rough.cost.min())), 1e-9 * scale)
+        rough = rough_solution(pilot, k, self.lam, rng, intercept=self.intercept)
+        # The pilot's own sums make the estimates of what the next fold sums up.
+        block = Block(pilot.points, pilot.weights, pilot.classes[pilot.codes])
+        totals = self._terms(block, rough, look(block, rough)).sum(axis=1)
+        return replace(rough, totals=totals)
 
     def check(self, summary: Any) -> None:
         """Raise if all rows are of one class."""
         if len(summary.classes) < 2:
             raise InvalidInputError(
-                f"y holds one class only, {summary.classes[0]!r}, and a classifier needs two; "
-                f"pass rows of both."
+                f"y holds one class only, {summary.classes[0].item()!r}, and a classifier needs "
+                f"two; pass rows of both."
             )
 
     def early_mass(self, summary: Any) -> float:
@@ -278,26 +216,20 @@ class SVM(Sensitivity[Any]):
         return 1.0 if self._mixes else float(summary.totals[0])
 
     def _terms(self, block: Block, rough: Rough, seen: Seen) -> FloatArray:
-        """Score of Lemma 2 and activity of every row, u included."""
-        provable = self.variant == "paper"
-        bound = lemma_2(
-            seen.squares, seen.cells, rough.weights, rough.opt, self.lam, provable=provable
-        )
-        pull = 1.0 / (1.0 + np.exp(np.clip((seen.margins - 1.0) / _SOFTNESS, -50.0, 50.0)))
-        activity = pull.sum(axis=1) * seen.lengths
-        return np.stack([block.weights * bound, block.weights * activity])
+        return terms_of(block, rough, seen, self.lam, provable=self.variant == "paper")
 
     def scores(self, block: Block, summary: Any) -> FloatArray:
-        """Return u times the score of Lemma 2; where they are mixed half of it and of activity."""
+        """Return u times the score of Lemma 2; or half of it, and half the activity."""
         terms = self._terms(block, summary, look(block, summary))
         return terms / (2.0 * summary.totals[:, np.newaxis]) if self._mixes else terms[:1]
 
     def masses(self, local: Any, summary: Any) -> FloatArray:
         """Return the sums of `scores`, as the pilot's estimates make them."""
-        return local.totals / (2.0 * summary.totals) if self._mixes else local.totals[:1]
+        totals: FloatArray = local.totals
+        return totals / (2.0 * summary.totals) if self._mixes else totals[:1]
 
     def order(self, rows: Block, summary: Any, inclusion: FloatArray) -> IndexArray:
-        """Order by label, then by margin; where scores are Lemma 2's alone by cell and distance."""
+        """Order by label and margin; by label, cell and distance without activities."""
         del inclusion
         seen = look(rows, summary)
         if not self._mixes:
@@ -311,7 +243,7 @@ class SVM(Sensitivity[Any]):
         work = size * (d + 1) ** 2 * problems
         if self.variant != "auto" or work > _TRIAL_WORK:
             return 1
-        return max(1, min(16, 6000 // size))
+        return max(1, min(_MOST_TRIES, _TRIED_ROWS // size))
 
     def loss(
         self,
@@ -355,12 +287,13 @@ class SVM(Sensitivity[Any]):
         t = float(summary.totals[0])
         if t <= summary.n_rows / 2 or size >= t:
             return ()
-        return (
+        remark = (
             f"the total sensitivity is {t:.0f} for {summary.n_rows} rows: no coreset of "
             f"size={size} is known to stand for such data, and a classifier trained on it may "
             f"cost several times the optimum; pass a size above {t:.0f}, a smaller lam, or "
-            f"fewer features.",
+            f"fewer features."
         )
+        return (remark,)
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters in plain JSON values."""
@@ -370,16 +303,3 @@ class SVM(Sensitivity[Any]):
             "variant": self.variant,
             "intercept": bool(self.intercept),
         }
-
-
-def _moved(sums: Sums) -> Rough:
-    """Move the means and weights of the cells to what was summed up."""
-    rough, used = sums.rough, sums.weights > 0.0
-    means = rough.means[used] + sums.shifts[used] / sums.weights[used, np.newaxis]
-    return replace(
-        rough,
-        centers=rough.centers[used],
-        owners=rough.owners[used],
-        means=means,
-        weights=sums.weights[used],
-    )

@@ -91,7 +91,7 @@ def calibrate(
     return rake(np.concatenate(columns, axis=1), weights, np.concatenate(totals))
 
 
-def cost_of(
+def cost_of(  # noqa: PLR0917 - as the protocol hands them over
     rows: Block,
     weights: FloatArray,
     others: Block,

@@ -129,14 +129,14 @@ class Sums:
 
 
 class Seen(NamedTuple):
-    """Rows as a rough solution sees them.
+    r"""Rows as a rough solution sees them.
 
     Attributes
     ----------
     codes, cells : ndarray of shape (n,), int64
         Class and cell of every row.
     squares : ndarray of shape (n,), float64
-        :math:`|p_\\Delta|^2`, squared distance to the mean of the cell.
+        :math:`|p_\Delta|^2`, squared distance to the mean of the cell.
     margins : ndarray of shape (n, p), float64
     lengths : ndarray of shape (n,), float64
         Of the rows without `origin`, with an entry of `radius` appended.
@@ -198,7 +198,7 @@ def _cells_of(tile: FloatArray, codes: IndexArray, rough: Rough) -> IndexArray:
 
 
 def sums_over(block: Block, rough: Rough, seen: Seen, totals: FloatArray) -> Sums:
-    """Sums over a block, in which every row has been looked at."""
+    """Sum over a block whose rows have been looked at."""
     d, u = len(rough.origin), block.weights
     signs = signs_of(seen.codes, len(rough.classes))
     loss, slope = round_hinge(seen.margins, WIDTH)

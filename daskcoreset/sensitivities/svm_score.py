@@ -2,11 +2,20 @@ r"""The score of Lemma 2 of Tukan, Baykal, Feldman and Rus (2020)."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from daskcoreset.typing import FloatArray, IndexArray
 
-__all__ = ["lemma_2"]
+if TYPE_CHECKING:
+    from daskcoreset.blocks import Block
+    from daskcoreset.sensitivities.svm_rough import Rough, Seen
+
+__all__ = ["lemma_2", "terms_of"]
+
+_SOFTNESS = 0.5
+"""Width of the step from rows that pull at the classifier to those that do not."""
 
 
 def lemma_2(
@@ -65,3 +74,15 @@ def lemma_2(
     added = squares * (2.0 / (9.0 * opt))
     steep = added / (np.sqrt(4.0 * own * own + added) + 2.0 * own + np.finfo(np.float64).tiny)
     return np.asarray(1.0 / weights[cells] + 4.5 * lam * np.maximum(easy, steep))
+
+
+def terms_of(block: Block, rough: Rough, seen: Seen, lam: float, *, provable: bool) -> FloatArray:
+    r"""Score of Lemma 2, and activity, of every row, u included; shape (2, n).
+
+    A row is active where it pulls at the rough classifier, by :math:`1/(1 + e^{2 (z - 1)})` at
+    the margin z, and in proportion to its length: that is how far a weight may move it.
+    """
+    bound = lemma_2(seen.squares, seen.cells, rough.weights, rough.opt, lam, provable=provable)
+    pull = 1.0 / (1.0 + np.exp(np.clip((seen.margins - 1.0) / _SOFTNESS, -50.0, 50.0)))
+    activity = pull.sum(axis=1) * seen.lengths
+    return np.stack([block.weights * bound, block.weights * activity])

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from daskcoreset.errors import InvalidInputError
+from daskcoreset.errors import InvalidInputError, StoreError
 from daskcoreset.randomness import RandomState, Stage, stream
 from daskcoreset.storage import read_group, write_group
 from daskcoreset.tree.answers import Answer
@@ -142,8 +142,10 @@ class CoresetTree:
             sampling=sampling,
             on_invalid=on_invalid,
         )
-        place = Path(path).resolve()
-        said = settings.write()
+        place, said = Path(path).resolve(), settings.write()
+        if place.exists() and (not place.is_dir() or any(place.iterdir())):
+            msg = f"{place} exists; CoresetTree.open opens a tree that is there"
+            raise StoreError(f"{msg}, or choose another path")
         write_group(place, {}, {}, said, kind=_KIND, schema_version=SCHEMA_VERSION)
         return cls(place, settings, Manifest())
 

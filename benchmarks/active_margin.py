@@ -1,0 +1,273 @@
+"""Labels asked against accuracy: active maximum margin, random rows, plain uncertainty sampling.
+
+Every method starts from the same random rows, labelled until both classes are there, and is
+evaluated on the whole pool after so many labels. Plain uncertainty sampling fits a linear SVM
+on all its labels and asks for the row closest to its boundary; random rows are fitted by the
+solver of the active learner. Sets are made separable by leaving out rows that a linear SVM on
+everything has near or beyond its boundary, and taken as they are (of the digits two per cent of
+the labels are flipped, for they are separable). Prints a Markdown table, and writes it with a
+figure and the raw numbers into the folder given.
+
+    DASKCORESET_DATA=... python benchmarks/active_margin.py --seeds 20 --out benchmarks/results
+
+Har-Peled, Roth and Zimak (2007), Fig. 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from daskcoreset.datasets import load
+from daskcoreset.margin.active import ActiveMaxMargin
+from daskcoreset.margin.labelled import Phase
+
+METHODS = ("active max margin", "uncertainty", "random")
+LOOKS = (("C3", "-", "^"), ("C0", "--", "o"), ("C7", ":", "s"))
+MOST_ROWS = 4000
+
+
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    """Return threes and eights."""
+    X, y = load_digits(return_X_y=True)
+    keep = (y == 3) | (y == 8)
+    return X[keep] / 16.0, np.where(y[keep] == 8, 1, -1)
+
+
+def stored(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return some rows of a stored set, drawn once."""
+    data = load(name)
+    rows = np.sort(np.random.default_rng(0).permutation(data.X.shape[0])[:MOST_ROWS])
+    X: Any = data.X[rows]
+    X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
+    if hasattr(data.X, "toarray"):
+        return X, np.where(data.y[rows] == data.y.max(), 1, -1)
+    return StandardScaler().fit_transform(X), np.where(data.y[rows] == data.y.max(), 1, -1)
+
+
+def cases() -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray, float]]:
+    """Yield name, rows, labels told, true labels, and C."""
+    for name, (X, y) in {
+        "digits 3/8": digits(),
+        "htru2": stored("htru2"),
+        "w8a": stored("w8a"),
+    }.items():
+        svc = LinearSVC(C=10.0, max_iter=20_000).fit(X, y)
+        clean = y * svc.decision_function(X) > 0.2
+        yield f"{name}, made separable", X[clean], y[clean], y[clean], math.inf
+        told = y.copy()
+        if name.startswith("digits"):
+            flip = np.random.default_rng(1).permutation(len(y))[: len(y) // 50]
+            told[flip] *= -1
+            yield f"{name}, 2 % flipped", X, told, y, 1.0
+        else:
+            yield f"{name}, as it is", X, told, y, 1.0
+
+
+def quality(scores: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Return accuracy and balanced accuracy."""
+    right = np.where(scores > 0, 1, -1) == y
+    return float(right.mean()), float((right[y > 0].mean() + right[y < 0].mean()) / 2)
+
+
+def start_of(y: np.ndarray, seed: int) -> np.ndarray:
+    """Return random rows, up to the first of the second class."""
+    order = np.random.default_rng([seed, 7]).permutation(len(y))
+    return order[: int((y[order] != y[order[0]]).argmax()) + 1]
+
+
+def by_active(
+    X: np.ndarray, told: np.ndarray, C: float, seed: int, most: int
+) -> tuple[dict[int, np.ndarray], dict[str, Any]]:
+    """Return scores of all rows by number of labels, and what the run says of itself."""
+    first = start_of(told, seed)
+    learner = ActiveMaxMargin(error=0.01, C=C, random_state=seed)
+    asking = learner.start(X, known=(first, told[first]))
+    scores, settled = {}, None
+    while len(first) + asking.n_labels < most and (wanted := asking.ask()) is not None:
+        if settled is None and wanted.phase is Phase.VERIFYING:
+            settled = len(first) + asking.n_labels
+        asking.tell(told[wanted.indices])
+        found = asking.result()
+        scores[len(first) + asking.n_labels] = found.decision_function(X)
+    return scores, {"settled": settled, "stopped": asking.state.stopped}
+
+
+def by_uncertainty(
+    X: np.ndarray, told: np.ndarray, C: float, seed: int, most: int
+) -> dict[int, np.ndarray]:
+    """Do the same, asking for the row closest to a linear SVM of all labels."""
+    rows = start_of(told, seed).tolist()
+    svc, scores = LinearSVC(C=1.0 if math.isfinite(C) else 100.0, random_state=0), {}
+    while True:
+        values = svc.fit(X[rows], told[rows]).decision_function(X)
+        scores[len(rows)] = values
+        if len(rows) >= most:
+            return scores
+        gaps = np.abs(values)
+        gaps[rows] = np.inf
+        rows.append(int(gaps.argmin()))
+
+
+def by_random(
+    X: np.ndarray, told: np.ndarray, C: float, seed: int, counts: list[int]
+) -> dict[int, np.ndarray]:
+    """Do the same with random rows."""
+    first = start_of(told, seed)
+    rest = np.setdiff1d(np.random.default_rng([seed, 8]).permutation(len(X)), first)
+    rest = np.random.default_rng([seed, 9]).permutation(rest)
+    scores = {}
+    for count in counts:
+        rows = np.concatenate([first, rest])[: max(count, len(first))]
+        asking = ActiveMaxMargin(C=C, random_state=seed).start(X, known=(rows, told[rows]))
+        scores[len(rows)] = asking.result().decision_function(X)
+    return scores
+
+
+def at(scores: dict[int, np.ndarray], count: int, constant: np.ndarray) -> np.ndarray:
+    """Return what was known after so many labels: one class alone before there are two."""
+    known = [n for n in scores if n <= count]
+    return scores[max(known)] if known else constant
+
+
+def run(
+    case: tuple[str, np.ndarray, np.ndarray, np.ndarray, float], seeds: int, counts: list[int]
+) -> dict[str, Any]:
+    """Measure one set."""
+    name, X, told, y, C = case
+    began = time.perf_counter()
+    curves: dict[str, list[list[list[float]]]] = {method: [] for method in METHODS}
+    settled = []
+    for seed in range(seeds):
+        active, facts = by_active(X, told, C, seed, counts[-1])
+        settled.append(facts["settled"])
+        constant = np.full(len(y), float(told[start_of(told, seed)[0]]))
+        for method, scores in zip(
+            METHODS,
+            (
+                active,
+                by_uncertainty(X, told, C, seed, counts[-1]),
+                by_random(X, told, C, seed, counts),
+            ),
+            strict=True,
+        ):
+            values = [at(scores, count, constant) for count in counts]
+            curves[method].append([list(quality(v, y)) for v in values])
+    seconds = time.perf_counter() - began
+    print(f"{name}: {X.shape}, {seeds} seeds in {seconds:.0f} s", flush=True)
+    share = float((y > 0).mean())
+    return {"set": name, "shape": X.shape, "share": share, "settled": settled, "curves": curves}
+
+
+def means(result: dict[str, Any], method: str, which: int) -> np.ndarray:
+    """Return mean and half width of its 95 % interval, by number of labels."""
+    values = np.array(result["curves"][method], dtype=np.float64)[:, :, which]
+    wide = 1.96 * values.std(axis=0, ddof=1) / np.sqrt(len(values))
+    return np.array([values.mean(axis=0), wide])
+
+
+def table(results: list[dict[str, Any]], counts: list[int]) -> str:
+    """Return the Markdown tables."""
+    shown = [count for count in (20, 40, 60, 100, 200) if count in counts]
+    lines = [
+        "| set | rows | labels | " + " | ".join(f"{m}: accuracy, balanced" for m in METHODS) + " |",
+        "|---|---|---|" + "---|" * len(METHODS),
+    ]
+    for result in results:
+        for count in shown:
+            i = counts.index(count)
+            cells = []
+            for method in METHODS:
+                (a, wide), (b, _) = (means(result, method, which)[:, i] for which in (0, 1))
+                cells.append(f"{100 * a:.1f} ± {100 * wide:.1f}, {100 * b:.1f}")
+            lines.append(
+                f"| {result['set']} | {result['shape'][0]} | {count} | " + " | ".join(cells) + " |"
+            )
+    lines += ["", "| set | labels till no row is in the strip: runs, median |", "|---|---|"]
+    for result in results:
+        ended = [count for count in result["settled"] if count is not None]
+        median = f"{np.median(ended):.0f}" if ended else "none"
+        lines.append(f"| {result['set']} | {len(ended)} of {len(result['settled'])}, {median} |")
+    lines += ["", *(ahead(results, counts, method) for method in METHODS[1:])]
+    return "\n".join(lines) + "\n"
+
+
+def ahead(results: list[dict[str, Any]], counts: list[int], method: str) -> str:
+    """Say where a method has the higher mean of balanced accuracy, beyond both intervals."""
+    places = []
+    for result in results:
+        (ours, wide), (theirs, more) = means(result, METHODS[0], 1), means(result, method, 1)
+        clear = theirs - ours > wide + more
+        less = ours - theirs > wide + more
+        better = [str(count) for count, yes in zip(counts, clear, strict=True) if yes]
+        worse = [str(count) for count, yes in zip(counts, less, strict=True) if yes]
+        places.append(
+            f"{result['set']}: ahead at {', '.join(better) or 'no number of'} labels, behind at "
+            f"{', '.join(worse) or 'none'}"
+        )
+    return f"- {method} beside {METHODS[0]}, by balanced accuracy: {'; '.join(places)}."
+
+
+def figure(results: list[dict[str, Any]], counts: list[int]) -> Figure:
+    """Draw balanced accuracy against labels, one panel a set."""
+    drawing = Figure(figsize=(10.5, 6), layout="constrained")
+    FigureCanvasAgg(drawing)
+    rows = -(-len(results) // 2)
+    axes = drawing.subplots(2, rows, squeeze=False)
+    for i, result in enumerate(results):
+        ax = axes[i % 2, i // 2]
+        for method, (color, line, marker) in zip(METHODS, LOOKS, strict=True):
+            mean, wide = means(result, method, 1) * 100
+            ax.errorbar(
+                counts, mean, wide, c=color, ls=line, marker=marker, ms=4, capsize=2, label=method
+            )
+        ax.set_title(result["set"], fontsize="medium")
+        ax.grid(visible=True, alpha=0.3)
+    drawing.supxlabel("labels")
+    drawing.supylabel("balanced accuracy on the whole pool, %")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    drawing.legend(handles, labels, loc="outside upper center", ncols=3)
+    return drawing
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument(
+        "--labels", type=int, nargs="+", default=[10, 20, 30, 40, 60, 100, 150, 200]
+    )
+    parser.add_argument("--only", default="", help="part of the name of a set")
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    warnings.simplefilter("ignore", ConvergenceWarning)  # of LinearSVC on a handful of rows
+    counts = sorted(args.labels)
+    results = [run(case, args.seeds, counts) for case in cases() if args.only in case[0]]
+    text = f"Mean of {args.seeds} seeds in percent, with the half width of its 95 % interval.\n\n"
+    text += table(results, counts)
+    print(text)
+    if args.out:
+        args.out.mkdir(parents=True, exist_ok=True)
+        stem = args.out / "active_margin"
+        figure(results, counts).savefig(stem.with_suffix(".png"), dpi=120)
+        stem.with_suffix(".md").write_text(text, encoding="utf-8")
+        kept = {"labels": counts, "results": results}
+        stem.with_suffix(".json").write_text(json.dumps(kept) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

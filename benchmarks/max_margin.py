@@ -1,0 +1,324 @@
+"""Reads, core-set size and time of the maximum-margin core set.
+
+Part one, made-up data with a known gap: reads of the data and rows in the core set against
+epsilon, n, d and R / rho, for one violator a read (Fig. 1), the worst of every block, and the
+default. Part two, real sets from which the rows are removed that a soft machine errs on: time
+beside `LinearSVC` and `SVC` on everything, and what share of the largest margin each reaches.
+Part three, with --disk: rows in a Zarr store, with the memory that the process takes.
+
+    DASKCORESET_DATA=... python benchmarks/max_margin.py
+    python benchmarks/max_margin.py --disk 10000000 --scratch /tmp
+
+Curves of active learning are in active_margin.py.
+
+Har-Peled, Roth and Zimak (2007), Fig. 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from daskcoreset.datasets import available, load
+from daskcoreset.margin.batch import MaxMarginCoreset
+from daskcoreset.margin.plot import plot_margins
+
+WAYS = {1: "one violator (Fig. 1)", "block": "worst of every block", "auto": "default"}
+N_BLOCKS = 20
+MOST_READS = 400
+MOST_FOR_SVC = 5_000_000
+
+
+def made_up(n: int, d: int, gap: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return Gaussian rows moved away from a hyperplane through the origin by `gap`."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    w = rng.normal(size=d)
+    w /= np.linalg.norm(w)
+    y = np.where(X @ w > 0, 1, -1)
+    return X + (gap * y)[:, None] * w, y
+
+
+def run_one(X: np.ndarray, y: np.ndarray, way: Any, **options: Any) -> dict[str, Any]:
+    """Run one core set, and tell what it took."""
+    coreset = MaxMarginCoreset(
+        violators=way, chunks=-(-len(X) // N_BLOCKS), max_passes=MOST_READS, **options
+    )
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a limit that is shown in the table
+        found = coreset.run(X, y)
+    return {
+        "way": str(way),
+        "reads": found.reads,
+        "size": len(found),
+        "support": len(found.support),
+        "factor": found.factor,
+        "margin": found.margin,
+        "converged": found.converged,
+        "ratio": found.radius / found.core_margin,
+        "bound": found.size_bound,
+        "bound_worst": found.size_bound_worst,
+        "seconds": time.perf_counter() - start,
+    }
+
+
+def sweeps(n: int) -> list[dict[str, Any]]:
+    """Vary one of epsilon, n, d and the gap at a time, around one problem."""
+    base = {"epsilon": 0.1, "n": n, "d": 50, "gap": 0.1}
+    values = {
+        "epsilon": [0.5, 0.2, 0.1, 0.05, 0.01, 0.001],
+        "n": [n // 100, n // 10, n, n * 3],
+        "d": [10, 20, 50, 100, 200],
+        "gap": [1.0, 0.3, 0.1, 0.03, 0.01, 0.001],
+    }
+    found = []
+    for name, several in values.items():
+        for value in several:
+            case = {**base, name: value}
+            X, y = made_up(int(case["n"]), int(case["d"]), float(case["gap"]))
+            for way in WAYS:
+                if way == 1 and int(case["d"]) * int(case["n"]) > 100 * n:
+                    continue  # minutes for one number, known to be beyond 400
+                result = run_one(X, y, way, epsilon=case["epsilon"])
+                found.append({"varied": name, "value": value, **result})
+            reads = [r["reads"] for r in found if (r["varied"], r["value"]) == (name, value)]
+            print(f"{name} = {value}: {reads} reads", flush=True)
+    return found
+
+
+def real_sets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return sets of two classes, standardised, as far as they are at hand."""
+    sets = {}
+    digits, target = load_digits(return_X_y=True)
+    for one, other in ((1, 8), (3, 5)):
+        held = (target == one) | (target == other)
+        sets[f"digits {one}/{other}"] = (digits[held], np.where(target[held] == one, 1, -1))
+    for name in ("htru2", "w8a"):
+        if name in available():
+            data = load(name)
+            X = data.X.toarray() if hasattr(data.X, "toarray") else np.asarray(data.X)
+            y = np.asarray(data.y)
+            sets[name] = (X.astype(np.float64), np.where(y == y.max(), 1, -1))
+    return {name: (StandardScaler().fit_transform(X), y) for name, (X, y) in sets.items()}
+
+
+def made_separable(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Remove the rows that a soft machine has on the wrong side or nearly so."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LinearSVC(C=1.0, dual=False).fit(X, y)
+    kept = y * model.decision_function(X) > 1e-3
+    return X[kept], y[kept]
+
+
+def strip(X: np.ndarray, y: np.ndarray, w: np.ndarray) -> float:
+    """Return half the width of the strip that a normal leaves between the classes."""
+    values = X @ (w / np.linalg.norm(w))
+    return float(values[y > 0].min() - values[y < 0].max()) / 2
+
+
+def on_real(name: str, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+    """Compare time and margin with machines on everything."""
+    X, y = made_separable(X, y)
+    rows: dict[str, Any] = {"set": name, "n": len(X), "d": X.shape[1], "machines": {}}
+    for way, label in (("auto", "core set, default"), ("block", "core set, every block")):
+        result = run_one(X, y, way, intercept=True)
+        rows["machines"][label] = result
+    best = run_one(X, y, "auto", intercept=True, epsilon=1e-6)
+    largest = best["margin"]
+    rows["machines"]["core set, epsilon 1e-6"] = best
+    models = {
+        "LinearSVC(C=1e4)": LinearSVC(C=1e4, max_iter=2000, random_state=0),
+        "SVC(C=1e6)": SVC(C=1e6, kernel="linear", max_iter=2_000_000),
+    }
+    if X.size > MOST_FOR_SVC:
+        del models["SVC(C=1e6)"]  # hours
+    for label, model in models.items():
+        start = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X, y)
+        taken = time.perf_counter() - start
+        share = strip(X, y, model.coef_[0]) / largest
+        rows["machines"][label] = {"seconds": taken, "share": share, "reads": None}
+    for one in rows["machines"].values():
+        one.setdefault("share", one.get("factor"))
+    rows["margin"] = largest
+    print(name, {k: round(v["seconds"], 2) for k, v in rows["machines"].items()}, flush=True)
+    return rows
+
+
+def tables(found: list[dict[str, Any]], real: list[dict[str, Any]], n: int) -> str:
+    """Return the Markdown tables."""
+    base = next(r for r in found if r["varied"] == "epsilon" and r["value"] == 0.1)
+    told = (
+        f"Reads of the data / rows in the core set, {N_BLOCKS} blocks, through the origin. One "
+        f"thing is varied at a time; the others are epsilon = 0.1, n = {n:,}, d = 50, gap = 0.1 "
+        f"and R / rho = {base['ratio']:.0f}. A + means that {MOST_READS} reads were not enough."
+    )
+    of_real = (
+        "Real sets, standardised, without the rows that `LinearSVC(C=1)` errs on, with an "
+        "intercept. Share: of the largest margin; for a core set what it certifies, for a machine "
+        "what its normal reaches on all rows (negative: it does not separate them)."
+    )
+    lines = [
+        "# Maximum-margin core sets",
+        "",
+        told,
+        "",
+        "| varied | R / rho | " + " | ".join(WAYS.values()) + " | bound of Lemma 3.1 | of 3.2 |",
+        "|---|---|" + "---|" * (len(WAYS) + 2),
+    ]
+    cases = dict.fromkeys((r["varied"], r["value"]) for r in found)
+    for varied, value in cases:
+        these = {r["way"]: r for r in found if (r["varied"], r["value"]) == (varied, value)}
+        cells = []
+        for way in WAYS:
+            one = these.get(str(way))
+            plus = "" if one is None or one["converged"] else "+"
+            cells.append("not run" if one is None else f"{one['reads']}{plus} / {one['size']}")
+        some = these["auto"]
+        bounds = f"{some['bound_worst']:.1e} | {some['bound']:.1e}"
+        lines.append(
+            f"| {varied} = {value:g} | {some['ratio']:.0f} | {' | '.join(cells)} | {bounds} |"
+        )
+    lines += [
+        "",
+        of_real,
+        "",
+        "| set | n x d | machine | seconds | share | reads | rows |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for rows in real:
+        for label, one in rows["machines"].items():
+            reads = "" if one["reads"] is None else f"{one['reads']}"
+            lines.append(
+                f"| {rows['set']} | {rows['n']:,} x {rows['d']} | {label} | {one['seconds']:.2f} | "
+                f"{one['share']:.4f} | {reads} | {one.get('size', '')} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def figure(found: list[dict[str, Any]], n: int) -> Figure:
+    """Draw reads and rows against what is varied, and the gap closing."""
+    drawing = Figure(figsize=(13, 8.5), layout="constrained")
+    FigureCanvasAgg(drawing)
+    axes = drawing.subplots(3, 4)
+    names = {"epsilon": "epsilon", "n": "rows n", "d": "columns d", "gap": "R / rho"}
+    looks = {"1": ("C3", "o", "-"), "block": ("C0", "s", "--"), "auto": ("C2", "^", "-")}
+    for column, (varied, title) in enumerate(names.items()):
+        for way, label in WAYS.items():
+            these = [r for r in found if r["varied"] == varied and r["way"] == str(way)]
+            place = [r["ratio"] if varied == "gap" else r["value"] for r in these]
+            color, marker, line = looks[str(way)]
+            look = {"c": color, "marker": marker, "ls": line, "label": label}
+            axes[0, column].plot(place, [r["reads"] for r in these], **look)
+            axes[1, column].plot(place, [r["size"] for r in these], **look)
+        whats = ("reads of the data", "rows in the core set")
+        for ax, what in zip(axes[:2, column], whats, strict=True):
+            ax.set(xscale="log", yscale="log", xlabel=title, ylabel=what if not column else "")
+            ax.grid(visible=True, alpha=0.3)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    drawing.legend(handles, labels, loc="outside upper center", ncols=3)
+    X, y = made_up(n, 50, 0.1)
+    for ax in axes[2, 2:]:
+        ax.set_axis_off()
+    for ax, way in zip(axes[2, :2], (1, "auto"), strict=True):
+        result = MaxMarginCoreset(violators=way, chunks=-(-n // N_BLOCKS)).run(X, y)
+        plot_margins(result, ax)
+        ax.set_title(WAYS[way], fontsize=10)
+    return drawing
+
+
+CHILD = """
+import sys, time, threading, psutil
+from daskcoreset.margin.batch import MaxMarginCoreset
+import daskcoreset.margin.compiled, dask.array, zarr
+process, peak = psutil.Process(), [0]
+def watch():
+    while True:
+        peak[0] = max(peak[0], process.memory_info().rss)
+        time.sleep(0.02)
+before = process.memory_info().rss
+threading.Thread(target=watch, daemon=True).start()
+start = time.perf_counter()
+found = MaxMarginCoreset().run(sys.argv[1], "y")
+taken = time.perf_counter() - start
+print(found.reads, len(found), found.factor, taken, (peak[0] - before) / 1e6)
+"""
+
+
+def on_disk(n: int, scratch: Path) -> str:
+    """Write rows to a store, run in a process of its own, and tell reads, time and memory."""
+    path = scratch / "max_margin.zarr"
+    d, rows = 20, 400_000
+    lines = ["| rows | bytes | reads | core set | certified | seconds | peak of memory |"]
+    lines.append("|---|---|---|---|---|---|---|")
+    for size in (n // 10, n):
+        group = zarr.open_group(path, mode="w")
+        options: dict[str, Any] = {"compressors": None}
+        X = group.create_array("X", shape=(size, d), chunks=(rows, d), dtype="f4", **options)
+        y = group.create_array("y", shape=(size,), chunks=(rows,), dtype="i1", **options)
+        rng = np.random.default_rng(0)
+        w = np.full(d, d**-0.5)
+        for start in range(0, size, rows):
+            part = rng.standard_normal((min(rows, size - start), d), dtype=np.float32)
+            signs = np.where(part @ w > 0, 1, -1)
+            X[start : start + rows] = part + (0.1 * signs)[:, None] * w
+            y[start : start + rows] = signs
+        done = subprocess.run(
+            [sys.executable, "-c", CHILD, str(path)], check=True, capture_output=True, text=True
+        )
+        reads, core, factor, taken, peak = (float(value) for value in done.stdout.split())
+        assert reads <= 30, "more than 30 reads"
+        lines.append(
+            f"| {size:,} | {size * d * 4 / 1e6:,.0f} MB | {reads:.0f} | {core:.0f} | "
+            f"{factor:.3f} | {taken:.1f} | {peak:.0f} MB |"
+        )
+        print(lines[-1], flush=True)
+        shutil.rmtree(path)
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--n", type=int, default=100_000, help="rows of the made-up data")
+    parser.add_argument("--disk", type=int, default=0, help="rows of the store; 0 for none")
+    parser.add_argument("--scratch", type=Path, default=Path("/tmp"), help="where it is written")  # noqa: S108 - a default that the user sees
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    if args.disk:
+        text = "# 20 columns on disk, epsilon = 0.1, through the origin\n\n"
+        text += "Memory: above that of the process before the run.\n\n"
+        (args.out / "max_margin_disk.md").write_text(text + on_disk(args.disk, args.scratch))
+        return
+    found = sweeps(args.n)
+    real = [on_real(name, X, y) for name, (X, y) in real_sets().items()]
+    text = tables(found, real, args.n)
+    (args.out / "max_margin.md").write_text(text)
+    (args.out / "max_margin.json").write_text(json.dumps({"made_up": found, "real": real}))
+    figure(found, args.n).savefig(args.out / "max_margin.png", dpi=110)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

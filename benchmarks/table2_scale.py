@@ -1,0 +1,133 @@
+"""Kernel machines on many rows: time of an epoch in reads of the data, and peak memory.
+
+Writes rows of 20 columns and their labels to a scratch Zarr store, trains `CSVRGClassifier` on it
+by both solvers, and compares an epoch with a read that only adds all numbers up.
+
+    python benchmarks/table2_scale.py --rows 10000000
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+import zarr
+
+from daskcoreset.blocks import Block
+from daskcoreset.estimators import CSVRGClassifier
+from daskcoreset.gathering import gather
+from daskcoreset.inputs import row_blocks
+
+D, BLOCK = 20, 400_000
+
+
+def write(folder: Path, n: int) -> tuple[Any, Any]:
+    """Write rows in [0, 1], and labels that a ball about one of eight centers decides."""
+    centers = np.random.default_rng(0).random((8, 4))
+    shapes = {"X": ((n, D), np.float32), "y": ((n,), np.int8)}
+    X, y = (
+        zarr.create_array(
+            folder / name, shape=shape, chunks=(BLOCK, *shape[1:]), dtype=dtype, compressors=None
+        )
+        for name, (shape, dtype) in shapes.items()
+    )
+    for start in range(0, n, BLOCK):
+        rng = np.random.default_rng([1, start])
+        rows = rng.random((min(BLOCK, n - start), D), dtype=np.float32)
+        rows[:, 4:] *= 0.2  # most of the distance is in the columns that count
+        gaps = ((rows[:, np.newaxis, :4] - centers) ** 2).sum(axis=2).min(axis=1)
+        X[start : start + len(rows)] = rows
+        y[start : start + len(rows)] = gaps < 0.12
+    return X, y
+
+
+def total(block: Block, number: int, given: object) -> float:
+    """Add all numbers of a block up."""
+    del number, given
+    return float(block.points.sum(dtype=np.float64))
+
+
+def add(first: float, second: float) -> float:
+    """Add two numbers."""
+    return first + second
+
+
+def peak() -> float:
+    """Most memory of this process so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--points", type=int, default=100)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--folder", type=Path, default=None, help="where the rows are written")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    args = parser.parse_args()
+    options = {"lam": 2048.0, "gamma": 4.0, "max_points": args.points, "random_state": 0}
+    with (
+        tempfile.TemporaryDirectory(dir=args.folder) as folder,
+        dask.config.set(scheduler="threads", num_workers=args.threads),
+    ):
+        X, y = write(Path(folder), args.rows)
+        CSVRGClassifier(**options).fit(X[:20_000], y[:20_000])  # compiles
+        first = peak()
+        start = time.perf_counter()
+        gather(row_blocks(X), total, add)
+        read = time.perf_counter() - start
+        found: dict[str, Any] = {"rows": args.rows, "columns": D, "points": args.points}
+        found |= {"threads": args.threads, "read": read, "peak_before": first, "solvers": {}}
+        for solver in ("exact", "csvrg"):
+            model = CSVRGClassifier(solver=solver, max_iter=args.epochs, tol=1e-3, **options)
+            start = time.perf_counter()
+            model.fit(X, y)
+            spent = time.perf_counter() - start
+            seconds = np.diff([0.0, *(entry["seconds"] for entry in model.trace_)])
+            found["solvers"][solver] = {
+                "fit": spent,
+                "epochs": seconds.tolist(),
+                "reads": model.trace_[-1]["reads"],
+                "peak": peak(),
+                "objectives": [entry["objective"] for entry in model.trace_],
+                "accuracy": model.score(X[:BLOCK], y[:BLOCK]),
+            }
+    lines = [
+        f"{args.rows:,} x {D} float32, {args.points} core points, {args.threads} threads:",
+        f"a read takes {read:.2f} s, and the process {first:.0f} MB before.",
+        "",
+        "| solver | fit s | reads | s a read | in plain reads | peak MB | accuracy % |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for solver, facts in found["solvers"].items():
+        epoch = float(np.median(facts["epochs"][1:] or facts["epochs"]))
+        cells = [
+            solver,
+            f"{facts['fit']:.1f}",
+            str(facts["reads"]),
+            f"{epoch:.2f}",
+            f"{epoch / read:.1f}",
+            f"{facts['peak']:.0f}",
+            f"{100 * facts['accuracy']:.2f}",
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    text = "\n".join(lines) + "\n"
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "table2_scale.json").write_text(json.dumps(found))
+    (args.out / "table2_scale.md").write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    main()

@@ -1,0 +1,168 @@
+"""Costs of linear classifiers: the objectives of the SVM and of logistic regression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from daskcoreset.classes import label_problem, plain_labels
+from daskcoreset.clusters import dense_rows
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.linear import solve_svm
+from daskcoreset.objectives.base import Objective
+
+if TYPE_CHECKING:
+    from daskcoreset.blocks import Block, Problem
+    from daskcoreset.typing import FloatArray
+
+__all__ = ["LinearClassifier", "LinearCost"]
+
+_CELLS = 10
+"""Cells of the rough clustering by which rows are sampled for intervals."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearClassifier:
+    r"""One class against the rest: positive where :math:`\langle x, w \rangle + b > 0`.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (d,), float64
+    intercept : float
+    positive : object
+        Label of the positive class.
+    """
+
+    coef: FloatArray
+    intercept: float
+    positive: Any
+
+
+@dataclass(frozen=True)
+class LinearCost(Objective[LinearClassifier]):
+    r"""The cost :math:`|w|^2/2 + \lambda \sum_x u(x) \ell(y(x) (\langle x, w \rangle + b))`.
+
+    The loss is the hinge :math:`[1 - z]_+`, or the logistic one :math:`\ln(1 + e^{-z})`. The
+    intercept is not penalised. Every class stands against the rest; of two, the larger label.
+
+    Parameters
+    ----------
+    loss : {"hinge", "logistic"}, default="hinge"
+    lam : float, default=1.0
+        :math:`\lambda`, the C of scikit-learn.
+
+    References
+    ----------
+    Tukan, Baykal, Feldman and Rus (2020), section 2.
+    """
+
+    loss: Literal["hinge", "logistic"] = "hinge"
+    lam: float = 1.0
+
+    name: ClassVar[str] = "cost of a linear classifier"
+
+    @property
+    def n_parts(self) -> int:
+        """Cells by which rows are sampled."""
+        return _CELLS
+
+    def problem(self, block: Block) -> Problem | None:
+        """Return the first row without a label."""
+        return label_problem(block)
+
+    def constant(self, solution: LinearClassifier) -> float:
+        """Return the penalty."""
+        return 0.5 * float(solution.coef @ solution.coef)
+
+    def losses(self, block: Block, solution: LinearClassifier) -> FloatArray:
+        """Losses of the rows, times lambda."""
+        signs = _signs(block, solution.positive)
+        points: Any = block.points
+        values: FloatArray = np.asarray(points @ solution.coef, dtype=np.float64)
+        z = signs * (values + solution.intercept)
+        loss = np.maximum(1.0 - z, 0.0) if self.loss == "hinge" else np.logaddexp(0.0, -z)
+        return self.lam * loss
+
+    def solve(self, block: Block, rng: np.random.Generator) -> LinearClassifier:
+        """Classifier of the last class, fitted to the rows."""
+        del rng
+        return self._fit(block, _positives(block)[-1])
+
+    def seed(self, block: Block, rng: np.random.Generator) -> LinearClassifier:
+        """Classifier fitted to some of the rows, drawn by weight."""
+        positive = rng.choice(np.array(_positives(block))).item()
+        rows = np.unique(rng.choice(len(block), _few(block), p=block.weights / block.weights.sum()))
+        signs = _signs(block, positive)
+        # Both classes, even where one is rare.
+        rows = np.union1d(rows, [np.flatnonzero(signs == sign)[0] for sign in (-1.0, 1.0)])
+        return self._fit(block.take(rows), positive)
+
+    def candidates(
+        self, block: Block, rng: np.random.Generator
+    ) -> Iterator[tuple[str, LinearClassifier]]:
+        """Fitted classifiers, three that are fitted to few rows, and three at random."""
+        for positive in _positives(block):
+            yield f"fitted, {positive!r} against the rest", self._fit(block, positive)
+        for i in range(1, 4):
+            yield f"fitted to few rows {i}", self.seed(block, rng)
+        rows = dense_rows(block.points).astype(np.float64)
+        mean = np.average(rows, axis=0, weights=block.weights)
+        for i in range(1, 4):
+            coef = np.asarray(rng.normal(size=rows.shape[1]))
+            coef /= max(float(np.abs((rows - mean) @ coef).mean()), 1e-300)
+            yield (
+                f"random direction {i}",
+                LinearClassifier(coef, -float(coef @ mean), _positives(block)[-1]),
+            )
+
+    def read(self, solution: Any, n_features: int, name: str) -> LinearClassifier:
+        """Return a `LinearClassifier`, or that of a fitted estimator of two classes."""
+        if not isinstance(solution, LinearClassifier):
+            parts = [getattr(solution, part, None) for part in ("coef_", "intercept_", "classes_")]
+            if any(part is None for part in parts) or len(parts[2]) != 2:  # type: ignore[arg-type]
+                raise InvalidTypeError(
+                    f"{name} must be a fitted linear classifier of two classes, got "
+                    f"{type(solution).__name__}; fit one, or pass a LinearClassifier."
+                )
+            coef, intercept, classes = (np.ravel(np.asarray(part)) for part in parts)
+            w: FloatArray = coef.astype(np.float64)
+            solution = LinearClassifier(w, float(intercept[0]), classes[1].item())
+        found: LinearClassifier = solution
+        if len(found.coef) != n_features:
+            raise InvalidInputError(
+                f"{name} has {len(found.coef)} coefficients; pass a classifier of the "
+                f"{n_features} columns of X."
+            )
+        return found
+
+    def _fit(self, block: Block, positive: Any) -> LinearClassifier:
+        signs = _signs(block, positive)
+        if self.loss == "hinge":
+            found = solve_svm(block.points, signs, block.weights, self.lam, tol=1e-4)
+            return LinearClassifier(found.coef, found.intercept, positive)
+        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - slow to import
+
+        model = LogisticRegression(C=self.lam, max_iter=1000, tol=1e-6)
+        model.fit(block.points, signs, sample_weight=block.weights)
+        return LinearClassifier(model.coef_[0], float(model.intercept_[0]), positive)
+
+
+def _signs(block: Block, positive: Any) -> FloatArray:
+    return np.where(plain_labels(block) == positive, 1.0, -1.0)
+
+
+def _positives(block: Block) -> list[Any]:
+    """Classes that stand against the rest: all but the least, where there are two."""
+    labels = [label.item() for label in np.unique(plain_labels(block))]
+    if len(labels) < 2:
+        raise InvalidInputError(
+            "labels of the coreset are all of one class; pass one with rows of two, or solutions."
+        )
+    return labels[1:] if len(labels) == 2 else labels
+
+
+def _few(block: Block) -> int:
+    return max(10, min(len(block) // 4, 10 * (1 + int(block.points.shape[1]))))

@@ -1,0 +1,119 @@
+"""The active classifier in scikit-learn's manner."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from daskcoreset.errors import CoresetWarning, InvalidInputError
+from daskcoreset.estimators.active_margin import ActiveMaxMarginClassifier
+from daskcoreset.margin.oracle import OracleError
+
+
+def separable(n: int = 4000) -> tuple[Any, Any]:
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    X = X[np.abs(X[:, 0] - X[:, 1] - 0.2) > 0.1]
+    return X, np.where(X[:, 0] - X[:, 1] > 0.2, "up", "down")
+
+
+# Their data overlap, which is what the warning says.
+@pytest.mark.filterwarnings("ignore:no separator agrees:daskcoreset.errors.CoresetWarning")
+@pytest.mark.filterwarnings("ignore:all .* labels seen:daskcoreset.errors.CoresetWarning")
+@parametrize_with_checks([ActiveMaxMarginClassifier(random_state=0)])  # type: ignore[untyped-decorator] # of scikit-learn
+def test_estimator__passes_the_checks_of_scikit_learn(
+    estimator: Any, check: Callable[[Any], None]
+) -> None:
+    check(estimator)
+
+
+def test_fit__looks_at_few_labels_and_counts_them() -> None:
+    X, y = separable()
+    model = ActiveMaxMarginClassifier(random_state=0).fit(X, y)
+    assert model.n_labels_ < len(X) / 15
+    assert model.n_labels_ == sum(model.n_labels_by_phase_.values())
+    assert model.score(X, y) == 1.0
+    assert model.certificate_.error <= 0.05
+    assert model.classes_.tolist() == ["down", "up"]
+    assert ((model.decision_function(X) > 0) == (y == "up")).all()
+    values = (X[model.support_] @ model.coef_[0] + model.intercept_) * np.where(
+        y[model.support_] == "up", 1, -1
+    )
+    assert np.isclose(values.min(), model.margin_)
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.predict(X) == y).all()
+    same = clone(model).fit(X, oracle=lambda rows, indices: y[indices])  # noqa: ARG005
+    assert np.array_equal(same.result_.indices, model.result_.indices)
+
+
+def test_fit__out_of_core_is_as_in_memory(tmp_path: Path) -> None:
+    import zarr  # noqa: PLC0415
+
+    X, y = separable()
+    codes = (y == "up").astype(int)
+    whole = ActiveMaxMarginClassifier(random_state=0).fit(X, codes)
+    group = zarr.open_group(tmp_path / "data.zarr", mode="w")
+    group.create_array("X", shape=X.shape, chunks=(500, 3), dtype="f8")[:] = X
+    group.create_array("y", shape=y.shape, chunks=(500,), dtype="i8")[:] = codes
+    lazy = da.from_array(X, chunks=(500, 3))
+    for data, labels in (
+        (lazy, da.from_array(codes, chunks=500)),
+        (str(tmp_path / "data.zarr"), "y"),
+    ):
+        model = ActiveMaxMarginClassifier(random_state=0).fit(data, labels)
+        assert np.array_equal(model.result_.indices, whole.result_.indices)
+        assert np.allclose(model.coef_, whole.coef_)
+        assert model.score(data, labels) == 1.0
+        assert (model.predict(data).compute() == codes).all()
+    with pytest.raises(InvalidInputError, match="features"):
+        model.predict(lazy[:, :2])
+
+
+def test_fit__softens_or_raises_where_labels_overlap() -> None:
+    X, y = separable()
+    y = y.copy()
+    y[np.random.default_rng(2).choice(len(X), 40, replace=False)] = "up"
+    with pytest.warns(CoresetWarning, match="errors are allowed"):
+        model = ActiveMaxMarginClassifier(random_state=0, max_labels=300).fit(X, y)
+    assert model.n_labels_ <= 300
+    assert model.score(X, separable()[1]) > 0.97
+    with pytest.raises(OracleError, match="contradict") as caught:
+        ActiveMaxMarginClassifier(random_state=0, on_inseparable="raise").fit(X, y)
+    assert caught.value.asking is not None
+    assert caught.value.asking.n_labels > 0
+
+
+def test_fit__warns_when_one_class_is_never_met() -> None:
+    X, y = separable()
+    y = np.full(len(X), "up")
+    y[0] = "down"
+    with pytest.warns(CoresetWarning, match="which is predicted throughout"):
+        model = ActiveMaxMarginClassifier(random_state=0).fit(X, y)
+    assert (model.predict(X) == "up").all()
+    assert (model.predict(X) != y).mean() <= model.certificate_.error
+
+
+@pytest.mark.parametrize("options", [{"epsilon": 0.0}, {"C": 0}, {"strategy": "all"}], ids=str)
+def test_parameters__are_refused(options: Any) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        ActiveMaxMarginClassifier(**options).fit(*separable(100))
+
+
+def test_fit__needs_labels_or_an_oracle_and_two_classes() -> None:
+    X, y = separable(100)
+    lazy = da.from_array(X, chunks=(50, 3))
+    with pytest.raises(ValueError, match="requires y"):
+        ActiveMaxMarginClassifier().fit(lazy)
+    with pytest.raises(InvalidInputError, match="both y and oracle"):
+        ActiveMaxMarginClassifier().fit(X, y, oracle=len)
+    with pytest.raises(ValueError, match="Only binary"):
+        ActiveMaxMarginClassifier().fit(X, np.arange(len(X)) % 3)
+    with pytest.raises(ValueError, match="y is missing"):
+        ActiveMaxMarginClassifier(random_state=0).fit(X, y).score(X)

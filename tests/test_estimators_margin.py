@@ -1,0 +1,248 @@
+"""Classifiers of the largest margin: in memory, out of core, and by scikit-learn's checks."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.svm import SVC, LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from daskcoreset.errors import CoresetWarning, InvalidInputError
+from daskcoreset.estimators.margin import MaxMarginClassifier
+from daskcoreset.estimators.outlier_margin import OutlierMaxMarginClassifier
+from daskcoreset.estimators.soft_margin import soft_margin, uniform_rows
+from daskcoreset.inputs import row_blocks
+from daskcoreset.margin.hard import hard_margin, hard_margin_bias
+from daskcoreset.testing.tools import CountingScheduler
+from daskcoreset.typing import FloatArray
+from tests.test_margin_hard import separable
+
+
+# The checks fit on rows that nothing separates, and a soft margin comes with a warning.
+@pytest.mark.filterwarnings("ignore:a soft margin is fitted:daskcoreset.errors.CoresetWarning")
+@parametrize_with_checks(  # type: ignore[untyped-decorator] # of scikit-learn
+    [MaxMarginClassifier(), OutlierMaxMarginClassifier(random_state=0)]
+)
+def test_estimator__passes_the_checks_of_scikit_learn(
+    estimator: Any, check: Callable[[Any], None]
+) -> None:
+    check(estimator)
+
+
+def rows(seed: int = 0, n: int = 500) -> tuple[FloatArray, FloatArray]:
+    return separable(np.random.default_rng(seed), n, 3, 0.3)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_fit__in_memory_is_exact(fit_intercept: bool) -> None:
+    X, y = rows()
+    model = MaxMarginClassifier(fit_intercept=fit_intercept).fit(X, y)
+    exact = hard_margin_bias(X, y) if fit_intercept else hard_margin(X * y[:, None])
+    assert model.margin_ == pytest.approx(exact.margin, rel=1e-8)
+    assert model.separable_
+    assert model.evidence_ is None
+    assert model.factor_ > 1 - 1e-8
+    assert np.linalg.norm(model.coef_) == pytest.approx(1.0)
+    assert (y * model.decision_function(X)).min() == pytest.approx(model.margin_, rel=1e-8)
+    assert model.score(X, y) == 1.0
+    normal = model.dual_coef_ @ X[model.core_indices_]
+    assert normal / np.linalg.norm(normal) == pytest.approx(model.coef_[0])
+
+
+def test_fit__out_of_core_is_certified_and_lazy() -> None:
+    X, y = rows(1, 4000)
+    names = np.where(y > 0, "plus", "minus")
+    lazy, labels = da.from_array(X, chunks=(500, -1)), da.from_array(names, chunks=500)
+    model = MaxMarginClassifier(epsilon=0.05).fit(lazy, labels)
+    assert model.factor_ >= 0.95
+    assert model.classes_.tolist() == ["minus", "plus"]
+    assert model.margin_ >= 0.95 * hard_margin_bias(X, y).margin
+    scheduler = CountingScheduler()
+    with dask.config.set(scheduler=scheduler):
+        predicted, values = model.predict(lazy), model.decision_function(lazy)
+    assert scheduler.calls == 0
+    assert (predicted.compute() == names).all()
+    assert values.compute() == pytest.approx(model.decision_function(X))
+    assert model.score(lazy, labels) == 1.0
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.predict(X) == names).all()
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_fit__several_classes(kernel: str, lazy: bool) -> None:
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 4, 400)
+    X = np.eye(4)[y] * 4 + rng.uniform(-0.6, 0.6, size=(400, 4))
+    given_X: Any = da.from_array(X, chunks=(100, -1)) if lazy else X
+    given_y: Any = da.from_array(y, chunks=100) if lazy else y
+    model = MaxMarginClassifier(kernel=kernel).fit(given_X, given_y)
+    assert model.score(given_X, given_y) == 1.0
+    assert model.factor_ >= 0.9
+    assert model.decision_function(X).shape == (400, 4)
+    assert hasattr(model, "coef_") == (kernel == "linear")
+    if kernel == "linear":
+        values = np.sort(X @ model.coef_.T + model.intercept_, axis=1)
+        assert (values[:, -1] - values[:, -2]).min() > 0
+
+
+def test_fit__kernel_separates_what_no_hyperplane_does() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 2))
+    X = X[np.abs((X**2).sum(axis=1) - 1.4) > 0.2]
+    y = ((X**2).sum(axis=1) > 1.4).astype(int)
+    model = MaxMarginClassifier(kernel="rbf").fit(X, y)
+    assert model.score(X, y) == 1.0
+    assert model.separable_
+    machine = SVC(C=1e8, gamma="scale", tol=1e-8).fit(X, y)
+    values = y * 2.0 - 1.0
+    by_svc = (values * machine.decision_function(X)).min()
+    # A support vector machine puts its margin at one; in lengths it is one over the norm.
+    gamma = 1 / (2 * X.var())
+    held = machine.support_vectors_
+    gram = np.exp(-gamma * ((held[:, None] - held) ** 2).sum(axis=2))
+    norm = np.sqrt(machine.dual_coef_[0] @ gram @ machine.dual_coef_[0])
+    assert by_svc == pytest.approx(1.0, abs=1e-3)
+    assert model.margin_ == pytest.approx(1 / norm, rel=1e-3)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_fit__what_is_not_separable_gets_a_soft_margin_or_an_error(n_classes: int) -> None:
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, n_classes, 600)
+    X = np.eye(3)[y] * 2 + rng.normal(size=(600, 3))
+    with pytest.warns(CoresetWarning, match="a soft margin is fitted, for .*separa"):
+        model = MaxMarginClassifier().fit(X, y)
+    assert not model.separable_
+    assert model.margin_ == 0.0 == model.factor_
+    assert len(model.evidence_.coefficients) == len(model.evidence_.indices) >= 2
+    assert model.score(X, y) >= LinearSVC().fit(X, y).score(X, y) - 0.03
+    with pytest.raises(InvalidInputError, match="separa"):
+        MaxMarginClassifier(on_inseparable="raise").fit(X, y)
+
+
+def test_fit__soft_kernel_where_equal_rows_differ() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(100, 2))
+    y = (X[:, 0] > 0).astype(int)
+    X[1], y[1] = X[0], 1 - y[0]
+    with pytest.warns(CoresetWarning, match="opposite labels, 0 and 1"):
+        model = MaxMarginClassifier(kernel="rbf", gamma=0.5).fit(X, y)
+    expected = SVC(gamma=0.5).fit(X, y).decision_function(X)
+    assert model.decision_function(X) == pytest.approx(expected, abs=1e-6)
+
+
+def test_soft_margin__is_at_its_least() -> None:
+    rng = np.random.default_rng(6)
+    X, u = rng.normal(size=(200, 4)) * [1, 10, 0.1, 1] + 5, rng.uniform(0, 2, 200)
+    y = np.where(X[:, 0] + rng.normal(size=200) > 5, 1.0, -1.0)
+    w, b = soft_margin(X, y, u, 0.7, intercept=True)
+    share = u / u.sum()
+    spread = np.sqrt(share @ (X - share @ X) ** 2)
+    short = np.maximum(0, 1 - y * (X @ w + b))
+    # The gradient, in the scaled columns, by the formula.
+    pull = -2 * 0.7 * u * y * short
+    scaled = (X - share @ X) / spread
+    assert w * spread + scaled.T @ pull == pytest.approx(np.zeros(4), abs=1e-7)
+    assert pull.sum() == pytest.approx(0, abs=1e-7)
+    assert soft_margin(X, y, u, 0.7, intercept=False)[1] == 0.0
+
+
+def test_uniform_rows__are_so_many_and_weigh_as_all() -> None:
+    X = np.arange(1000.0)[:, None]
+    blocks = row_blocks(X, np.arange(1000) % 2, np.r_[np.zeros(100), np.ones(900)], chunks=300)
+    points, labels, weights = uniform_rows(blocks, 50, 0)
+    assert len(points) == 50 == len(set(points[:, 0]))
+    assert points.min() >= 100
+    assert weights.sum() == pytest.approx(900)
+    assert (labels == points[:, 0] % 2).all()
+    assert len(uniform_rows(blocks, 5000, 0)[0]) == 900
+
+
+def test_fit__numbers_of_rows_count_those_without_a_weight() -> None:
+    X, y = rows(7, 100)
+    u = np.r_[np.zeros(30), np.ones(70)]
+    model = MaxMarginClassifier().fit(X, y, u)
+    assert model.core_indices_.min() >= 30
+    normal = model.dual_coef_ @ X[model.core_indices_]
+    assert normal / np.linalg.norm(normal) == pytest.approx(model.coef_[0])
+    lazy = MaxMarginClassifier(epsilon=1e-6).fit(da.from_array(X, chunks=(20, -1)), y, u)
+    assert lazy.coef_ == pytest.approx(model.coef_, abs=1e-2)
+    with pytest.raises(InvalidInputError, match="zero for some rows"):
+        MaxMarginClassifier().fit(da.from_array(X, chunks=(20, -1)), np.arange(100) % 3, u)
+
+
+def test_fit__sparse_rows() -> None:
+    X, y = rows(8)
+    dense = MaxMarginClassifier().fit(X, y)
+    model = MaxMarginClassifier().fit(sp.csr_array(X), y)
+    assert model.coef_ == pytest.approx(dense.coef_, abs=1e-6)
+    assert model.score(sp.csr_array(X), y) == 1.0
+
+
+def test_fit__refuses_y_that_is_missing() -> None:
+    X, _ = rows()
+    with pytest.raises(InvalidInputError, match="y is missing"):
+        MaxMarginClassifier().fit(da.from_array(X, chunks=(100, -1)))
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_outliers__are_found_and_left_out(lazy: bool) -> None:
+    X, truth = rows(9)
+    y = truth.copy()
+    y[[11, 222]] *= -1
+    given_X: Any = da.from_array(X, chunks=(100, -1)) if lazy else X
+    given_y: Any = da.from_array(y, chunks=100) if lazy else y
+    model = OutlierMaxMarginClassifier(k=2).fit(given_X, given_y)
+    assert model.outliers_.tolist() == [11, 222]
+    assert model.probability_ == 1.0
+    assert model.score(X, truth) == 1.0
+    assert model.margin_ >= 0.9 * hard_margin_bias(X, truth).margin
+    assert model.result_ is not None
+    assert model.separable_
+
+
+def test_outliers__more_than_k_get_a_soft_margin_or_an_error() -> None:
+    X, y = rows(10)
+    y[:20] *= -1
+    with pytest.warns(CoresetWarning, match="when 1 rows are left out"):
+        model = OutlierMaxMarginClassifier().fit(X, y)
+    assert not model.separable_
+    assert not len(model.outliers_)
+    assert model.probability_ == 0.0
+    assert model.score(X, y) > 0.9
+    with pytest.raises(InvalidInputError, match="when 1 rows are left out"):
+        OutlierMaxMarginClassifier(on_inseparable="raise").fit(X, y)
+    with pytest.raises(InvalidInputError, match="Only binary"):
+        OutlierMaxMarginClassifier().fit(X, np.arange(len(X)) % 3)
+
+
+def test_fit__again_with_other_columns_and_another_kernel(tmp_path: Path) -> None:
+    X, y = rows(11, 200)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    model = MaxMarginClassifier().fit(str(tmp_path / "rows.parquet"), "y")
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert hasattr(model, "coef_")
+    model.set_params(kernel="rbf").fit(da.from_array(X, chunks=(50, -1)), y)
+    assert not hasattr(model, "coef_")
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_soft_margin__takes_many_columns_and_constant_ones() -> None:
+    X = np.zeros((6, 2100))
+    X[:, 0] = [0, 1, 2, 3, 4, 5]
+    y = np.array([-1.0, 1, -1, -1, 1, 1])
+    few = soft_margin(X[:, :2], y, np.ones(6), 1.0, intercept=True)
+    many = soft_margin(X, y, np.ones(6), 1.0, intercept=True)
+    assert many[0][:2] == pytest.approx(few[0], abs=1e-5)
+    assert many[1] == pytest.approx(few[1], abs=1e-5)

@@ -1,0 +1,109 @@
+"""The multi-class and structured classifier in scikit-learn's manner."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from daskcoreset.errors import CoresetWarning, InvalidInputError
+from daskcoreset.estimators.structured_margin import StructuredMaxMargin
+from daskcoreset.margin.labelled import InseparableError
+from daskcoreset.margin.multiclass import MultiClassProblem
+from daskcoreset.margin.sequence import SequenceProblem
+from tests.test_margin_structured import Ordinal, classes_of, planted
+
+
+# Their data overlap, which is what the warning says.
+@pytest.mark.filterwarnings("ignore:y cannot be separated:daskcoreset.errors.CoresetWarning")
+@parametrize_with_checks([StructuredMaxMargin()])  # type: ignore[untyped-decorator] # of scikit-learn
+def test_estimator__passes_the_checks_of_scikit_learn(
+    estimator: Any, check: Callable[[Any], None]
+) -> None:
+    check(estimator)
+
+
+def test_multiclass__digits_of_real_handwriting() -> None:
+    X, y = load_digits(n_class=5, return_X_y=True)
+    model = StructuredMaxMargin(epsilon=0.2).fit(X, y)
+    assert model.score(X, y) == 1.0
+    assert model.data_margin_ >= 0.8 * model.margin_
+    assert model.decision_function(X).shape == (len(X), 5)
+    lazy = da.from_array(X, chunks=(100, 64))
+    assert (model.predict(lazy).compute() == model.predict(X)).all()
+    assert model.score(lazy, da.from_array(y, chunks=100)) == 1.0
+
+
+def test_multiclass__two_classes_have_one_score() -> None:
+    X, y = classes_of(200, 2, 3, 0)
+    model = StructuredMaxMargin(fit_intercept=False).fit(X, np.array(["no", "yes"])[y])
+    assert model.coef_.shape == (1, 3)
+    assert ((model.decision_function(X) > 0) == (y == 1)).all()
+    assert isinstance(model.problem_, MultiClassProblem)
+
+
+def test_sequence__in_memory_and_out_of_core() -> None:
+    X, y, groups, _ = planted(300)
+    names = np.array(["a", "b", "c"])[y]
+    model = StructuredMaxMargin("sequence").fit(X, names, groups=groups.astype(str))
+    assert model.score(X, names, groups=groups) == 1.0
+    assert isinstance(model.problem_, SequenceProblem)
+    lazy = [da.from_array(part, chunks=(101, *part.shape[1:])) for part in (X, names, groups)]
+    far = StructuredMaxMargin("sequence").fit(lazy[0], lazy[1], groups=lazy[2])
+    assert far.score(lazy[0], lazy[1], groups=lazy[2]) == 1.0
+    with pytest.raises(InvalidInputError, match="cut an example"):
+        far.predict(lazy[0], groups=lazy[2])
+    edge = int(np.flatnonzero(np.diff(groups))[50]) + 1
+    whole = [part.rechunk({0: (edge, len(X) - edge)}) for part in lazy]
+    assert (far.predict(whole[0], groups=whole[2]).compute() == names).all()
+    with pytest.raises(InvalidInputError, match="call predict instead"):
+        far.decision_function(X)
+    with pytest.raises(InvalidInputError, match="needs them"):
+        StructuredMaxMargin("sequence").fit(X, names)
+
+
+def test_problem__of_ones_own() -> None:
+    X, y = classes_of(200, 3, 3, 5)
+    made = StructuredMaxMargin(Ordinal, fit_intercept=False).fit(X, y * 10)
+    assert (made.predict(X) == y * 10).all()
+    as_it_is = StructuredMaxMargin(Ordinal(3, 3)).fit(X, y)
+    assert (as_it_is.predict(X) == y).all()
+    assert as_it_is.score(X, y) == 1.0
+    lazy = da.from_array(X, chunks=(60, 3))
+    assert as_it_is.score(lazy, da.from_array(y, chunks=60)) == 1.0
+    with pytest.raises(InvalidInputError, match="pass y alone"):
+        as_it_is.score(X, y, np.ones(len(y)))
+
+
+def test_inseparable__softens_or_raises() -> None:
+    X, y = classes_of(300, 3, 3, 0)
+    y = y.copy()
+    y[:6] = (y[:6] + 1) % 3
+    with pytest.raises(InseparableError):
+        StructuredMaxMargin(on_inseparable="raise").fit(X, y)
+    with pytest.warns(CoresetWarning, match="Errors are allowed"):
+        model = StructuredMaxMargin().fit(X, y)
+    assert model.score(X, y) > 0.9
+    assert model.data_margin_ >= 0.9 * model.margin_
+
+
+def test_max_passes__warns_what_is_reached() -> None:
+    X, y = classes_of(1000, 4, 5, 1)
+    lazy = da.from_array(X, chunks=(100, 5)), da.from_array(y, chunks=100)
+    with pytest.warns(CoresetWarning, match="stopped after 2 reads"):
+        model = StructuredMaxMargin(max_passes=2).fit(*lazy)
+    assert not model.result_.converged
+    assert math.isinf(model.result_.trace[0].margin)
+
+
+def test_fit__needs_labels() -> None:
+    with pytest.raises(ValueError, match="requires y"):
+        StructuredMaxMargin().fit(da.ones((10, 2), chunks=(5, 2)))
+    with pytest.raises(ValueError, match="epsilon"):
+        StructuredMaxMargin(epsilon=2.0).fit([[0.0], [1.0]], [0, 1])

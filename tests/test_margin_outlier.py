@@ -1,0 +1,258 @@
+"""The largest margin without k rows: against brute force, and at the promised probability."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskcoreset.errors import CoresetWarning, InvalidInputError
+from daskcoreset.inputs import row_blocks
+from daskcoreset.margin.hard import hard_margin, hard_margin_bias
+from daskcoreset.margin.outlier import OutlierMaxMargin
+from daskcoreset.margin.outlier_result import InseparableRestError
+from daskcoreset.margin.outlier_search import n_draws
+from daskcoreset.margin.smallest import Draws, ManyQuestion, ask_smallest, leave_out
+from daskcoreset.typing import FloatArray, IndexArray
+from tests.test_margin_hard import separable
+
+
+def planted(
+    seed: int, n: int, d: int, k: int, gap: float = 0.5
+) -> tuple[FloatArray, FloatArray, IndexArray, FloatArray]:
+    """Rows, labels of which k are flipped, which ones, and the true labels."""
+    rng = np.random.default_rng(seed)
+    X, truth = separable(rng, n, d, gap)
+    bad = np.sort(rng.choice(n, k, replace=False))
+    y = truth.copy()
+    y[bad] *= -1
+    return X, y, bad, truth
+
+
+def margin_of(X: FloatArray, y: FloatArray, *, intercept: bool) -> float:
+    if len(np.unique(y)) < 2:
+        return -np.inf if intercept else hard_margin(X * y[:, None]).margin
+    return (hard_margin_bias(X, y) if intercept else hard_margin(X * y[:, None])).margin
+
+
+def by_force(X: FloatArray, y: FloatArray, k: int, *, intercept: bool) -> float:
+    """The largest margin over every choice of k rows to leave out."""
+    every = np.arange(len(X))
+    left = (np.setdiff1d(every, out) for out in itertools.combinations(every, k))
+    return max(margin_of(X[keep], y[keep], intercept=intercept) for keep in left)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    k=st.integers(0, 2),
+    intercept=st.booleans(),
+    flips=st.integers(0, 2),
+)
+@settings(deadline=None, max_examples=25)
+def test_exact__equals_brute_force(seed: int, k: int, intercept: bool, flips: int) -> None:
+    X, y, _, _ = planted(seed, 14, 2, flips)
+    expected = by_force(X, y, k, intercept=intercept)
+    search = OutlierMaxMargin(k, 0.05, intercept, "exact", chunks=5)
+    if expected <= 1e-9:
+        with pytest.raises(InseparableRestError, match=f"when {k} rows are left out"):
+            search.run(X, y)
+        return
+    found = search.run(X, y)
+    assert (1 - 0.05) * expected <= found.margin <= expected * (1 + 1e-9)
+    assert found.probability == 1.0
+    assert len(found.outliers) == k
+    # What is told is true: without those rows the hyperplane has this margin.
+    keep = np.setdiff1d(np.arange(14), found.outliers)
+    reached = (y[keep] * found.separator(X[keep])).min()
+    assert found.margin == pytest.approx(reached, rel=1e-9)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_subsets__are_fig_4(intercept: bool) -> None:
+    for seed in range(4):
+        X, y, _, _ = planted(seed, 12, 2, 1)
+        found = OutlierMaxMargin(1, 0.1, intercept, "subsets", chunks=5).run(X, y)
+        expected = by_force(X, y, 1, intercept=intercept)
+        assert found.margin == pytest.approx(expected, rel=1e-9)
+        assert found.method == "subsets"
+        assert found.probability == 1.0
+    with pytest.raises(InvalidInputError, match="has to try"):
+        OutlierMaxMargin(1, method="subsets", max_problems=20).run(X, y)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_exact__recovers_planted_outliers(intercept: bool) -> None:
+    X, y, bad, truth = planted(3, 3000, 4, 2)
+    found = OutlierMaxMargin(2, 0.05, intercept, random_state=0, chunks=500).run(X, y)
+    clean = margin_of(X, truth, intercept=intercept)
+    assert found.method == "exact"
+    assert found.margin >= 0.95 * margin_of(
+        np.delete(X, bad, 0), np.delete(y, bad), intercept=intercept
+    )
+    assert found.margin >= 0.95 * clean
+    assert found.outliers.tolist() == bad.tolist()
+
+
+def test_n_draws__is_the_number_that_the_probability_needs() -> None:
+    for s, k, confidence in [(1, 1, 0.5), (3, 2, 0.99), (10, 4, 0.999)]:
+        draws, share, luck = n_draws(s, k, confidence)
+        assert luck == pytest.approx(share**s * (1 - share) ** k)
+        # No other share is luckier.
+        grid = np.linspace(0.01, 0.99, 99)
+        assert luck >= (grid**s * (1 - grid) ** k).max() * (1 - 1e-12)
+        assert (1 - luck) ** draws <= 1 - confidence < (1 - luck) ** (draws - 1) * (1 + 1e-9)
+    assert n_draws(5, 0, 0.9)[0] == 1
+    assert n_draws(3000, 3000, 0.9)[0] == 2**62
+
+
+def test_draws__rows_are_in_subsets_independently() -> None:
+    """Inclusion of a row: binomial, tested at a false-alarm rate of 1e-6."""
+    n, q, share = 200, 300, 0.3
+    X, y = np.arange(1.0, n + 1)[:, None], np.where(np.arange(n) % 2, 1, -1)
+    question = ManyQuestion(np.ones((q, 1)), np.array([-1, 1]), n, Draws(5, share, tuple(range(q))))
+    found = ask_smallest(row_blocks(X, y, chunks=60), question).value
+    counts = found.members.sum()
+    low, high = scipy.stats.binom.interval(1 - 1e-6, len(found.members) * q, share)
+    assert len(found.members) == n
+    assert low <= counts <= high
+    # Another read, of some of the subsets, sees the same ones.
+    some = ManyQuestion(np.ones((2, 1)), np.array([-1, 1]), n, Draws(5, share, (7, 3)))
+    again = ask_smallest(row_blocks(X, y, chunks=60), some).value
+    kept = found.members[np.isin(found.rows[:, 0], again.rows[:, 0])][:, [7, 3]]
+    assert (again.members == kept).all()
+
+
+@pytest.mark.statistical
+def test_random__recovers_the_clean_margin_at_the_promised_probability() -> None:
+    """Misses among 40 runs: at confidence 0.7 more than 27 have a chance below 1e-6."""
+    misses = 0
+    for seed in range(40):
+        X, y, bad, _ = planted(seed, 60, 2, 2)
+        clean = margin_of(np.delete(X, bad, 0), np.delete(y, bad), intercept=False)
+        found = OutlierMaxMargin(
+            2, 0.05, False, "random", confidence=0.7, random_state=seed, chunks=20
+        ).run(X, y)
+        assert found.probability >= 0.7
+        assert found.method == "random"
+        misses += found.margin < 0.95 * clean
+    assert misses <= scipy.stats.binom.isf(1e-6, 40, 0.3)
+
+
+def test_random__tells_what_probability_is_left() -> None:
+    X, y, _, _ = planted(1, 100, 5, 3)
+    with pytest.warns(CoresetWarning, match="20 of .* draws were made"):
+        found = OutlierMaxMargin(
+            3, 0.1, True, "random", max_problems=20, random_state=0, chunks=30
+        ).run(X, y)
+    _, _, luck = n_draws(6, 3, 0.99)
+    assert found.probability == pytest.approx(1 - (1 - luck) ** 20)
+
+
+def test_auto__goes_over_to_random_draws() -> None:
+    X, y, _, _ = planted(2, 100, 3, 3)
+    options: dict[str, Any] = {"max_problems": 30, "random_state": 0, "chunks": 30}
+    with pytest.raises(InvalidInputError, match="the exact search needs more"):
+        OutlierMaxMargin(3, method="exact", **options).run(X, y)
+    with pytest.warns(CoresetWarning, match="draws were made"):
+        assert OutlierMaxMargin(3, **options).run(X, y).method == "random"
+
+
+@pytest.mark.parametrize("method", ["exact", "random"])
+def test_run__gives_the_same_bits_on_every_scheduler(method: Any) -> None:
+    X, y, _, _ = planted(4, 300, 2, 2)
+    search = OutlierMaxMargin(2, 0.1, True, method, confidence=0.5, random_state=3)
+    given_X, given_y = da.from_array(X, chunks=(40, -1)), da.from_array(y, chunks=40)
+    found = []
+    for scheduler in ("sync", "threads"):
+        with dask.config.set(scheduler=scheduler):
+            found.append(search.run(given_X, given_y))
+    assert found[0].w.tobytes() == found[1].w.tobytes()
+    assert found[0].margin == found[1].margin
+    assert found[0].reads == found[1].reads
+
+
+@given(seed=st.integers(0, 2**32 - 1), k=st.integers(0, 3), intercept=st.booleans())
+def test_ask_smallest__is_a_sort_of_all_margins(seed: int, k: int, intercept: bool) -> None:
+    rng = np.random.default_rng(seed)
+    X, y = rng.integers(-3, 4, size=(50, 2)).astype(float), rng.choice([-1.0, 1.0], 50)
+    y[:10] = np.repeat([1.0, -1.0], 5)
+    W = rng.normal(size=(4, 2))
+    blocks = row_blocks(X, y, chunks=7)
+    gathered = ask_smallest(blocks, ManyQuestion(W, np.array([-1.0, 1.0]), k + 1))
+    for j, w in enumerate(W):
+        products = y * (X @ w)
+        for group, sign in enumerate((1.0, -1.0)):
+            expected = np.sort(products[y == sign])[: k + 1]
+            assert gathered.value.values[group, :, j] == pytest.approx(expected)
+        margin, b, _ = leave_out(gathered.value.values[:, :, j], k, intercept=intercept)
+        if not intercept:
+            assert margin == pytest.approx(np.sort(products)[k])
+        else:
+            assert margin == pytest.approx(np.sort(products + y * b)[k])
+            for other in rng.normal(size=20) * 3:
+                assert np.sort(products + y * other)[k] <= margin + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"k": -1}, "k is -1"),
+        ({"epsilon": 2.0}, "epsilon is 2.0"),
+        ({"confidence": 1.0}, "confidence is 1.0"),
+        ({"method": "guess"}, "method is 'guess'"),
+        ({"max_problems": 0}, "max_problems is 0"),
+    ],
+)
+def test_options__are_checked(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        OutlierMaxMargin(**options)
+
+
+def test_run__refuses_what_leaves_nothing() -> None:
+    with pytest.raises(InvalidInputError, match="k is 3, but X has 4 rows"):
+        OutlierMaxMargin(3).run(np.eye(4), [0, 1, 0, 1])
+    with pytest.raises(InvalidInputError, match="y is missing"):
+        OutlierMaxMargin().run(np.eye(4), None)
+
+
+def test_result__says_what_is_certain() -> None:
+    X, y, _, _ = planted(5, 50, 2, 1)
+    found = OutlierMaxMargin(1, intercept=True, chunks=20).run(X, y)
+    assert "probability 1" in repr(found)
+    assert found.b == found.separator.intercept
+
+
+@pytest.mark.parametrize("method", ["exact", "random"])
+def test_run__out_of_passes_promises_less(method: Any) -> None:
+    X, y, _, _ = planted(6, 400, 4, 1)
+    search = OutlierMaxMargin(
+        1, 0.01, False, method, max_passes=1, confidence=0.5, random_state=0, chunks=50
+    )
+    if method == "exact":
+        with pytest.raises(InvalidInputError, match="the exact search needs more"):
+            search.run(X, y)
+        return
+    with pytest.warns(CoresetWarning, match="0 of .* draws were made"):
+        found = search.run(X, y)
+    assert found.probability == 0.0
+
+
+def test_run__a_class_that_may_vanish() -> None:
+    """With one row of a class and k = 1 nothing may be left of it, which is no separator."""
+    X = np.array([[0.0], [1.0], [2.0], [3.0], [7.0]])
+    found = OutlierMaxMargin(1, intercept=True).run(X, [0, 0, 0, 0, 1])
+    assert found.margin == pytest.approx(2.5)
+    assert found.outliers.tolist() == [3]
+    for seed in range(5):
+        with pytest.warns(CoresetWarning, match="draws were made"):
+            drawn = OutlierMaxMargin(
+                1, intercept=True, method="random", max_problems=2, random_state=seed
+            ).run(X, [0, 0, 0, 0, 1])
+        assert drawn.margin <= 2.5 + 1e-12
