@@ -30,6 +30,7 @@ import numpy as np
 import zarr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
@@ -220,7 +221,8 @@ def figure(found: list[dict[str, Any]], n: int) -> Figure:
     """Draw reads and rows against what is varied, and the gap closing."""
     drawing = Figure(figsize=(13, 8.5), layout="constrained")
     FigureCanvasAgg(drawing)
-    axes = drawing.subplots(3, 4)
+    grid = drawing.add_gridspec(3, 4)
+    axes = np.array([[drawing.add_subplot(grid[i, j]) for j in range(4)] for i in range(2)])
     names = {"epsilon": "epsilon", "n": "rows n", "d": "columns d", "gap": "R / rho"}
     looks = {"1": ("C3", "o", "-"), "block": ("C0", "s", "--"), "auto": ("C2", "^", "-")}
     for column, (varied, title) in enumerate(names.items()):
@@ -235,12 +237,14 @@ def figure(found: list[dict[str, Any]], n: int) -> Figure:
         for ax, what in zip(axes[:2, column], whats, strict=True):
             ax.set(xscale="log", yscale="log", xlabel=title, ylabel=what if not column else "")
             ax.grid(visible=True, alpha=0.3)
+            ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            ax.yaxis.set_minor_locator(NullLocator())
     handles, labels = axes[0, 0].get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside upper center", ncols=3)
     X, y = made_up(n, 50, 0.1)
-    for ax in axes[2, 2:]:
-        ax.set_axis_off()
-    for ax, way in zip(axes[2, :2], (1, "auto"), strict=True):
+    wide = [drawing.add_subplot(grid[2, :2]), drawing.add_subplot(grid[2, 2:])]
+    for ax, way in zip(wide, (1, "auto"), strict=True):
         result = MaxMarginCoreset(violators=way, chunks=-(-n // N_BLOCKS)).run(X, y)
         plot_margins(result, ax)
         ax.set_title(WAYS[way], fontsize=10)

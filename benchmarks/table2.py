@@ -211,7 +211,7 @@ def sweep(name: str, args: argparse.Namespace) -> dict[str, Any]:
     by_diameter, by_size = [], []
     for diameter in args.diameters:
         for solver in ("exact", "csvrg"):
-            model = CSVRGClassifier(**band, diameter=diameter, solver=solver, max_iter=20)
+            model = CSVRGClassifier(**band, diameter=diameter, solver=solver, max_iter=5)
             model.fit(train, labels)
             error = 1 - model.score(test, truth)
             by_diameter.append([diameter, solver, error, model.n_core_points_])

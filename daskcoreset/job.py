@@ -14,16 +14,12 @@ from daskcoreset.passes import Lazy, Leaf, apply, fold, fold_now
 from daskcoreset.root import Root, Selection
 from daskcoreset.rounds import Census, Combine, Harvest, Plan, Summarise, TakePlanned, Weigh
 from daskcoreset.surroundings import (
-    caller_level,
     package_versions,
     warn_caller,
     warn_complete,
 )
 
 __all__ = ["Job"]
-
-# Under these names the covers import them; they may go once those ask `surroundings`.
-_outside, _versions = caller_level, package_versions
 
 
 @dataclass(frozen=True, eq=False)

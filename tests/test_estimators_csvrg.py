@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -395,3 +398,36 @@ def test_auto__csvrg_where_hessians_are_too_large(monkeypatch: pytest.MonkeyPatc
     assert clone(model).fit(X, TWO).solver_ == "exact"
     monkeypatch.setattr("daskcoreset.estimators.csvrg._HESSIANS", 1000)
     assert clone(model).fit(X, TWO).solver_ == "csvrg"
+
+
+SCRIPT = """
+import hashlib, sys
+import numpy as np, dask, dask.array as da
+from daskcoreset.estimators import CSVRGClassifier
+rng = np.random.default_rng(0)
+X = rng.random((12_000, 20))
+y = X[:, 0] > X[:, 1]
+dask.config.set(scheduler=sys.argv[1])
+for solver in ("exact", "csvrg"):
+    model = CSVRGClassifier(
+        lam=20.0, max_points=120, solver=solver, tol=1e-2, n_inner=2000, random_state=0
+    ).fit(da.from_array(X, chunks=(3000, 20)), da.from_array(y, chunks=3000))
+    print(hashlib.sha256(model.dual_coef_.tobytes()).hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_fit__same_bits_whatever_the_threads_of_blas() -> None:
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, scheduler],
+            env={**os.environ, "OPENBLAS_NUM_THREADS": threads},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for threads in ("1", "2")
+        for scheduler in ("sync", "threads")
+    ]
+    found = {run.communicate(timeout=300)[0] for run in runs}
+    assert len(found) == 1
+    assert len(found.pop().splitlines()) == 2

@@ -246,3 +246,12 @@ def test_soft_margin__takes_many_columns_and_constant_ones() -> None:
     many = soft_margin(X, y, np.ones(6), 1.0, intercept=True)
     assert many[0][:2] == pytest.approx(few[0], abs=1e-5)
     assert many[1] == pytest.approx(few[1], abs=1e-5)
+
+
+def test_fit__several_classes_through_the_origin() -> None:
+    rng = np.random.default_rng(12)
+    y = rng.integers(0, 3, 200)
+    X = np.eye(3)[y] * 4 + rng.uniform(-0.6, 0.6, size=(200, 3))
+    model = MaxMarginClassifier(fit_intercept=False).fit(X, y)
+    assert not model.intercept_.any()
+    assert model.score(X, y) == 1.0

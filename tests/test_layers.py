@@ -108,6 +108,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "coverage.objective",
         "coverage.odm",
         "coverage.outline",
+        "coverage.products",
         "coverage.rows",
         "coverage.span",
         "coverage.steps",

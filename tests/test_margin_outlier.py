@@ -256,3 +256,10 @@ def test_run__a_class_that_may_vanish() -> None:
                 1, intercept=True, method="random", max_problems=2, random_state=seed
             ).run(X, [0, 0, 0, 0, 1])
         assert drawn.margin <= 2.5 + 1e-12
+
+
+def test_run__ends_where_double_precision_does() -> None:
+    X, y, bad, _ = planted(7, 200, 4, 1)
+    found = OutlierMaxMargin(1, 1e-18, True, "exact", chunks=50).run(X, y)
+    clean = margin_of(np.delete(X, bad, 0), np.delete(y, bad), intercept=True)
+    assert found.margin >= clean * (1 - 1e-9)

@@ -53,10 +53,9 @@ class Sample:
         m = len(block)
         values = np.empty((m, len(core)))
         cells: Any = np.empty(m, dtype=np.int64)
-        with one_thread():
-            for part, tile, nearest in core.tiles(block.points, nearest=True):
-                values[part] = tile
-                cells[part] = nearest.cells  # type: ignore[union-attr] # asked for
+        for part, tile, nearest in core.tiles(block.points, nearest=True):
+            values[part] = tile
+            cells[part] = nearest.cells  # type: ignore[union-attr] # asked for
         labels: Any = block.labels
         return cls(values, cells, signs_of(labels, classes), block.weights)
 

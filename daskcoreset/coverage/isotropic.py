@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from daskcoreset.coverage.products import product
 from daskcoreset.divergences.base import dense
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.typing import FloatArray, IndexArray, Points
@@ -256,7 +257,7 @@ class KernelMap:
             inner = tile[:, :n_features]
             np.subtract(dense(rows[part]), shift, out=inner)
             np.einsum("ij,ij->i", inner, inner, out=tile[:, n_features + 1])
-            squares = tile @ right
+            squares = product(tile, right)
             np.maximum(squares, 0.0, out=squares)  # rounding
             found = Nearest.of(squares) if nearest else None
             yield part, self.kernel.overwrite(squares), found

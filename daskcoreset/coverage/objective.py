@@ -16,7 +16,7 @@ from daskcoreset.blocks import Block, concatenate
 from daskcoreset.coverage.isotropic import KernelMap
 from daskcoreset.coverage.losses import MarginLoss
 from daskcoreset.coverage.outline import plain_labels
-from daskcoreset.coverage.threads import one_thread
+from daskcoreset.coverage.products import gram_of, thin_product
 from daskcoreset.randomness import Stage, stream
 from daskcoreset.sampling import draw_with_replacement
 from daskcoreset.typing import AnyArray, FloatArray, IndexArray
@@ -162,7 +162,7 @@ def _sum(first: Any, second: Any) -> Any:
 
 
 def answer(block: Block, number: int, asked: Question) -> Answer:
-    """Answer for the rows of one block, in tiles; BLAS works on one thread.
+    """Answer for the rows of one block, in tiles.
 
     Parameters
     ----------
@@ -183,22 +183,21 @@ def answer(block: Block, number: int, asked: Question) -> Answer:
     labels = plain_labels(block)
     bending, farthest = _share(block, number, asked), 0.0
     wants_cells = asked.table or asked.gradient == "cells"
-    with one_thread():
-        for part, values, nearest in asked.core.tiles(block.points, nearest=wants_cells):
-            cells = None if nearest is None else nearest.cells
-            signs = signs_of(labels[part], asked.classes)
-            if asked.problems is not None:
-                signs = signs[:, asked.problems]
-            rows = _Tile(values, cells, signs, block.weights[part])
-            margins = rows.add_losses(asked, sums)
-            rows.add_gradient(asked, sums, margins)
-            if hessian is not None:
-                rows.add_hessian(asked, hessian, margins, bending[part])
-            if table is not None and nearest is not None:
-                farthest = max(farthest, nearest.farthest)
-                codes = np.searchsorted(asked.classes, labels[part]).clip(max=table.shape[1] - 1)
-                flat = nearest.cells * table.shape[1] + codes
-                table += np.bincount(flat, rows.weights, table.size).reshape(table.shape)
+    for part, values, nearest in asked.core.tiles(block.points, nearest=wants_cells):
+        cells = None if nearest is None else nearest.cells
+        signs = signs_of(labels[part], asked.classes)
+        if asked.problems is not None:
+            signs = signs[:, asked.problems]
+        rows = _Tile(values, cells, signs, block.weights[part])
+        margins = rows.add_losses(asked, sums)
+        rows.add_gradient(asked, sums, margins)
+        if hessian is not None:
+            rows.add_hessian(asked, hessian, margins, bending[part])
+        if table is not None and nearest is not None:
+            farthest = max(farthest, nearest.farthest)
+            codes = np.searchsorted(asked.classes, labels[part]).clip(max=table.shape[1] - 1)
+            flat = nearest.cells * table.shape[1] + codes
+            table += np.bincount(flat, rows.weights, table.size).reshape(table.shape)
     drawn = None if asked.draw is None else asked.draw.of(block, number)
     return replace(sums, farthest=farthest, drawn=drawn)
 
@@ -218,15 +217,19 @@ class _Tile:
     signs: FloatArray  # (t, K)
     weights: FloatArray  # (t,)
 
+    def total(self, values: FloatArray) -> FloatArray:
+        """Weighted sum over the rows."""
+        return np.asarray(np.einsum("i,ik->k", self.weights, values))
+
     def add_losses(self, asked: Question, sums: Answer) -> FloatArray:
-        margins = self.signs * (self.values @ asked.beta)
-        moved = None if asked.move is None else self.signs * (self.values @ asked.move)
+        margins = self.signs * (thin_product(self.values, asked.beta))
+        moved = None if asked.move is None else self.signs * (thin_product(self.values, asked.move))
         for i, t in enumerate(asked.lengths):
             there = margins if moved is None or t == 1.0 else margins - (1.0 - t) * moved
-            sums.losses[i] += self.weights @ asked.loss.value(there)
+            sums.losses[i] += self.total(asked.loss.value(there))
         if asked.truth is not None:
-            sums.truth[:] += self.weights @ asked.truth.value(margins)
-            sums.slopes[:] += self.weights @ asked.loss.slope(margins)
+            sums.truth[:] += self.total(asked.truth.value(margins))
+            sums.slopes[:] += self.total(asked.loss.slope(margins))
         return np.asarray(margins)
 
     def add_gradient(self, asked: Question, sums: Answer, margins: FloatArray) -> None:
@@ -234,7 +237,7 @@ class _Tile:
             return
         a = self.signs * asked.loss.slope(margins) * self.weights[:, np.newaxis]
         if asked.gradient == "rows":
-            sums.gradient[:] += self.values.T @ a
+            sums.gradient[:] += thin_product(self.values.T, a)
             return
         for k in range(a.shape[1]):
             sums.gradient[:, k] += np.bincount(self.cells, a[:, k], len(sums.gradient))  # type: ignore[arg-type] # asked for
@@ -250,4 +253,4 @@ class _Tile:
         for k in range(bends.shape[1]):
             active = np.flatnonzero(bends[:, k])
             rows = self.values[active] * np.sqrt(bends[active, k])[:, np.newaxis]
-            hessian[k] += rows.T @ rows
+            hessian[k] += gram_of(rows)

@@ -30,9 +30,11 @@ def _controller() -> Any:
 def one_thread() -> Iterator[None]:
     """Let BLAS use one thread in the body.
 
-    The number of threads decides how a product is cut, and so its last bits; and blocks run on
-    threads of their own. The setting is one of the process: the first of several bodies that
-    overlap makes it and the last one undoes it.
+    The number of threads decides how a product is cut, and so its last bits. For work at the
+    root: OpenBLAS heeds the setting in the main thread only, so that tasks, which run on
+    threads of their own, cut their products themselves (`daskcoreset.coverage.products`). The
+    setting is one of the process: the first of several bodies that overlap makes it and the
+    last one undoes it.
 
     Notes
     -----

@@ -10,8 +10,10 @@ from daskcoreset.estimators.general import CoresetEstimator
 from daskcoreset.estimators.kmeans import CoresetKMeans
 from daskcoreset.estimators.linear_svm import LinearSVM
 from daskcoreset.estimators.logistic import CoresetLogisticRegression
+from daskcoreset.estimators.margin import MaxMarginClassifier
 from daskcoreset.estimators.mixture import CoresetGaussianMixture
 from daskcoreset.estimators.odm import ODMClassifier
+from daskcoreset.estimators.outlier_margin import OutlierMaxMarginClassifier
 from daskcoreset.estimators.structured_margin import StructuredMaxMargin
 from daskcoreset.estimators.svc import CoresetSVC
 
@@ -26,6 +28,8 @@ __all__ = [
     "CoresetLogisticRegression",
     "CoresetSVC",
     "LinearSVM",
+    "MaxMarginClassifier",
     "ODMClassifier",
+    "OutlierMaxMarginClassifier",
     "StructuredMaxMargin",
 ]

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.coverage.isotropic import Isotropic, KernelMap
 from daskcoreset.coverage.outline import Outline
-from daskcoreset.coverage.threads import one_thread
+from daskcoreset.coverage.products import thin_product
 from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators.base import CoresetModel, is_held
 from daskcoreset.estimators.scoring import accuracy
@@ -49,9 +49,8 @@ class Machine:
     def decide(self, points: Points) -> FloatArray:
         """Decision values, of shape (n,) for two classes and (n, n_classes) for more."""
         out = np.empty((points.shape[0], self.beta.shape[1]))
-        with one_thread():
-            for part, values, _ in self.core.tiles(points):
-                out[part] = values @ self.beta
+        for part, values, _ in self.core.tiles(points):
+            out[part] = thin_product(values, self.beta)
         return out[:, 0] if len(self.classes) == 2 else out
 
     def classify(self, points: Points) -> AnyArray:

@@ -36,8 +36,6 @@ SOFT_ROWS = 10_000
 _MOST_COLUMNS = 2000
 """Up to which a matrix of second derivatives is formed."""
 
-_NEWTON_STEPS = 20
-
 
 @dataclass(frozen=True, eq=False)
 class _Objective:
@@ -107,7 +105,7 @@ def _polished(objective: _Objective, v: FloatArray) -> FloatArray:
     d = len(v) - 1
     rows = np.column_stack([objective.rows, np.full(len(objective.rows), objective.intercept)])
     gradient = objective(v)[1]
-    for _ in range(_NEWTON_STEPS):
+    while True:
         active = objective.signs * (rows @ v) < 1.0
         weighted = rows[active] * (2.0 * objective.weights[active])[:, None]
         hessian = rows[active].T @ weighted
@@ -118,7 +116,6 @@ def _polished(objective: _Objective, v: FloatArray) -> FloatArray:
         if np.abs(then).max() >= np.abs(gradient).max():
             return v
         v, gradient = after, then
-    return v
 
 
 def soft_kernel(

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from daskcoreset.margin.active import ActiveMaxMargin
-from daskcoreset.margin.active_found import ActiveMargin, Certificate
-from daskcoreset.margin.asking import Asking, Wanted
-from daskcoreset.margin.labelled import InseparableError
-from daskcoreset.margin.multiclass import MultiClassMargin, MultiClassProblem, multiclass_margin
-from daskcoreset.margin.oracle import OracleError
-from daskcoreset.margin.problem import BatchProblem, Rival, StructuredProblem
-from daskcoreset.margin.sequence import SequenceProblem
-from daskcoreset.margin.structured import StructuredMargin, structured_margin
+from daskcoreset.margin.batch import MaxMarginCoreset
+from daskcoreset.margin.build import build_margin
+from daskcoreset.margin.hard import HardMargin, hard_margin, hard_margin_bias, hard_margin_gram
+from daskcoreset.margin.outlier import OutlierMaxMargin
+from daskcoreset.margin.outlier_result import OutlierMargin
+from daskcoreset.margin.plot import plot_gap, plot_margins
+from daskcoreset.margin.result import MarginCoreset
+from daskcoreset.margin.separability import NotSeparableError
 
 __all__ = [
-    "ActiveMargin",
-    "ActiveMaxMargin",
-    "Asking",
-    "BatchProblem",
-    "Certificate",
-    "InseparableError",
-    "MultiClassMargin",
-    "MultiClassProblem",
-    "OracleError",
-    "Rival",
-    "SequenceProblem",
-    "StructuredMargin",
-    "StructuredProblem",
-    "Wanted",
-    "multiclass_margin",
-    "structured_margin",
+    "HardMargin",
+    "MarginCoreset",
+    "MaxMarginCoreset",
+    "NotSeparableError",
+    "OutlierMargin",
+    "OutlierMaxMargin",
+    "build_margin",
+    "hard_margin",
+    "hard_margin_bias",
+    "hard_margin_gram",
+    "plot_gap",
+    "plot_margins",
 ]

@@ -169,11 +169,10 @@ class Run:
 
     def _grown(self, core: Core, fit: Fit, answer: Gathered[Worst]) -> Core:
         rows = answer.value.rows
-        if rows is None:
+        # Without new violators rounding has the last word.
+        if rows is None or np.isin(self._numbers(answer, rows), core.indices).all():
             return core
         indices = self._numbers(answer, rows)
-        if np.isin(indices, core.indices).all():
-            return core
         if self.options.drop:
             core = core.take(np.flatnonzero(fit.hard.dual > 0.0))
         return core.with_rows(rows, indices)

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Search", "n_draws"]
 
-_STEPS = 20
-"""Rounds of leaving out the worst and solving again, each of which can only improve."""
-
 
 def n_draws(n_support: int, k: int, confidence: float) -> tuple[int, float, float]:
     r"""Draws that are lucky once with the probability wanted.
@@ -134,18 +131,18 @@ class Search:
 
     def _remove(self) -> bool:
         """Leave rows out one by one, wherever they may matter; False if it is too much."""
-        level = [Problem()]
-        for depth in range(self.options.k + 1):
+        level, depth = [Problem()], 0
+        while True:
             self._solve(level)
             if any(one.state == "open" for one in level):
                 return False
             if depth == self.options.k:
                 return True
+            depth += 1
             children = {one.removed | {int(row)} for one in level for row in one.support}
             if self.n_problems + len(children) > self.options.max_problems:
                 return False
             level = [Problem(removed) for removed in sorted(children, key=sorted)]
-        return True
 
     def _solve(self, problems: list[Problem], draws: Draws | None = None) -> None:
         self.n_problems += len(problems)
@@ -185,9 +182,12 @@ class Search:
             self.shared.ask(np.array(normals))
 
     def _improve(self) -> None:
-        """Leave out the worst rows of the best separator and solve again, while it helps."""
+        """Leave out the worst rows of the best separator and solve again, while it helps.
+
+        The margin never falls, for the separator itself has it on the rows that are left.
+        """
         shared = self.shared
-        for _ in range(_STEPS):
+        while True:
             before = shared.best
             removed = frozenset() if before is None else frozenset(before.left_out.tolist())
             self._solve([Problem(removed)])

@@ -122,12 +122,12 @@ def plot_gap(
             label="errs on the data",
         )
     good = upper[np.argmax(~errs) :] if not errs.all() else upper[-1:]
-    ax.set_ylim(0.0, 1.6 * float(good.max()))
+    ax.set_ylim(0.0, 1.8 * float(good.max()))
     ax.set_xlabel(xlabel)
     ax.set_ylabel("margin")
     ax.grid(visible=True, color="0.9")
     ax.set_axisbelow(True)
-    ax.legend(frameon=False)
+    ax.legend(frameon=False, loc="upper right")
     return ax
 
 

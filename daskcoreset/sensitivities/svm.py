@@ -243,7 +243,9 @@ class SVM(Sensitivity[Any]):
         work = size * (d + 1) ** 2 * problems
         if self.variant != "auto" or work > _TRIAL_WORK:
             return 1
-        return max(1, min(_MOST_TRIES, _TRIED_ROWS // size))
+        # Of few rows, such as those of a leaf of a stream, there are many sets.
+        most = min(_MOST_TRIES, max(4, summary.n_rows // 1000))
+        return max(1, min(most, _TRIED_ROWS // size))
 
     def loss(
         self,
