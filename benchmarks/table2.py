@@ -238,6 +238,9 @@ def figure(found: dict[str, Any]) -> Figure:
     first.set(xlabel="diameter", ylabel="test error, %", title=f"{found['set']}, covers")
     second.set(xlabel="diameter", ylabel="core points", yscale="log", title="model size")
     third.set(xlabel="core points", ylabel="test error, %", xscale="log", title="exact in the span")
+    sizes = sorted({row[0] for row in found["by_size"]})
+    third.set_xticks(sizes, [str(size) for size in sizes])
+    third.minorticks_off()
     for ax in (first, second, third):
         ax.grid(visible=True, alpha=0.3)
     first.legend()
@@ -261,17 +264,19 @@ def table(results: list[dict[str, Any]]) -> str:
                 continue
             runs = np.array(result["methods"][method]["runs"])
             mean = runs.mean(axis=0)
-            spread = 196 * runs[:, 0].std(ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else np.nan
+            spread = ""  # of one run nothing is known
+            if len(runs) > 1:
+                spread = f" ± {196 * runs[:, 0].std(ddof=1) / np.sqrt(len(runs)):.2f}"
             paper = PAPER[result["set"]][published[method]] if method in published else None
             beside = f" [{paper:.2f}]" if paper else ""
             cells = [
                 result["set"], f"{result['n']:,} x {result['d']}", method,
-                f"{100 * mean[0]:.2f} ± {spread:.2f}{beside}", f"{mean[1]:.2f}", f"{mean[2]:.2f}",
+                f"{100 * mean[0]:.2f}{spread}{beside}", f"{mean[1]:.2f}", f"{mean[2]:.2f}",
                 f"{mean[3]:.0f}", str(len(runs)),
             ]  # fmt: skip
             lines.append("| " + " | ".join(cells) + " |")
         lines.append(
-            f"| {result['set']} | | larger class | {100 * result['majority']:.2f} | | | | |"
+            f"| {result['set']} | | the larger class | {100 * result['majority']:.2f} | | | | |"
         )
     return "\n".join(lines) + "\n"
 
@@ -281,11 +286,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="+", default=list(PAPER))
     parser.add_argument("--repeats", type=int, default=10, help="random splits at most")
-    parser.add_argument("--seconds", type=float, default=60, help="of one method on one set")
+    parser.add_argument("--seconds", type=float, default=60, help="of one method on one set, about")
     parser.add_argument("--subsample", type=int, default=2000, help="rows that tune parameters")
     parser.add_argument("--svc-rows", type=int, default=50_000, help="SVC runs up to so many")
     parser.add_argument("--odm-rows", type=int, default=16_000, help="the exact ODM likewise")
-    parser.add_argument("--diameters", nargs="+", type=float, default=[0.25, 0.35, 0.5, 0.7, 1.0])
+    parser.add_argument("--diameters", nargs="+", type=float, default=[0.4, 0.5, 0.6, 0.8, 1.0])
     parser.add_argument("--sizes", nargs="+", type=int, default=[25, 50, 100, 200, 400, 800])
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     args = parser.parse_args()

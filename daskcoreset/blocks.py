@@ -14,7 +14,16 @@ from daskcoreset.typing import AnyArray, FloatArray, IndexArray, Points
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Block", "BlockRows", "Problem", "Rules", "concatenate", "promoted_dtype", "rows_from"]
+__all__ = [
+    "Block",
+    "BlockRows",
+    "Problem",
+    "Rules",
+    "concatenate",
+    "plain_labels",
+    "promoted_dtype",
+    "rows_from",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +55,7 @@ class Block:
         return Block(
             self.points[positions],
             self.weights[positions],
-            None if self.labels is None else _plain_labels(self.labels[positions]),
+            None if self.labels is None else plain_labels(self.labels[positions]),
             positions if self.rows is None else self.rows[positions],
         )
 
@@ -205,8 +214,14 @@ def _unmasked(array: Any, dtype: np.dtype[Any]) -> Any:
     return masked.filled(np.nan)
 
 
-def _plain_labels(labels: AnyArray) -> AnyArray:
-    """Bring labels to a dtype that can be stored; done for the few rows that are taken."""
+def plain_labels(labels: AnyArray) -> AnyArray:
+    """Bring labels to NumPy's numbers or text, the form in which a coreset keeps them.
+
+    Examples
+    --------
+    >>> plain_labels(np.array([b"no", "yes"], dtype=object))
+    array(['no', 'yes'], dtype='<U3')
+    """
     if labels.dtype.kind in "OST":
         return np.array([_text(label) for label in labels.tolist()], dtype=str)
     if labels.dtype.kind == "f" and labels.dtype.itemsize > 8:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from daskcoreset import blocks
 from daskcoreset.blocks import Block, Problem
 from daskcoreset.typing import AnyArray, IndexArray
 
@@ -25,11 +26,8 @@ def plain_labels(block: Block) -> AnyArray:
     >>> plain_labels(Block(np.zeros((2, 1)), np.ones(2), labels)).tolist()
     ['no', 'yes']
     """
-    # Rows that are taken have their labels in this form; these have no columns to copy.
-    bare = Block(np.empty((len(block), 0)), block.weights, block.labels)
-    labels = bare.take(np.arange(len(block))).labels
-    assert labels is not None  # noqa: S101 - the front door asks for them
-    return labels
+    assert block.labels is not None  # noqa: S101 - the front door asks for them
+    return blocks.plain_labels(block.labels)
 
 
 def label_problem(block: Block) -> Problem | None:

@@ -15,10 +15,13 @@ import numpy as np
 from daskcoreset.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = [
+    "IN_ORDER",
+    "ROW_SUMS",
     "bisection_order",
     "cluster_table",
     "column_moments",
     "first_nonfinite_row",
+    "jit",
     "kmeans_plus_plus",
     "nearest_center",
     "squared_distances",
@@ -26,11 +29,18 @@ __all__ = [
 ]
 
 # NaN and infinity keep their meaning in both.
-_ROW_SUMS = {"reassoc", "contract", "nsz"}  # the sum along a row may be vectorised
-_IN_ORDER = {"contract"}  # sums along columns are vectorised as they stand
+ROW_SUMS = {"reassoc", "contract", "nsz"}  # the sum along a row may be vectorised
+IN_ORDER = {"contract"}  # sums along columns are vectorised as they stand
 
 
-def _jit(fastmath: set[str]) -> Callable[..., Any]:
+def jit(fastmath: set[str]) -> Callable[..., Any]:
+    """Compile loops when they are first called; the one way of doing so in the package.
+
+    Parameters
+    ----------
+    fastmath : set of str
+        `ROW_SUMS` or `IN_ORDER`.
+    """
     options: dict[str, Any] = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -42,7 +52,7 @@ def _jit(fastmath: set[str]) -> Callable[..., Any]:
     return decorate
 
 
-@_jit(_IN_ORDER)
+@jit(IN_ORDER)
 def _first_weighted(
     weights: FloatArray, start: int, stop: int
 ) -> int:  # pragma: no cover - runs compiled
@@ -53,7 +63,7 @@ def _first_weighted(
     return start
 
 
-@_jit(_IN_ORDER)
+@jit(IN_ORDER)
 def column_moments(
     points: AnyArray, weights: FloatArray, tile_rows: int, mean: FloatArray, m2: FloatArray
 ) -> float:  # pragma: no cover - runs compiled
@@ -94,7 +104,7 @@ def column_moments(
     return total
 
 
-@_jit(_ROW_SUMS)
+@jit(ROW_SUMS)
 def squared_distances(
     points: AnyArray, center: FloatArray, out: FloatArray
 ) -> None:  # pragma: no cover - runs compiled
@@ -108,7 +118,7 @@ def squared_distances(
         out[i] = total
 
 
-@_jit(_ROW_SUMS)
+@jit(ROW_SUMS)
 def first_nonfinite_row(points: AnyArray) -> int:  # pragma: no cover - runs compiled
     """Return the first row that is not finite, or -1."""
     n, d = points.shape
@@ -121,7 +131,7 @@ def first_nonfinite_row(points: AnyArray) -> int:  # pragma: no cover - runs com
     return -1
 
 
-@_jit(_IN_ORDER)
+@jit(IN_ORDER)
 def walk(inclusion: FloatArray, start: float) -> IndexArray:  # pragma: no cover - runs compiled
     """Select the rows at which the running sum passes start, start + 1, ..."""
     expected = 0.0
@@ -138,7 +148,7 @@ def walk(inclusion: FloatArray, start: float) -> IndexArray:  # pragma: no cover
     return rows[:count].copy()
 
 
-@_jit(_IN_ORDER)
+@jit(IN_ORDER)
 def _principal_axis(  # noqa: C901 - one loop a column statistic; split, it would be no clearer
     points: AnyArray,
     mass: FloatArray,
@@ -182,7 +192,7 @@ def _principal_axis(  # noqa: C901 - one loop a column statistic; split, it woul
     return True
 
 
-@_jit(_ROW_SUMS)
+@jit(ROW_SUMS)
 def _split(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     rows: IndexArray,
@@ -213,7 +223,7 @@ def _split(  # noqa: PLR0917 - numba takes arguments by position
     return near
 
 
-@_jit(_IN_ORDER)
+@jit(IN_ORDER)
 def _ties(
     mass: FloatArray, rows: IndexArray, near: int, coin_mass: float
 ) -> bool:  # pragma: no cover - runs compiled
@@ -228,7 +238,7 @@ def _ties(
     return abs(first - second) <= 1e-9 * (first + second)
 
 
-@_jit(_IN_ORDER)
+@jit(IN_ORDER)
 def bisection_order(
     points: AnyArray, mass: FloatArray, coin_mass: float
 ) -> IndexArray:  # pragma: no cover - runs compiled
@@ -273,7 +283,7 @@ def bisection_order(
     return order
 
 
-@_jit(_IN_ORDER)
+@jit(IN_ORDER)
 def nearest_center(
     points: AnyArray, columns: FloatArray, labels: IndexArray, distances: FloatArray
 ) -> None:  # pragma: no cover - runs compiled
@@ -296,7 +306,7 @@ def nearest_center(
         distances[i] = total[best]
 
 
-@_jit(_ROW_SUMS)
+@jit(ROW_SUMS)
 def _approach(
     points: AnyArray, row: int, label: int, labels: IndexArray, distances: FloatArray
 ) -> None:  # pragma: no cover - runs compiled
@@ -312,7 +322,7 @@ def _approach(
             labels[i] = label
 
 
-@_jit(_IN_ORDER)
+@jit(IN_ORDER)
 def kmeans_plus_plus(
     points: AnyArray,
     weights: FloatArray,
@@ -342,7 +352,7 @@ def kmeans_plus_plus(
     return rows
 
 
-@_jit(_IN_ORDER)
+@jit(IN_ORDER)
 def cluster_table(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     weights: FloatArray,

@@ -14,8 +14,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators.structured_margin import StructuredMaxMargin
-from daskcoreset.margin.labelled import InseparableError
 from daskcoreset.margin.multiclass import MultiClassProblem
+from daskcoreset.margin.separability import InseparableError
 from daskcoreset.margin.sequence import SequenceProblem
 from tests.test_margin_structured import Ordinal, classes_of, planted
 

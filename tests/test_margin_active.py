@@ -23,10 +23,11 @@ from daskcoreset.margin.active import ActiveMaxMargin
 from daskcoreset.margin.active_found import ActiveMargin
 from daskcoreset.margin.asking import Asking
 from daskcoreset.margin.hard import hard_margin, hard_margin_bias
-from daskcoreset.margin.labelled import InseparableError, Phase
+from daskcoreset.margin.labelled import Phase
 from daskcoreset.margin.oracle import OracleError
 from daskcoreset.margin.pool import open_pool
 from daskcoreset.margin.queries import verification_length
+from daskcoreset.margin.separability import InseparableError
 from daskcoreset.plotting_active import plot_labels
 from daskcoreset.randomness import Stage, stream
 

@@ -18,9 +18,9 @@ from scipy.optimize import minimize
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs import row_blocks
 from daskcoreset.margin.answers import answers_of, check_whole, run_numbers, share_right
-from daskcoreset.margin.labelled import InseparableError
 from daskcoreset.margin.multiclass import MultiClassProblem, multiclass_margin, survey
 from daskcoreset.margin.problem import Rival, StructuredProblem
+from daskcoreset.margin.separability import InseparableError
 from daskcoreset.margin.sequence import SequenceProblem
 from daskcoreset.margin.structured import StructuredMargin, structured_margin
 

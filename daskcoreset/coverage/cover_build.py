@@ -11,7 +11,7 @@ from daskcoreset.coreset import Coreset
 from daskcoreset.coverage.cover import Coverage
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs import row_blocks
-from daskcoreset.surroundings import warn_caller
+from daskcoreset.surroundings import package_versions, warn_caller
 
 if TYPE_CHECKING:
     from daskcoreset.coverage.cover_result import Cover

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.blocks import Block, concatenate
+from daskcoreset.classes import plain_labels
 from daskcoreset.clusters import dense_rows
-from daskcoreset.coverage.outline import plain_labels
 from daskcoreset.gathering import gather
 from daskcoreset.randomness import Stage, stream
 from daskcoreset.typing import AnyArray, FloatArray, IndexArray

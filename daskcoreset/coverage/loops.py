@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskcoreset.compiled import _IN_ORDER, _ROW_SUMS, _jit
+from daskcoreset.compiled import IN_ORDER, ROW_SUMS, jit
 from daskcoreset.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = ["approach_ball", "approach_box", "nearest", "open_balls", "open_boxes"]
 
 
-@_jit(_ROW_SUMS)
+@jit(ROW_SUMS)
 def open_balls(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     start: int,
@@ -41,7 +41,7 @@ def open_balls(  # noqa: PLR0917 - numba takes arguments by position
     return count, n
 
 
-@_jit(_IN_ORDER)
+@jit(IN_ORDER)
 def open_boxes(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     start: int,
@@ -72,7 +72,7 @@ def open_boxes(  # noqa: PLR0917 - numba takes arguments by position
     return count, n
 
 
-@_jit(_ROW_SUMS)
+@jit(ROW_SUMS)
 def approach_ball(
     points: AnyArray, center: FloatArray, measures: FloatArray
 ) -> None:  # pragma: no cover - runs compiled
@@ -86,7 +86,7 @@ def approach_ball(
         measures[i] = min(measures[i], total)
 
 
-@_jit(_IN_ORDER)
+@jit(IN_ORDER)
 def approach_box(
     points: AnyArray, center: FloatArray, measures: FloatArray
 ) -> None:  # pragma: no cover - runs compiled
@@ -103,7 +103,7 @@ def approach_box(
         measures[i] = min(measures[i], largest)
 
 
-@_jit(_IN_ORDER)
+@jit(IN_ORDER)
 def _measure(  # noqa: PLR0917 - numba takes arguments by position
     row: FloatArray, columns: FloatArray, low: int, high: int, boxes: bool, total: FloatArray
 ) -> None:  # pragma: no cover - runs compiled
@@ -127,7 +127,7 @@ def _measure(  # noqa: PLR0917 - numba takes arguments by position
                 near[c] += gap * gap
 
 
-@_jit(_IN_ORDER)
+@jit(IN_ORDER)
 def _least(
     total: FloatArray, low: int, high: int, order: IndexArray
 ) -> int:  # pragma: no cover - runs compiled
@@ -141,7 +141,7 @@ def _least(
     return low + best
 
 
-@_jit(_IN_ORDER)
+@jit(IN_ORDER)
 def nearest(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     columns: FloatArray,

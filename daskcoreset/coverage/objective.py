@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.blocks import Block, concatenate
+from daskcoreset.classes import plain_labels
 from daskcoreset.coverage.isotropic import KernelMap
 from daskcoreset.coverage.losses import MarginLoss
-from daskcoreset.coverage.outline import plain_labels
 from daskcoreset.coverage.products import gram_of, thin_product
 from daskcoreset.randomness import Stage, stream
 from daskcoreset.sampling import draw_with_replacement

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.blocks import Block, Problem
+from daskcoreset.classes import plain_labels
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.gathering import gather
 from daskcoreset.moments import Moments, merge_moments, moments_of
@@ -16,7 +17,7 @@ from daskcoreset.typing import AnyArray, FloatArray
 if TYPE_CHECKING:
     from daskcoreset.inputs import RowBlocks
 
-__all__ = ["Outline", "outline", "plain_labels"]
+__all__ = ["Outline", "outline"]
 
 _MOST_CLASSES = 10_000
 
@@ -69,22 +70,6 @@ class Outline:
     def total_variance(self) -> float:
         """Sum of the variances of the columns: half the mean squared distance of two rows."""
         return float(self.moments.m2.sum() / self.weight) if self.weight else 0.0
-
-
-def plain_labels(block: Block) -> AnyArray:
-    """Labels of a block in NumPy's numbers or text.
-
-    Examples
-    --------
-    >>> labels = np.array(["b", b"a"], dtype=object)
-    >>> plain_labels(Block(np.zeros((2, 1)), np.ones(2), labels))
-    array(['b', 'a'], dtype='<U1')
-    """
-    labels: Any = block.labels
-    if labels.dtype.kind in "OST":
-        # What is taken from a block comes in the form in which coresets keep labels.
-        labels = Block(np.empty((len(labels), 0)), block.weights, labels).all_rows().labels
-    return np.asarray(labels)
 
 
 def outline(blocks: RowBlocks, *, progress: bool | None = False) -> Outline:

@@ -15,9 +15,9 @@ from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators.base import FLOATS, is_held
 from daskcoreset.estimators.linear import LinearClassifier
 from daskcoreset.margin.active import ActiveMaxMargin
-from daskcoreset.margin.labelled import InseparableError
 from daskcoreset.margin.oracle import OracleError, PoolLabels
 from daskcoreset.margin.pool import open_pool
+from daskcoreset.margin.separability import InseparableError
 from daskcoreset.randomness import RandomState
 
 if TYPE_CHECKING:

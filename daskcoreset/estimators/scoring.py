@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.blocks import Block
+from daskcoreset.blocks import Block, plain_labels
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.gathering import gather
 
@@ -92,9 +92,7 @@ class _Compare:
         if self.numbers:
             truth, found = truth.astype(np.float64), found.astype(np.float64)
         elif truth.dtype.kind in "OST":
-            # A coreset keeps text; rows without columns bring labels to the same form.
-            nothing = np.empty((len(block), 0))
-            truth = Block(nothing, block.weights, truth).all_rows().labels
+            truth = plain_labels(truth)  # as the coreset, and so the estimator, has them
         return Agreement.of(truth, found, block.weights, numbers=self.numbers)
 
 

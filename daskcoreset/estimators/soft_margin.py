@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.svm import SVC
 
+from daskcoreset.classes import plain_labels
 from daskcoreset.gathering import gather
-from daskcoreset.margin.classes import plain_labels
 from daskcoreset.margin.kernelised import Separator, dense
 from daskcoreset.margin.picked import Picked, joined, least
 from daskcoreset.randomness import Stage, stream

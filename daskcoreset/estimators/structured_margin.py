@@ -20,9 +20,9 @@ from daskcoreset.estimators.base import is_held
 from daskcoreset.estimators.linear import LinearClassifier
 from daskcoreset.inputs import row_blocks
 from daskcoreset.margin.answers import answers_of, check_whole, run_numbers, share_right
-from daskcoreset.margin.labelled import InseparableError
 from daskcoreset.margin.multiclass import MultiClassProblem, plain_weights, survey
 from daskcoreset.margin.problem import StructuredProblem
+from daskcoreset.margin.separability import InseparableError
 from daskcoreset.margin.sequence import SequenceProblem
 from daskcoreset.margin.structured import StructuredMargin, structured_margin
 from daskcoreset.passes import map_rows

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.blocks import Block, Problem
+from daskcoreset.classes import plain_labels
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.gathering import Gathered, gather
 from daskcoreset.margin.picked import Picked, joined, least
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from daskcoreset.inputs import RowBlocks
     from daskcoreset.typing import AnyArray, FloatArray
 
-__all__ = ["MOST_CLASSES", "Found", "find_classes", "plain_labels", "signs_of"]
+__all__ = ["MOST_CLASSES", "Found", "find_classes", "signs_of"]
 
 MOST_CLASSES = 10_000
 """Numbers that are no labels are likely to have more values."""
@@ -40,17 +41,6 @@ class Found:
     classes: AnyArray
     firsts: tuple[Picked, ...]
     n_used: int
-
-
-def plain_labels(block: Block) -> AnyArray:
-    """Labels of a block in NumPy's numbers or text."""
-    labels: Any = block.labels
-    if labels.dtype.kind in "OST" or (labels.dtype.kind == "f" and labels.dtype.itemsize > 8):
-        # Rows without columns bring labels to the form that a coreset keeps.
-        nothing = np.empty((len(block), 0))
-        labels = Block(nothing, block.weights, labels).all_rows().labels
-    found: AnyArray = labels
-    return found
 
 
 def signs_of(block: Block, classes: AnyArray) -> FloatArray:

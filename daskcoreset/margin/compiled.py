@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from daskcoreset.compiled import _ROW_SUMS, _jit  # one way of compiling for the whole package
+from daskcoreset.compiled import ROW_SUMS, jit  # one way of compiling for the whole package
 from daskcoreset.typing import AnyArray, FloatArray
 
 __all__ = ["inner_products"]
 
 
-@_jit(_ROW_SUMS)
+@jit(ROW_SUMS)
 def inner_products(
     points: AnyArray, vectors: FloatArray, out: FloatArray
 ) -> None:  # pragma: no cover - runs compiled

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.blocks import Block, Problem
+from daskcoreset.classes import plain_labels
 from daskcoreset.typing import AnyArray, IndexArray, Points
 
-__all__ = ["Edges", "Examples", "cut_block", "encoded", "merge_edges", "plain_labels_of"]
+__all__ = ["Edges", "Examples", "cut_block", "encoded", "merge_edges"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,14 +186,6 @@ def _piece(block: Block, number: int, labels: IndexArray, bounds: IndexArray, i:
     )
 
 
-def plain_labels_of(block: Block) -> AnyArray:
-    """Labels of a block as numbers or text, the rows left out."""
-    nothing = np.empty((len(block), 0))
-    labels = Block(nothing, block.weights, block.labels).all_rows().labels
-    assert labels is not None  # noqa: S101 - opened with labels
-    return labels
-
-
 def encoded(block: Block, classes: AnyArray | None) -> IndexArray | Problem:
     """Return the labels of a block as numbers of classes, or whole numbers as they are.
 
@@ -206,7 +199,7 @@ def encoded(block: Block, classes: AnyArray | None) -> IndexArray | Problem:
     ndarray of shape (n,), int64, or Problem
         The first label that is no class, or no whole number.
     """
-    labels = plain_labels_of(block)
+    labels = plain_labels(block)
     if classes is None:
         whole = np.asarray(labels.astype(np.float64) if labels.dtype.kind in "biuf" else np.nan)
         bad = np.broadcast_to(whole != np.floor(whole), (len(block),))

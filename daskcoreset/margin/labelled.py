@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.errors import InvalidInputError
 from daskcoreset.margin.hard import hard_margin, hard_margin_bias
 from daskcoreset.margin.pool_reads import heights
+from daskcoreset.margin.separability import InseparableError
 from daskcoreset.typing import AnyArray, FloatArray, IndexArray
 
 if TYPE_CHECKING:
     from daskcoreset.margin.hard import HardMargin
 
-__all__ = ["InseparableError", "Labelled", "Phase", "Rule", "Separator", "corrected", "separate"]
+__all__ = ["Labelled", "Phase", "Rule", "Separator", "corrected", "separate"]
 
 
 class Phase(enum.IntEnum):
@@ -44,28 +44,6 @@ class Rule:
     max_labels: int | None
     C: float
     seed: int
-
-
-class InseparableError(InvalidInputError):
-    """No separator agrees with all labels.
-
-    Attributes
-    ----------
-    indices : ndarray of int64
-        Rows of the evidence: a convex combination of those of one class equals one of the
-        other (without a bias: of rows times labels is zero). One of their labels is wrong, or
-        the classes overlap.
-    coefficients : ndarray of float64
-        Of that combination.
-    """
-
-    def __init__(self, message: str, indices: IndexArray, coefficients: FloatArray) -> None:
-        super().__init__(message)
-        self.indices = indices
-        self.coefficients = coefficients
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), self.indices, self.coefficients)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daskcoreset.blocks import Problem
+from daskcoreset.classes import plain_labels
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.gathering import gather
-from daskcoreset.margin.examples import plain_labels_of
 from daskcoreset.margin.problem import BatchProblem, Rival
 from daskcoreset.margin.products import inner_products
 from daskcoreset.margin.structured import StructuredMargin, StructuredStep, structured_margin
@@ -150,7 +150,7 @@ class _Survey:
         del number, given
         if not self.grouped and not block.weights.all():
             block = block.take(np.flatnonzero(block.weights))
-        labels = plain_labels_of(block)
+        labels = plain_labels(block)
         if labels.dtype.kind == "f" and np.isnan(labels).any():
             at = int(np.isnan(labels).argmax())
             at = at if block.rows is None else int(block.rows[at])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,13 +11,35 @@ from daskcoreset.errors import InvalidInputError
 if TYPE_CHECKING:
     from daskcoreset.typing import AnyArray, FloatArray, IndexArray
 
-__all__ = ["NotSeparableError", "opposite_duplicates"]
+__all__ = ["InseparableError", "NotSeparableError", "opposite_duplicates"]
 
 _MOST_NAMED = 6
 """Rows named in a message; all of them are attributes of the error."""
 
 
-class NotSeparableError(InvalidInputError):
+class InseparableError(InvalidInputError):
+    """No separator agrees with all labels; the evidence is named.
+
+    Attributes
+    ----------
+    indices : ndarray of int64
+        Rows of the evidence: a convex combination of those of one class equals one of the
+        other (without a bias: of rows times labels is zero). One of their labels is wrong, or
+        the classes overlap.
+    coefficients : ndarray of float64
+        Of that combination.
+    """
+
+    def __init__(self, message: str, indices: IndexArray, coefficients: FloatArray) -> None:
+        super().__init__(message)
+        self.indices = indices
+        self.coefficients = coefficients
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.indices, self.coefficients)
+
+
+class NotSeparableError(InseparableError):
     r"""No hyperplane of the kind asked for separates the classes.
 
     The evidence can be checked by hand. Through the origin,
@@ -51,13 +73,12 @@ class NotSeparableError(InvalidInputError):
         intercept: bool,
         duplicates: tuple[int, int] | None = None,
     ) -> None:
-        self.indices = indices
         self.labels = labels
-        self.coefficients = coefficients
         self.norm = norm
         self.intercept = intercept
         self.duplicates = duplicates
-        super().__init__(self._message())
+        self.indices, self.coefficients = indices, coefficients  # of which the message tells
+        super().__init__(self._message(), indices, coefficients)
 
     def __reduce__(self) -> tuple[object, ...]:
         # By name, for an exception is otherwise made again from its message.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daskcoreset.margin.hard import hard_margin
-from daskcoreset.margin.labelled import InseparableError
+from daskcoreset.margin.separability import InseparableError
 from daskcoreset.typing import FloatArray, IndexArray
 
 if TYPE_CHECKING:

@@ -245,7 +245,7 @@ class SVM(Sensitivity[Any]):
             return 1
         # Of few rows, such as those of a leaf of a stream, there are many sets.
         most = min(_MOST_TRIES, max(4, summary.n_rows // 1000))
-        return max(1, min(most, _TRIED_ROWS // size))
+        return int(max(1, min(most, _TRIED_ROWS // size)))
 
     def loss(
         self,

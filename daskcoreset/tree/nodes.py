@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from daskcoreset.blocks import Block, BlockRows, Problem
+from daskcoreset.blocks import Block, BlockRows, Problem, plain_labels
 from daskcoreset.points import WeightedPoints, concatenate
 from daskcoreset.randomness import Stage, stream
 
 if TYPE_CHECKING:
     from daskcoreset.tree.reducer import Reducer
-    from daskcoreset.typing import AnyArray
 
-__all__ = ["Grow", "Node", "Unite", "plain_labels", "unite", "weighted_points"]
+__all__ = ["Grow", "Node", "Unite", "unite", "weighted_points"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,19 +177,3 @@ def weighted_points(block: Block, start: int = 0) -> WeightedPoints:
     numbers = np.arange(len(block)) if block.rows is None else block.rows
     labels = None if block.labels is None else plain_labels(block.labels)
     return WeightedPoints(block.points, block.weights, numbers + start, labels)
-
-
-def plain_labels(labels: AnyArray) -> AnyArray:
-    """Bring labels to a dtype that can be stored, as the rows of a block are that are taken.
-
-    Examples
-    --------
-    >>> plain_labels(np.array(["a", "bc"], dtype=object))
-    array(['a', 'bc'], dtype='<U2')
-    """
-    if labels.dtype.kind in "biu" or (labels.dtype.kind in "fU" and labels.dtype.itemsize <= 8):
-        return labels
-    n = len(labels)
-    plain = Block(np.empty((n, 0)), np.empty(n), labels).all_rows().labels
-    assert plain is not None  # noqa: S101 - they were given
-    return plain
