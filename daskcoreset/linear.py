@@ -27,6 +27,10 @@ __all__ = ["LinearFit", "round_hinge", "solve_svm"]
 _WIDTHS = (2.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)
 """Widths h of the rounding, one after the other; each starts where the last one ended."""
 
+_NEAR_WIDTHS = (0.1, 0.01, 1e-3)
+"""Widths from a start that is near, for solutions that are only compared with each other: the
+last one leaves at most h/4 of the weight above the optimum."""
+
 _MOST_STEPS = 60
 """Newton steps at a width; some ten are taken."""
 
@@ -99,6 +103,7 @@ def solve_svm(
     *,
     intercept: bool = True,
     tol: float = 1e-6,
+    start: FloatArray | None = None,
 ) -> LinearFit:
     r"""Minimise F over all linear classifiers.
 
@@ -116,6 +121,9 @@ def solve_svm(
         Whether there is a b.
     tol : float, default=1e-6
         Stop as soon as the cost is known to lie within this share of the optimum.
+    start : ndarray of shape (d,), or (d + 1,) with the intercept last, or None, default=None
+        A classifier near the best one. Three roundings are made from it, which is enough to
+        compare solutions; ``bound`` says how near the cost came.
 
     Returns
     -------
@@ -141,8 +149,10 @@ def solve_svm(
         rows -= mean
         if not len(signs) or (signs == signs[0]).all():
             return LinearFit(mean * 0.0, float(signs[0]) if len(signs) else 0.0, 0.0, 0.0, 0)
+    if start is not None and intercept:
+        start = np.append(start[:-1], start[-1] + start[:-1] @ mean)
     problem = _Problem(rows, signs, weights * lam, intercept=intercept)
-    found = problem.solve(tol)
+    found = problem.solve(tol, start)
     shift = float(found.coef @ mean)
     return LinearFit(found.coef, found.intercept - shift, found.cost, found.bound, found.steps)
 
@@ -154,12 +164,14 @@ class _Problem:
     weights: FloatArray
     intercept: bool
 
-    def solve(self, tol: float) -> LinearFit:
+    def solve(self, tol: float, start: FloatArray | None = None) -> LinearFit:
         d = self.rows.shape[1]
         w, taken = np.zeros(d + self.intercept), 0
         best, bound = w, 0.0
         least = self._cost(w)
-        for width in _WIDTHS:
+        if start is not None and (cost := self._cost(start)) < least:
+            best, least, w = start, cost, start
+        for width in _WIDTHS if start is None else _NEAR_WIDTHS:
             w, steps = self._newton(w, width, 0.01 * tol)
             taken += steps
             cost = self._cost(w)

@@ -10,7 +10,9 @@ from typing import Any
 
 import dask
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import zarr
@@ -299,6 +301,26 @@ def test_partial_fit__bad_calls() -> None:
         narrow.partial_fit(X * 2, TWO)
 
 
+def test_partial_fit__after_every_row_was_a_core_point() -> None:
+    model = CSVRGClassifier(lam=20.0, gamma=5.0, max_points=100, random_state=0)
+    model.partial_fit(X[:30], TWO[:30])
+    assert model.n_core_points_ == 30
+    assert model.partial_fit(X[30:300], TWO[30:300]).n_core_points_ <= 100
+    assert model._table.sum() == pytest.approx(300)
+
+
+def test_fit__many_rows_in_memory_a_cover_and_names() -> None:
+    many, labels = labelled(12_000)
+    labels = np.where(labels == "in", "in", "out")
+    model = CSVRGClassifier(lam=200.0, gamma=5.0, max_points=40, strategy="online", random_state=0)
+    assert model.fit(many, labels).score(many, labels) > 0.93
+    frame = dd.from_pandas(pd.DataFrame(X, columns=["a", "b"]), npartitions=3)
+    codes = dd.from_pandas(pd.Series((TWO == "in").astype(int)), npartitions=3)
+    model.fit(frame, codes)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    assert not hasattr(model.fit(*chunked()), "feature_names_in_")
+
+
 def test_warm_start__keeps_core_points_and_saves_reads() -> None:
     model = CSVRGClassifier(lam=200.0, gamma=5.0, max_points=40, warm_start=True, random_state=0)
     first = model.fit(X, TWO)
@@ -309,6 +331,7 @@ def test_warm_start__keeps_core_points_and_saves_reads() -> None:
     assert again.trace_[-1]["reads"] == 1 < reads
     assert again.objective_ == pytest.approx(objective, rel=1e-12)
     assert model.fit(X, Y).dual_coef_.shape == (3, 40)  # other problems begin at zero
+    assert model.fit(np.c_[X, X], TWO).core_points_.shape == (40, 4)
 
 
 # --- what it says --------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import dask.array as da
@@ -21,7 +22,7 @@ from daskcoreset.coverage.newton import solve_exact
 from daskcoreset.coverage.objective import Question, answer, signs_of
 from daskcoreset.coverage.odm import solve_dual
 from daskcoreset.coverage.outline import outline
-from daskcoreset.coverage.rows import Rows
+from daskcoreset.coverage.rows import PAST, Rows
 from daskcoreset.coverage.span import Span
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs import row_blocks
@@ -423,3 +424,19 @@ def test_outline__numbers_of_a_regression() -> None:
     for chunks in (12_000, 6000):
         with pytest.raises(InvalidInputError, match="classes or more"):
             outline(row_blocks(many[:, np.newaxis], many, chunks=chunks))
+
+
+def test_rows__draw_includes_the_past() -> None:
+    data = rows(n=100)
+    past = Block(X[:2], np.array([5.0, 7.0]), np.array([-1, 1])).all_rows()
+    data.past = past
+    data.block_weights = {**data.block_weights, PAST: 12.0}
+    assert len(data.draw(0, 0, None)) == 102
+    assert len(data.draw(0, 0, 50)) == 50
+
+
+def test_compiled_steps__without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "daskcoreset.coverage.steps", None)
+    descent.compiled_steps.cache_clear()
+    assert descent.compiled_steps() is None
+    descent.compiled_steps.cache_clear()

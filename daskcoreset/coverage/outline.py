@@ -61,15 +61,13 @@ class Outline:
     @property
     def variance(self) -> float:
         """Weighted variance of all numbers, as ``X.var()`` has it."""
-        if not self.weight:
-            return 0.0
         within = self.moments.m2.sum() / self.weight
         return float((within / len(self.low)) + self.moments.mean.var())
 
     @property
     def total_variance(self) -> float:
         """Sum of the variances of the columns: half the mean squared distance of two rows."""
-        return float(self.moments.m2.sum() / self.weight) if self.weight else 0.0
+        return float(self.moments.m2.sum() / self.weight)
 
 
 def outline(blocks: RowBlocks, *, progress: bool | None = False) -> Outline:

@@ -51,8 +51,8 @@ class CSVRGClassifier(CoverModel):
     diameter : float, optional
         Of the cells: every row lies within half of it of a core point.
     max_points : int, optional
-        Core points at most. Without `diameter` the least one that they allow is found. 500
-        without both: on the sets of the benchmark more gained less than one percent.
+        Core points at most. 500 where neither this nor `diameter` is given: on magic04, 800
+        were no better than 400 (`benchmarks/table2.py`).
     cells : {"euclidean", "chebyshev"}, default="euclidean"
         Balls or boxes.
     strategy : {"auto", "drawn", "online", "farthest"}, default="auto"
@@ -79,8 +79,8 @@ class CSVRGClassifier(CoverModel):
         "exact" stops when a lower bound proves its objective to be within this part of the
         least; "csvrg" when an epoch changes it by less than this part.
     warm_start : bool, default=False
-        Whether `fit` begins with the core points and coefficients of the one before. The rows
-        must be the same, or such as those core points cover.
+        Whether `fit` begins with the core points and coefficients of the one before, for other
+        parameters or more steps; `diameter_` says how well they cover the rows.
     verbose : bool or int, default=False
         Whether every read prints a line.
     progress : bool or None, default=False

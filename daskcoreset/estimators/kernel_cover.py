@@ -121,7 +121,7 @@ class CoverModel(KernelModel):
         self._check_classes()
         self._set_kernel(found)
         start = None
-        if warm:
+        if warm and self.core_points_.shape[1] == self.n_features_in_:
             given, start = CorePoints(self.core_points_, self.diameter_), self.dual_coef_.T
         else:
             given = self._covered(blocks, found.classes, seed)

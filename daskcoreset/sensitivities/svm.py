@@ -289,11 +289,12 @@ class SVM(Sensitivity[Any]):
         t = float(summary.totals[0])
         if t <= summary.n_rows / 2 or size >= t:
             return ()
+        n = summary.n_rows
+        remedy = f"a size above {t:.0f}, " if t < n else ""
         remark = (
-            f"the total sensitivity is {t:.0f} for {summary.n_rows} rows: no coreset of "
-            f"size={size} is known to stand for such data, and a classifier trained on it may "
-            f"cost several times the optimum; pass a size above {t:.0f}, a smaller lam, or "
-            f"fewer features."
+            f"the total sensitivity is {t:.0f} for {n} rows: no coreset of size={size} is known to "
+            f"stand for such data, and a classifier trained on it may cost several times the "
+            f"optimum; pass {remedy}a smaller lam, or fewer features."
         )
         return (remark,)
 

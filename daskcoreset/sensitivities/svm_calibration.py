@@ -106,8 +106,16 @@ def cost_of(  # noqa: PLR0917 - as the protocol hands them over
     points = np.concatenate([tile for _, tile in parts(rows, rough)])
     targets = signs_of(class_codes(rows, rough.classes), codes)
     fits = [
-        solve_svm(points, signs, weights, lam, intercept=intercept, tol=_TRIAL_TOL)
-        for signs in targets.T
+        solve_svm(
+            points,
+            signs,
+            weights,
+            lam,
+            intercept=intercept,
+            tol=_TRIAL_TOL,
+            start=np.append(coef, shift) if intercept else coef,
+        )
+        for signs, coef, shift in zip(targets.T, rough.coef, rough.intercept, strict=True)
     ]
     truth = signs_of(class_codes(others, rough.classes), codes)
     cost = sum(float(fit.coef @ fit.coef) / 2 for fit in fits)
