@@ -15,6 +15,7 @@ from daskcoreset.audit import Audit, audit
 from daskcoreset.build import build
 from daskcoreset.coreset import Coreset
 from daskcoreset.coverage.cover import Coverage
+from daskcoreset.margin import ActiveMaxMargin, MaxMarginCoreset, OutlierMaxMargin
 from daskcoreset.passes import Lazy
 from daskcoreset.plan import BuildPlan
 from daskcoreset.points import WeightedPoints
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SVM",
+    "ActiveMaxMargin",
     "Audit",
     "BregmanLightweight",
     "BuildPlan",
@@ -48,7 +50,9 @@ __all__ = [
     "Lazy",
     "Lightweight",
     "Logistic",
+    "MaxMarginCoreset",
     "MixtureCoreset",
+    "OutlierMaxMargin",
     "Reducer",
     "Sensitivity",
     "SensitivityReducer",

@@ -12,7 +12,6 @@ import numpy as np
 from daskcoreset.divergences.base import dense
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives.base import Objective
-from daskcoreset.solvers.mixture import fit_mixture
 from daskcoreset.solvers.mixture_density import log_normalizer, score_samples
 from daskcoreset.solvers.mixture_model import (
     CovarianceType,
@@ -102,6 +101,8 @@ class MixtureCost(Objective[Mixture]):
         steps: int,
     ) -> Mixture:
         from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415 - slow to import
+
+        from daskcoreset.solvers.mixture import fit_mixture  # noqa: PLC0415 - with scikit-learn
 
         rows = dense(block.points)
         mean = np.average(rows, axis=0, weights=block.weights)
