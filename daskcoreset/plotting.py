@@ -5,7 +5,6 @@ matplotlib is imported when something is drawn, pyplot only where no axes are gi
 
 from __future__ import annotations
 
-import importlib
 import numbers
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from daskcoreset.coreset import Coreset
-from daskcoreset.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
+from daskcoreset.drawing import axes_for, need_matplotlib
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.inputs import row_blocks
 from daskcoreset.marks import draw_density, draw_line, draw_rows, explain
 from daskcoreset.projection import MOST_COLUMNS, Frame, data_frame, histogram, rows_frame
@@ -94,7 +94,7 @@ def plot_coreset(
     'principal axis 1 (34 % of variance)'
     """
     _check_bins(bins)
-    _need_matplotlib()
+    need_matplotlib()
     frame = rows_frame(coreset.points, coreset.weights)
     counts = edges = None
     if X is not None:
@@ -111,7 +111,7 @@ def plot_coreset(
             frame = data_frame(blocks, frame.center)
         edges = _edges(frame.of(coreset.points), coreset.weights, bins or _auto_bins(blocks.n_rows))
         counts = histogram(blocks, frame, edges)
-    ax = _axes(ax)
+    ax = axes_for(ax)
     shown = frame.of(coreset.points)
     if shown.shape[1] == 1:
         edge = (edges or _edges(shown, coreset.weights, bins or _FINEST))[0]
@@ -183,8 +183,8 @@ def plot_error(
     lines = {name: _means(name, by_size, confidence) for name, by_size in results.items()}
     if not lines:
         raise InvalidInputError("results is empty; pass the errors of at least one method.")
-    _need_matplotlib()
-    ax = _axes(ax)
+    need_matplotlib()
+    ax = axes_for(ax)
     sizes = np.unique(np.concatenate([line[0] for line in lines.values()]))
     for i, (name, (size, mean, width)) in enumerate(lines.items()):
         marker, dash = _LINES[i % len(_LINES)]
@@ -250,24 +250,6 @@ def _scale_logarithmically(ax: Axes, sizes: FloatArray) -> None:
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
     ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.4g} %")
-
-
-def _need_matplotlib() -> Any:
-    try:
-        return importlib.import_module("matplotlib")
-    except ImportError as error:
-        raise MissingDependencyError(
-            'plots need matplotlib; pip install "daskcoreset[plot]" brings it.'
-        ) from error
-
-
-def _axes(ax: Axes | None) -> Axes:
-    if ax is not None:
-        return ax
-    pyplot = importlib.import_module("matplotlib.pyplot")
-    _, new = pyplot.subplots(layout="constrained")
-    created: Axes = new
-    return created
 
 
 def _check_bins(bins: Any) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from daskcoreset.drawing import axes_for, need_matplotlib
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.margin.labelled import Phase
-from daskcoreset.plotting import _axes, _need_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,8 +64,8 @@ def plot_labels(
     solved = [step for step in found.trace if np.isfinite(step.margin)]
     if not solved:
         raise InvalidInputError("found has no margin yet; tell labels of both classes first.")
-    _need_matplotlib()
-    ax = _axes(ax)
+    need_matplotlib()
+    ax = axes_for(ax)
     _shade(ax, found.trace)
     labels = [step.n_labels for step in solved]
     ax.step(labels, [step.margin for step in solved], where="post", label="margin on the core set")

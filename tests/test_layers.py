@@ -26,6 +26,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "containers",
         "contents",
         "coreset",
+        "drawing",
         "durable",
         "errors",
         "frames",

@@ -106,7 +106,7 @@ def cover(
         "farthest": the row farthest from the core points becomes one (CVM, Gonzalez). Two reads of
         a single block, four to seven of many, where every one costs as much as the last one of
         "online". Core points are 2 to 29 % more for a diameter, and the diameter for a number of
-        them is somewhat larger (``benchmarks/results/coverage.md``).
+        them is somewhat larger (``benchmarks/results/covers.md``).
     split_every : int, default=16
         As in `daskcoreset.build`.
     progress : bool or None, default=False

@@ -6,7 +6,7 @@ data with a large offset lose nothing, in compiled loops of one thread without B
 their bits are the same wherever they run.
 
 What was measured, in microseconds a row for r = 100 / 1000 / 5000 core points, on one block near a
-surface of at most six dimensions (``benchmarks/coverage.py`` prints it again):
+surface of at most six dimensions (``benchmarks/covers.py`` prints it again):
 
 - *Is it covered?* The compiled loop over core points in the order in which they were opened,
   left at the first hit: 0.04 / 0.4 / 2.5 for d = 3, 0.05 / 0.5 / 4.4 for d = 20 and

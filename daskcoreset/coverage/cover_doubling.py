@@ -8,7 +8,7 @@ Of r core points found among more, farthest first, the next one is at a distance
 cover: r + 1 rows lie pairwise at least so far apart, and two of them share a cell whatever the r
 cells are. So no r cells have a smaller diameter (`Cover.least_diameter`). The search bisects from
 twice that bound on, where one traversal of all rows would end; what it found was 2.1 to 2.9 times
-the bound (``benchmarks/results/coverage.md``).
+the bound (``benchmarks/results/covers.md``).
 """
 
 from __future__ import annotations

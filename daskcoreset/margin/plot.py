@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.errors import InvalidInputError, MissingDependencyError
+from daskcoreset.drawing import axes_for
+from daskcoreset.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +96,8 @@ def plot_gap(
             f"place, core_margin and margin have {at.size}, {upper.size} and {lower.size} values; "
             f"pass as many of each, and one at least."
         )
-    ax = _axes(ax)
+    ax = axes_for(ax)
+    ax.locator_params(axis="x", integer=True)  # there is no half a read
     best = np.maximum.accumulate(lower)
     errs = lower <= 0
     size = 3.5 if len(at) <= _MOST_MARKERS else 0.0
@@ -129,15 +130,3 @@ def plot_gap(
     ax.set_axisbelow(True)
     ax.legend(frameon=False, loc="upper right")
     return ax
-
-
-def _axes(ax: Axes | None) -> Any:
-    if ax is not None:
-        return ax
-    try:
-        pyplot = importlib.import_module("matplotlib.pyplot")
-    except ImportError as error:
-        raise MissingDependencyError(
-            'plots need matplotlib; pip install "daskcoreset[plot]" brings it.'
-        ) from error
-    return pyplot.subplots(layout="constrained")[1]

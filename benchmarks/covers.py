@@ -1,6 +1,6 @@
 """Covers: core points, reads and seconds against the diameter, and the loops beside their peers.
 
-    DASKCORESET_DATA=... python benchmarks/coverage.py
+    DASKCORESET_DATA=... python benchmarks/covers.py
 
 Features are scaled to [0, 1]. Seconds are also given as a multiple of one read of the data, here
 one lightweight coreset with one read. AVM is one pass over all rows in order.
@@ -155,7 +155,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="*", default=list(SETS))
     parser.add_argument("--rows", type=int, default=40_000, help="of the blocks for the loops")
-    parser.add_argument("--output", type=Path, help="folder for coverage.md")
+    parser.add_argument("--output", type=Path, help="folder for covers.md")
     arguments = parser.parse_args()
     there = available()
     lines = [line for name in arguments.sets if name in there for line in covers(name)]
@@ -182,7 +182,7 @@ def main() -> None:
     text += table(heads, loops(arguments.rows))
     text += f"\nMicroseconds a row of one processor; one block of {arguments.rows:,} rows.\n"
     if arguments.output is not None:
-        (arguments.output / "coverage.md").write_text(text, encoding="utf-8")
+        (arguments.output / "covers.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
