@@ -160,7 +160,10 @@ def _to_corral(
         if wanted.min() > 0.0:
             break
         falling = wanted <= 0.0
-        step = float((current[falling] / (current[falling] - wanted[falling])).min())
+        gap = current - wanted
+        # A row that stands at zero and is to stay there sets the step: none.
+        shares = np.divide(current, gap, out=np.zeros_like(gap), where=gap > 0.0)
+        step = float(shares[falling].min())
         current = current + step * (wanted - current)
         # The one that sets the step leaves, even where rounding says that a little is left.
         gone = falling & (current <= 4.0 * np.finfo(np.float64).eps * step)
