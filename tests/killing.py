@@ -90,7 +90,7 @@ def _main(file: str, path: str, options: dict[str, Any]) -> None:
         attempt += 1
         if options["timed"]:
             pid = _fork(lambda: names["work"](path))
-            time.sleep(rng.uniform(0.05, 0.3) * 1.5**attempt)
+            time.sleep(rng.uniform(0.02, 0.1) * 1.4**attempt)
             os.kill(pid, signal.SIGKILL)
         else:
             pid = _fork(_armed(lambda: names["work"](path), 1 + (attempt - 1) * options["step"]))

