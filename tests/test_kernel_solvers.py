@@ -12,7 +12,7 @@ import scipy.optimize
 import scipy.sparse as sp
 
 from daskcoreset.blocks import Block
-from daskcoreset.coverage import descent
+from daskcoreset.coverage import descent, newton
 from daskcoreset.coverage.avm import solve_avm
 from daskcoreset.coverage.csvrg import solve_csvrg
 from daskcoreset.coverage.drawn import draw_points
@@ -440,3 +440,13 @@ def test_compiled_steps__without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     descent.compiled_steps.cache_clear()
     assert descent.compiled_steps() is None
     descent.compiled_steps.cache_clear()
+
+
+def test_newton__solves_where_rounding_spoils_the_hessian() -> None:
+    # Eigenvalues of one at least, but for an error of rounding that made one of them negative.
+    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
+    gradient = np.arange(4.0)
+    for values in ([1.0, 2.0, 1e9, 1e12], [-3.0, 2.0, 1e9, 1e12]):
+        expected = basis @ ((basis.T @ gradient) / np.maximum(values, 1.0))
+        found = newton._solved(basis @ np.diag(values) @ basis.T, gradient)
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)

@@ -294,11 +294,22 @@ class _Newton:
         with one_thread():
             hessian = self.factor * (into.T @ here.hessian @ into)
             hessian[np.diag_indices_from(hessian)] += 1.0
-            move = -scipy.linalg.solve(hessian, gradient, assume_a="pos")
+            move = -_solved(hessian, gradient)
         state.before[k] = objective
         state.slope[k] = float(gradient @ move)
         state.move[:, k] = move
         state.gamma[:, k] = gamma + move
+
+
+def _solved(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
+    """Solve with a matrix whose eigenvalues are one at least, were it not for rounding."""
+    try:
+        factor = scipy.linalg.cho_factor(hessian, lower=True)
+    except np.linalg.LinAlgError:
+        # With many core points and little penalty, the basis magnifies rounding beyond that one.
+        values, vectors = np.linalg.eigh((hessian + hessian.T) / 2.0)
+        return np.asarray(vectors @ ((vectors.T @ gradient) / np.maximum(values, 1.0)))
+    return np.asarray(scipy.linalg.cho_solve(factor, gradient))
 
 
 @dataclass(frozen=True, eq=False)
