@@ -12,6 +12,7 @@ from daskcoreset.asked import (
     construction_of,
     rule_of,
 )
+from daskcoreset.census import Sampling
 from daskcoreset.coreset import Coreset
 from daskcoreset.coverage.cover import Coverage
 from daskcoreset.coverage.cover_build import build_cover, check_options
@@ -24,7 +25,6 @@ from daskcoreset.plan import BuildPlan, plan_build
 from daskcoreset.progress import showing
 from daskcoreset.randomness import RandomState, resolve_seed
 from daskcoreset.root import Root
-from daskcoreset.rounds import Sampling
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.tree.batch import INNER_FACTOR, TreeJob
 from daskcoreset.tree.reducer import Reducer, resolve_reducer

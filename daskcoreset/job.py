@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from daskcoreset.census import Census, Combine, Plan
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs import RowBlocks
 from daskcoreset.passes import Lazy, Leaf, apply, fold, fold_now
 from daskcoreset.root import Root, Selection
-from daskcoreset.rounds import Census, Combine, Harvest, Plan, Summarise, TakePlanned, Weigh
+from daskcoreset.rounds import Harvest, Summarise, TakePlanned, Weigh
 from daskcoreset.surroundings import (
     package_versions,
     warn_caller,

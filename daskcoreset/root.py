@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.blocks import Block, concatenate
+from daskcoreset.census import Census, Drawn, Plan, Sampling, quiet
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.randomness import Stage, stream
-from daskcoreset.rounds import Census, Drawn, Plan, Sampling, TakePlanned, quiet
+from daskcoreset.rounds import TakePlanned
 from daskcoreset.sampling import (
     inclusion_probabilities,
     merge_duplicates,

@@ -12,9 +12,9 @@ from daskcoreset.build import build
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
+    from daskcoreset.census import Sampling
     from daskcoreset.coreset import Coreset
     from daskcoreset.randomness import RandomState
-    from daskcoreset.rounds import Sampling
     from daskcoreset.sensitivities import Sensitivity
 
 __all__ = ["SizeSearch", "SizeStep", "auto_size", "theory_size"]

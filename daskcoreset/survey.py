@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.blocks import Block, concatenate
+from daskcoreset.census import quiet
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.gathering import gather
 from daskcoreset.randomness import Stage, stream
-from daskcoreset.rounds import quiet
 from daskcoreset.sensitivities.kmeans import StrongKMeans
 
 if TYPE_CHECKING:

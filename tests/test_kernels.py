@@ -15,13 +15,13 @@ from hypothesis.extra.numpy import arrays
 
 import daskcoreset
 from daskcoreset import kernels
+from daskcoreset.census import Sampling
 from daskcoreset.kernels import (
     column_moments,
     first_nonfinite_row,
     squared_distances,
     systematic_walk,
 )
-from daskcoreset.rounds import Sampling
 from daskcoreset.typing import AnyArray, FloatArray
 
 KINDS = ["compiled", "numpy"]

@@ -54,6 +54,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "randomness",
     ),
     "sampling": (
+        "census",
         "classes",
         "clusters",
         "divergences",
@@ -259,6 +260,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
 # Files of mathematics take NumPy blocks and know nothing of Dask. A package means all of it.
 MATHEMATICS = (
     "blocks",
+    "census",
     "classes",
     "clusters",
     "compiled",

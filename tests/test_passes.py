@@ -28,11 +28,11 @@ from dask.graph_manipulation import bind
 import daskcoreset
 from daskcoreset import passes
 from daskcoreset.build import build
+from daskcoreset.census import Sampling
 from daskcoreset.errors import CoresetWarning
 from daskcoreset.inputs import row_blocks
 from daskcoreset.lazy import Alone
 from daskcoreset.passes import Lazy, apply, fold, fold_now, leaf_layers
-from daskcoreset.rounds import Sampling
 from daskcoreset.testing import CountingScheduler
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ import pytest
 
 import daskcoreset
 from daskcoreset import root
+from daskcoreset.census import Census, Combine, Sampling
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.root import Root, Selection
-from daskcoreset.rounds import Census, Combine, Sampling
 from daskcoreset.sampling import inclusion_probabilities
 from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
 from daskcoreset.testing import (

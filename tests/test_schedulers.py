@@ -22,11 +22,11 @@ import pytest
 import zarr
 
 from daskcoreset.build import build
+from daskcoreset.census import Sampling
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import CoresetWarning
 from daskcoreset.inputs import row_blocks
 from daskcoreset.passes import Lazy, fold, leaf_layers
-from daskcoreset.rounds import Sampling
 
 N_BLOCKS = 12
 ROWS = 200

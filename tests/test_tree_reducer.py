@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daskcoreset
+from daskcoreset.census import Sampling
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.points import WeightedPoints
-from daskcoreset.rounds import Sampling
 from daskcoreset.sampling import inclusion_probabilities
 from daskcoreset.sensitivities import (
     CONSTRUCTIONS,

@@ -15,8 +15,8 @@ import scipy.stats
 
 import daskcoreset
 from daskcoreset import root
+from daskcoreset.census import Sampling
 from daskcoreset.inputs import RowBlocks
-from daskcoreset.rounds import Sampling
 from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
 from daskcoreset.testing import assert_mean, cut_rows, draw
 from daskcoreset.typing import FloatArray

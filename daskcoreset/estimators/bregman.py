@@ -29,7 +29,7 @@ from daskcoreset.solvers.bregman_soft import bregman_soft
 
 if TYPE_CHECKING:
     from daskcoreset.blocks import Block
-    from daskcoreset.rounds import Sampling
+    from daskcoreset.census import Sampling
 
 __all__ = ["CoresetBregman"]
 

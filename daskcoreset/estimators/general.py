@@ -23,7 +23,7 @@ from daskcoreset.randomness import RandomState, resolve_seed
 from daskcoreset.sensitivities import Sensitivity, resolve_method
 
 if TYPE_CHECKING:
-    from daskcoreset.rounds import Sampling
+    from daskcoreset.census import Sampling
     from daskcoreset.typing import AnyArray
 
 __all__ = ["CoresetEstimator"]

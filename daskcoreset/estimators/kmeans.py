@@ -21,7 +21,7 @@ from daskcoreset.sensitivities import Sensitivity, resolve_method
 from daskcoreset.sensitivities.kmeans import StrongKMeans
 
 if TYPE_CHECKING:
-    from daskcoreset.rounds import Sampling
+    from daskcoreset.census import Sampling
     from daskcoreset.typing import AnyArray
 
 __all__ = ["CoresetKMeans"]

@@ -19,8 +19,8 @@ from daskcoreset.solvers.mixture_model import CovarianceType
 from daskcoreset.solvers.mixture_start import InitParams, check_given
 
 if TYPE_CHECKING:
+    from daskcoreset.census import Sampling
     from daskcoreset.coreset import Coreset
-    from daskcoreset.rounds import Sampling
     from daskcoreset.typing import FloatArray
 
 __all__ = ["CoresetGaussianMixture", "auto_mixture_size"]

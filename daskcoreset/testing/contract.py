@@ -20,12 +20,10 @@ from hypothesis import HealthCheck, given, settings
 
 from daskcoreset.blocks import Block
 from daskcoreset.build import build
+from daskcoreset.census import Sampling
 from daskcoreset.coreset import Coreset
 from daskcoreset.passes import Lazy
 from daskcoreset.randomness import Stage, stream
-from daskcoreset.rounds import (
-    Sampling,
-)
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.testing.tools import (
     CountingScheduler,

@@ -14,19 +14,11 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from daskcoreset.blocks import Block
+from daskcoreset.census import Census, Combine, Plan, Sampling
 from daskcoreset.inputs import BlockSpec, RowBlocks, row_blocks
 from daskcoreset.passes import fold_now
 from daskcoreset.root import Root, Selection
-from daskcoreset.rounds import (
-    Census,
-    Combine,
-    Harvest,
-    Plan,
-    Sampling,
-    Summarise,
-    TakePlanned,
-    Weigh,
-)
+from daskcoreset.rounds import Harvest, Summarise, TakePlanned, Weigh
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.sources import ArraySource
 from daskcoreset.typing import AnyArray, FloatArray

@@ -24,11 +24,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from daskcoreset.census import Census
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.passes import Lazy, fold, fold_now
 from daskcoreset.progress import showing
-from daskcoreset.rounds import Census
 from daskcoreset.surroundings import package_versions, warn_complete
 from daskcoreset.tree.nodes import Grow, Node, Unite
 

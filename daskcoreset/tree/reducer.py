@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from daskcoreset.blocks import Block
+from daskcoreset.census import Sampling, quiet
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.points import WeightedPoints
 from daskcoreset.root import FEWEST_CANDIDATES, OVERSAMPLING, draw_systematically
-from daskcoreset.rounds import Sampling, quiet, thin
+from daskcoreset.rounds import thin
 from daskcoreset.sampling import (
     candidate_inclusion,
     draw_with_replacement,

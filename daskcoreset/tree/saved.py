@@ -12,12 +12,12 @@ from typing import Any, Literal
 import numpy as np
 from zarr.storage import LocalStore, StorePath, WrapperStore
 
+from daskcoreset.census import Sampling
 from daskcoreset.errors import CoresetError, InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.layout import decode, encode
 from daskcoreset.points import WeightedPoints
 from daskcoreset.provenance import freeze, thaw
 from daskcoreset.randomness import RandomState, resolve_seed
-from daskcoreset.rounds import Sampling
 from daskcoreset.sensitivities import CONSTRUCTIONS
 from daskcoreset.storage import read_group, write_group
 from daskcoreset.tree.batch import INNER_FACTOR

@@ -30,9 +30,9 @@ from daskcoreset.tree.shape import cover
 from daskcoreset.tree.table import ROW_BITS, Entry, Leaf, LeafTable, pick, time_text
 
 if TYPE_CHECKING:
+    from daskcoreset.census import Sampling
     from daskcoreset.coreset import Coreset
     from daskcoreset.points import WeightedPoints
-    from daskcoreset.rounds import Sampling
     from daskcoreset.sensitivities import Sensitivity
     from daskcoreset.typing import IndexArray
 

@@ -33,8 +33,8 @@ from daskcoreset.tree.reducer import Reducer
 from daskcoreset.tree.saved import Settings
 
 if TYPE_CHECKING:
+    from daskcoreset.census import Sampling
     from daskcoreset.coreset import Coreset
-    from daskcoreset.rounds import Sampling
     from daskcoreset.sensitivities import Sensitivity
 
 __all__ = ["CoresetStream"]
