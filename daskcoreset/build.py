@@ -167,13 +167,14 @@ def build(
         frame or Parquet data, or an array of the Zarr group or .npz file, of X.
     size : int or "auto"
         Rows wanted, m. With ``size >= n`` all rows come back with their own weights. "auto"
-        doubles the size until two independent coresets agree on the k-means cost of
-        candidate solutions, and returns their union: see `daskcoreset.sizing.auto_size`. With
+        doubles the size until two independent coresets agree on the cost of candidate
+        solutions, and returns their union: see `daskcoreset.sizing.auto_size`. With
         ``method="coverage"`` core points at most; None leaves their number to the diameter.
     method : str, Sensitivity, Reducer or Coverage, default="lightweight"
-        A name such as "lightweight" or "uniform", or a construction such as ``Lightweight()``;
-        with ``strategy="tree"`` also a `daskcoreset.Reducer` of one's own. "coverage" draws
-        nothing: see `diameter`.
+        A name, such as "lightweight", "uniform", "kmeans" (with `n_clusters`), "svm" or
+        "logistic" (with `y`), or a construction with its parameters, such as
+        ``StrongKMeans(10)`` or ``SVM(lam=0.1)``; with ``strategy="tree"`` also a
+        `daskcoreset.Reducer` of one's own. "coverage" draws nothing: see `diameter`.
     sample_weight : array-like of shape (n,), or str, optional
         Input weights u, finite and non-negative; ones by default.
     random_state : int, Generator, RandomState or None, default=None
@@ -188,7 +189,7 @@ def build(
         Reads of the data. With 1, blocks offer candidates by their own statistics and the
         root draws from them, by re-weighting (systematic) or by rejection (multinomial);
         a block whose candidates are too few is read again, alone. With 2, the procedure of
-        the paper. The error is the same.
+        the paper. The error is the same. "svm" reads once more in either form, for a pilot.
     chunks : int or "auto", default="auto"
         Rows per block. "auto" keeps sensible chunks, groups tiny ones, splits huge ones,
         and aims at 32 MiB where it is free to choose. Part of what determines the bits.
