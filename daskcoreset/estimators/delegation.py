@@ -23,17 +23,18 @@ if TYPE_CHECKING:
     from daskcoreset.blocks import Block
     from daskcoreset.typing import AnyArray
 
-__all__ = ["DelegatingModel"]
+__all__ = ["Ask", "DelegatingModel"]
 
 
 @dataclass(frozen=True, eq=False)
-class _Ask:
+class Ask:
     """Asks a fitted estimator about the rows of a block."""
 
     estimator: Any
     method: str
 
     def __call__(self, block: Block) -> Any:
+        """Return what the method says of the rows."""
         return getattr(self.estimator, self.method)(block.points)
 
 
@@ -91,7 +92,7 @@ class DelegatingModel(CoresetModel):
             answer = ask(self.coreset_.points[:1].astype(dtype))
             return answer.dtype, answer.shape[1] if answer.ndim == 2 else None
 
-        return self._map(X, _Ask(self.estimator_, method), ask, shape)
+        return self._map(X, Ask(self.estimator_, method), ask, shape)
 
     @_where_inner_has("predict")
     def predict(self, X: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,28 +15,17 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.estimators.base import CoresetModel, Held
 from daskcoreset.estimators.canonical import canonical
+from daskcoreset.estimators.delegation import Ask
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.randomness import RandomState, resolve_seed
 from daskcoreset.tree.stream import CoresetStream
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Block
     from daskcoreset.coreset import Coreset
     from daskcoreset.sensitivities import Sensitivity
     from daskcoreset.typing import AnyArray, FloatArray
 
 __all__ = ["LinearCoresetModel"]
-
-
-@dataclass(frozen=True, eq=False)
-class _Ask:
-    """Asks a fitted estimator about the rows of a block."""
-
-    estimator: Any
-    method: str
-
-    def __call__(self, block: Block) -> Any:
-        return getattr(self.estimator, self.method)(block.points)
 
 
 class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] # no annotations
@@ -219,7 +207,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
             answer = ask(self.coreset_.points[:1].astype(dtype))
             return answer.dtype, answer.shape[1] if answer.ndim == 2 else None
 
-        return self._map(X, _Ask(self.estimator_, method), ask, shape)
+        return self._map(X, Ask(self.estimator_, method), ask, shape)
 
     def predict(self, X: Any) -> Any:
         """Class of every row.
