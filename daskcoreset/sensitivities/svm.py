@@ -40,6 +40,10 @@ _MOST_TRIES = 16
 _TRIED_ROWS = 6000
 """Rows of all tries together: some hundred milliseconds."""
 
+_TIMED_ROWS = 18_000
+"""Fewer are solved in a few hundredths of a second, and nobody saves time by a coreset of them; of
+more, building and training must stay below training on all rows."""
+
 _TRIAL_WORK = 2e7
 """Products in a Newton step of a trial at most: beyond it trials would take seconds."""
 
@@ -243,8 +247,9 @@ class SVM(Sensitivity[Any]):
         work = size * (d + 1) ** 2 * problems
         if self.variant != "auto" or work > _TRIAL_WORK:
             return 1
+        n = summary.n_rows
         # Of few rows, such as those of a leaf of a stream, there are many sets.
-        most = min(_MOST_TRIES, max(4, summary.n_rows // 1000))
+        most = min(_MOST_TRIES, max(4, n // (1000 if n < _TIMED_ROWS else 4000)))
         return int(max(1, min(most, _TRIED_ROWS // size)))
 
     def loss(
