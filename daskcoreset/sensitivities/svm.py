@@ -44,7 +44,7 @@ _TIMED_ROWS = 18_000
 """Fewer are solved in a few hundredths of a second, and nobody saves time by a coreset of them; of
 more, building and training must stay below training on all rows."""
 
-_TRIAL_WORK = 2e7
+_TRIAL_WORK = 6e7
 """Products in a Newton step of a trial at most: beyond it trials would take seconds."""
 
 
