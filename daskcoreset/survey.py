@@ -171,12 +171,12 @@ class _Merge:
 
     size: int
 
-    def __call__(self, *parts: Reading) -> Reading:
-        score = float(sum(part.score for part in parts))
+    def __call__(self, first: Reading, second: Reading) -> Reading:
+        score = first.score + second.score
         whole = self.size / score if score > 0 else np.inf
-        threshold = min(whole, *(part.threshold for part in parts))
+        threshold = min(whole, first.threshold, second.threshold)
         with quiet():
-            parts = tuple(part.thinned(threshold) for part in parts)
+            parts = first.thinned(threshold), second.thinned(threshold)
         rows = [part.rows for part in parts if part.rows is not None]
         return Reading(
             costs=np.sum([part.costs for part in parts], axis=0),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -167,8 +167,14 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         return int(held.X.shape[1] if held else row_blocks(X).rules.n_features)
 
     def _note_features(self, X: Any, coreset: Coreset) -> None:
-        self.n_features_in_ = coreset.n_features
-        columns = coreset.provenance.get("columns")
+        self._note_names(X, coreset.n_features, coreset.provenance.get("columns"))
+
+    def _note_columns(self, X: Any, blocks: RowBlocks) -> None:
+        """Set what is known of the features of data out of core."""
+        self._note_names(X, blocks.rules.n_features, blocks.columns)
+
+    def _note_names(self, X: Any, n_features: int, columns: Sequence[str] | None) -> None:
+        self.n_features_in_ = n_features
         # Like scikit-learn: numbers that stand above columns are no names.
         named = all(isinstance(name, str) for name in getattr(X, "columns", ()))
         if columns is not None and named:

@@ -209,14 +209,6 @@ class CoverModel(KernelModel):
             codes = np.searchsorted(names, labels)
         return arranged(held, codes, seed), names
 
-    def _note_columns(self, X: Any, blocks: RowBlocks) -> None:
-        self.n_features_in_ = blocks.rules.n_features
-        named = all(isinstance(name, str) for name in getattr(X, "columns", ()))
-        if blocks.columns is not None and named:
-            self.feature_names_in_ = np.array(blocks.columns, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_  # of an earlier fit
-
     def _check_classes(self) -> None:
         if len(self.classes_) < 2:
             raise InvalidInputError(

@@ -16,7 +16,6 @@ from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.margin.products import inner_products
 
 if TYPE_CHECKING:
-    from daskcoreset.inputs import RowBlocks
     from daskcoreset.typing import AnyArray, FloatArray, Points
 
 __all__ = ["LinearClassifier", "Scores"]
@@ -66,15 +65,6 @@ class LinearClassifier(ClassifierMixin, CoresetModel):  # type: ignore[misc] # s
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _note_columns(self, X: Any, blocks: RowBlocks) -> None:
-        """Set what is known of the features of data out of core."""
-        self.n_features_in_ = blocks.rules.n_features
-        named = all(isinstance(name, str) for name in getattr(X, "columns", ()))
-        if blocks.columns is not None and named:
-            self.feature_names_in_ = np.array(blocks.columns, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_  # of an earlier fit
 
     def decision_function(self, X: Any) -> Any:
         """Score of every row: for two classes positive where the second is predicted.

@@ -104,11 +104,5 @@ class MarginModel(KernelModel):
             self._numbers = used
             return row_blocks(held.X[used], codes[used], held.sample_weight[used]), names
         blocks = row_blocks(X, y, sample_weight)
-        self.n_features_in_ = blocks.rules.n_features
-        # Like scikit-learn: numbers that stand above columns are no names.
-        named = all(isinstance(name, str) for name in getattr(X, "columns", ()))
-        if blocks.columns is not None and named:
-            self.feature_names_in_ = np.array(blocks.columns, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_  # of an earlier fit
+        self._note_columns(X, blocks)
         return blocks, None

@@ -18,6 +18,7 @@ from daskcoreset.blocks import Problem
 from daskcoreset.classes import plain_labels
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.gathering import gather
+from daskcoreset.margin.classes import MOST_CLASSES
 from daskcoreset.margin.problem import BatchProblem, Rival
 from daskcoreset.margin.products import inner_products
 from daskcoreset.margin.structured import StructuredMargin, StructuredStep, structured_margin
@@ -32,9 +33,6 @@ __all__ = ["ClassSurvey", "MultiClassMargin", "MultiClassProblem", "multiclass_m
 
 _TILE = 4096
 """Rows whose scores are formed at a time."""
-
-_MOST_CLASSES = 10_000
-"""Numbers that are no labels are likely to have more values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,9 +154,9 @@ class _Survey:
             at = at if block.rows is None else int(block.rows[at])
             return Problem("y is NaN{row}; label such rows, or leave them out.", at)
         classes = np.unique(labels)
-        if len(classes) > _MOST_CLASSES:
+        if len(classes) > MOST_CLASSES:
             return Problem(
-                f"y has more than {_MOST_CLASSES} values; pass class labels, not measurements."
+                f"y has more than {MOST_CLASSES} values; pass class labels, not measurements."
             )
         weights = np.ones(len(block)) if self.grouped else block.weights
         points = block.points if self.moments else np.empty((len(block), 0))
