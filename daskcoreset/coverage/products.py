@@ -11,10 +11,13 @@ import numpy as np
 from daskcoreset.divergences.base import product
 from daskcoreset.typing import FloatArray
 
-__all__ = ["gram_of", "product", "thin_product"]
+__all__ = ["GramSum", "gram_of", "product", "thin_product"]
 
 _SIDE = 64
 """Rows, columns and terms of a piece: 2**18 multiplications, the most for one thread."""
+
+_WAITING = 2**20
+"""Numbers that wait in a sum: 8 MiB, so that its own are seldom gone through."""
 
 
 def thin_product(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -56,3 +59,44 @@ def gram_of(rows: FloatArray) -> FloatArray:
                 block += rows[k : k + _SIDE, first].T @ rows[k : k + _SIDE, second]
             out[second, first] = block.T
     return out
+
+
+class GramSum:
+    """Sum of products of the transpose of rows with them, of a few rows at a time.
+
+    Parameters
+    ----------
+    width : int
+        Numbers r of a row.
+
+    Examples
+    --------
+    >>> sum_ = GramSum(2)
+    >>> sum_.add(np.array([[1.0, 2.0]]))
+    >>> sum_.add(np.array([[0.0, 1.0]]))
+    >>> sum_.total()
+    array([[1., 2.],
+           [2., 5.]])
+    """
+
+    def __init__(self, width: int) -> None:
+        self._sum = np.zeros((width, width))
+        self._rows = np.empty((max(_SIDE, _WAITING // width), width))
+        self._filled = 0
+
+    def add(self, rows: FloatArray) -> None:
+        """Add rows, of shape (n, r)."""
+        while len(rows):
+            some = rows[: len(self._rows) - self._filled]
+            self._rows[self._filled : self._filled + len(some)] = some
+            self._filled += len(some)
+            rows = rows[len(some) :]
+            if self._filled == len(self._rows):
+                self.total()
+
+    def total(self) -> FloatArray:
+        """Return the sum so far, of shape (r, r)."""
+        if self._filled:
+            self._sum += gram_of(self._rows[: self._filled])
+            self._filled = 0
+        return self._sum

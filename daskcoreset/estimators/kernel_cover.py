@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from daskcoreset.coverage.cover import cover
 from daskcoreset.coverage.csvrg import approximation_bound
-from daskcoreset.coverage.drawn import draw_points
+from daskcoreset.coverage.drawn import draw_strata, points_of, quotas_of, training_rows
 from daskcoreset.coverage.isotropic import KernelMap, resolve_gamma, resolve_kernel
 from daskcoreset.coverage.losses import LOSSES, MarginLoss, resolve_loss
 from daskcoreset.coverage.objective import n_problems
@@ -124,7 +124,7 @@ class CoverModel(KernelModel):
         if warm and self.core_points_.shape[1] == self.n_features_in_:
             given, start = CorePoints(self.core_points_, self.diameter_), self.dual_coef_.T
         else:
-            given = self._covered(blocks, found.classes, seed)
+            given = self._covered(blocks, found, seed)
         if start is not None and start.shape[1] != n_problems(len(self.classes_)):
             start = None
         self._train(blocks, found.classes, found, given, start=start, seed=seed)
@@ -155,9 +155,9 @@ class CoverModel(KernelModel):
         self._check_classes()
         if first:
             self._set_kernel(found)
-            given, start = self._covered(blocks, found.classes, seed), None
+            given, start = self._covered(blocks, found, seed), None
         else:
-            given, start = self._extended(blocks, found.classes, seed)
+            given, start = self._extended(blocks, found, seed)
         self._train(blocks, internal, found, given, start=start, seed=seed)
         return self
 
@@ -221,7 +221,19 @@ class CoverModel(KernelModel):
         self._kernel = resolve_kernel(self.kernel, self.gamma_)
         warn_unscaled(found, self._kernel)
 
-    def _covered(self, blocks: RowBlocks, classes: AnyArray, seed: int) -> CorePoints:
+    def _quotas(self, found: Outline, n_points: int) -> dict[Any, int] | None:
+        """Rows of every class to train on; None for all rows."""
+        size = self._size(n_points)
+        if size is None or size >= found.n_rows:
+            return None
+        return quotas_of(size, found.classes, found.class_weights)
+
+    def _size(self, n_points: int) -> int | None:
+        """Rows to train on; None for all of them."""
+        del n_points
+        return None
+
+    def _covered(self, blocks: RowBlocks, found: Outline, seed: int) -> CorePoints:
         """Find core points; of drawn ones the diameter is known once the solver has read."""
         most = self.max_points
         if most is None and self.diameter is None:
@@ -231,8 +243,11 @@ class CoverModel(KernelModel):
             strategy = "drawn" if self.diameter is None else "online"
         if strategy == "drawn":
             assert most is not None  # noqa: S101 - checked
-            return CorePoints(draw_points(blocks, classes, most, seed=seed))
-        found = cover(
+            quotas = self._quotas(found, most)
+            strata = draw_strata(blocks, found.classes, points=most, quotas=quotas, seed=seed)
+            drawn = None if quotas is None else training_rows(strata, quotas)
+            return CorePoints(points_of(strata, most), drawn=drawn)
+        covered = cover(
             blocks,
             self.diameter,
             max_points=most,
@@ -240,17 +255,17 @@ class CoverModel(KernelModel):
             strategy=strategy,
             progress=self.progress,
         )
-        return CorePoints(found.points, found.diameter, measured=False)
+        return CorePoints(covered.points, covered.diameter, measured=False)
 
     def _extended(
-        self, blocks: RowBlocks, classes: AnyArray, seed: int
+        self, blocks: RowBlocks, found: Outline, seed: int
     ) -> tuple[CorePoints, FloatArray]:
         """Add the core points that further rows need; what is known of the past stays."""
         old, half = self.core_points_, self._cell / 2.0
         if half > 0:
             new = cover(blocks, self._cell, cells=self.cells, progress=self.progress).points
         else:  # every row was a core point
-            new = self._covered(blocks, classes, seed).points
+            new = self._covered(blocks, found, seed).points
         added = new[nearest_gaps(new, old, self.cells) > half]
         points = np.concatenate([old, added.astype(old.dtype)])
         table = np.concatenate([self._table, np.zeros((len(added), self._table.shape[1]))])
@@ -282,9 +297,15 @@ class CoverModel(KernelModel):
         points = np.asarray(given.points, dtype=np.float64)
         core = KernelMap(self._kernel, points)
         past = None if given.table is None else past_rows(points, given.table, internal)
-        weights = dict(found.weights)
+        weights, n_rows, drawn = dict(found.weights), found.n_rows, given.drawn
+        if drawn is None and (quotas := self._quotas(found, len(points))) is not None:
+            strata = draw_strata(blocks, found.classes, quotas=quotas, seed=seed)
+            drawn = training_rows(strata, quotas)
+        if drawn is not None:
+            n_rows, weights = len(drawn), {0: found.weight}
+            blocks = row_blocks(drawn.points, drawn.labels, drawn.weights, chunks=n_rows)
         if past is not None:
-            weights[PAST] = float(past.weights.sum())
+            n_rows, weights[PAST] = n_rows + len(past), float(past.weights.sum())
         total = sum(weights.values())
         lam = resolve_lambda(self.lam, self.C, total)
         loss = resolve_loss(self.loss, theta=self.theta, mu=self.mu)
@@ -295,7 +316,7 @@ class CoverModel(KernelModel):
                 blocks,
                 internal,
                 total,
-                found.n_rows + (0 if past is None else len(past)),
+                n_rows,
                 weights,
                 past,
                 self._reporter(advance),

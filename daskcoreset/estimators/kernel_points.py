@@ -27,12 +27,15 @@ class CorePoints:
         Whether the rows at hand are to say how far they are from the core points.
     table : ndarray of shape (r, n_classes), float64, or None
         Weight of every class that stands at a core point.
+    drawn : Block or None
+        Rows to train on that were drawn in the same read.
     """
 
     points: AnyArray
     diameter: float = 0.0
     measured: bool = True
     table: FloatArray | None = None
+    drawn: Block | None = None
 
 
 def thinned(

@@ -191,14 +191,14 @@ class SVM(Sensitivity[Any]):
         """Sample the samples, or add up."""
         if isinstance(first, Sums):
             return merge_sums(first, second)
-        features = [part.points.shape[1] for part in (*first.values(), *second.values())]
+        features = [part.rows.points.shape[1] for part in (*first.values(), *second.values())]
         return merge_strata(first, second, self._pilot_size(features[0] if features else 0))
 
     def settle(self, summary: Any, rng: np.random.Generator) -> Rough:
         """Solve and cluster the pilot; then put exact sums in the place of its estimates."""
         if isinstance(summary, Sums):
             return exact_solution(summary, self.lam)
-        sizes = [part.points.shape[1] for part in summary.values()]
+        sizes = [part.rows.points.shape[1] for part in summary.values()]
         pilot = pilot_of(summary, self._pilot_size(sizes[0]))
         k = self.n_clusters or math.ceil(math.log(max(pilot.n_rows, 3)))
         rough = rough_solution(pilot, k, self.lam, rng, intercept=self.intercept)
