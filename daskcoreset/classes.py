@@ -11,10 +11,13 @@ from daskcoreset import blocks
 from daskcoreset.blocks import Block, Problem
 from daskcoreset.typing import AnyArray, IndexArray
 
-__all__ = ["MOST_CLASSES", "class_codes", "label_problem", "plain_labels"]
+__all__ = ["MOST_CLASSES", "MOST_LABELS", "class_codes", "label_problem", "plain_labels"]
 
 MOST_CLASSES = 256
 """Classes at most. More are likely numbers to be regressed on, or names of rows."""
+
+MOST_LABELS = 10_000
+"""The same where a class costs no more than a problem of its own."""
 
 
 def plain_labels(block: Block) -> AnyArray:

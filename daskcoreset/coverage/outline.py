@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.blocks import Block, Problem
-from daskcoreset.classes import plain_labels
+from daskcoreset.classes import MOST_LABELS, plain_labels
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.gathering import gather
 from daskcoreset.moments import Moments, merge_moments, moments_of
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from daskcoreset.inputs import RowBlocks
 
 __all__ = ["Outline", "outline"]
-
-_MOST_CLASSES = 10_000
 
 _BESIDE = 4_096
 """Numbers of rows that are gone through together."""
@@ -116,7 +114,7 @@ def _of_block(block: Block, number: int, given: object) -> Outline | Problem:
         return Problem(f"y is {labels[bad]}" + "{row}; leave such rows out.", bad)
     used = block.weights > 0
     classes, codes = np.unique(labels[used], return_inverse=True)
-    if len(classes) > _MOST_CLASSES:
+    if len(classes) > MOST_LABELS:
         return _too_many(len(classes))
     points: Any = block.points[used] if not used.all() else block.points
     low, high = _range(points)
@@ -152,7 +150,7 @@ def _merge(first: Outline, second: Outline) -> Outline:
     labels = np.concatenate(parts) if parts else first.classes
     weights = np.concatenate([first.class_weights, second.class_weights])
     classes, codes = np.unique(labels, return_inverse=True)
-    if len(classes) > _MOST_CLASSES:
+    if len(classes) > MOST_LABELS:
         raise _too_many(len(classes)).error(0)
     return Outline(
         classes,

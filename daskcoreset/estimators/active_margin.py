@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators.base import FLOATS, is_held
-from daskcoreset.estimators.linear import LinearClassifier
+from daskcoreset.estimators.machine_model import MachineModel, Planes
 from daskcoreset.margin.active import ActiveMaxMargin
 from daskcoreset.margin.oracle import OracleError, PoolLabels
 from daskcoreset.margin.pool import open_pool
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["ActiveMaxMarginClassifier"]
 
 
-class ActiveMaxMarginClassifier(LinearClassifier):
+class ActiveMaxMarginClassifier(MachineModel):
     """Separates two classes with a large margin, from few labels.
 
     Parameters
@@ -242,6 +242,7 @@ class ActiveMaxMarginClassifier(LinearClassifier):
         self.result_ = found
         self.classes_ = np.array(found.classes) if classes is None else classes
         self.coef_, self.intercept_ = found.w[None, :], np.array([found.b])
+        self._machine = Planes(self.coef_, self.intercept_, self.classes_)
         self.margin_ = found.margin
         self.n_labels_, self.n_labels_by_phase_ = found.n_labels, found.n_labels_by_phase
         self.certificate_, self.support_ = found.certificate, found.core_indices

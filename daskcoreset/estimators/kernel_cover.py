@@ -1,35 +1,27 @@
-"""Training of kernel classifiers on the core points of a cover, block by block."""
+"""Kernel classifiers on the core points of a cover, or on drawn ones: fit and partial_fit."""
 
 from __future__ import annotations
 
-import sys
-import warnings
-from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from daskcoreset.coverage.cover import cover
-from daskcoreset.coverage.csvrg import approximation_bound
-from daskcoreset.coverage.drawn import draw_strata, points_of, quotas_of, training_rows
-from daskcoreset.coverage.isotropic import KernelMap, resolve_gamma, resolve_kernel
-from daskcoreset.coverage.losses import LOSSES, MarginLoss, resolve_loss
+from daskcoreset.coverage.drawn import draw_strata, points_of, training_rows
+from daskcoreset.coverage.isotropic import resolve_gamma, resolve_kernel
+from daskcoreset.coverage.losses import LOSSES, resolve_loss
 from daskcoreset.coverage.objective import n_problems
 from daskcoreset.coverage.outline import Outline, outline
-from daskcoreset.coverage.rows import PAST, Rows
-from daskcoreset.coverage.span import Solution
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.kernel_data import arranged, check_known
-from daskcoreset.estimators.kernel_model import KernelModel, Machine, resolve_lambda, warn_unscaled
-from daskcoreset.estimators.kernel_points import CorePoints, nearest_gaps, past_rows, thinned
+from daskcoreset.estimators.kernel_model import resolve_lambda, warn_unscaled
+from daskcoreset.estimators.kernel_points import CorePoints, nearest_gaps, thinned
+from daskcoreset.estimators.kernel_trained import TrainedModel
 from daskcoreset.inputs import row_blocks
-from daskcoreset.progress import counting
 from daskcoreset.randomness import resolve_seed
 from daskcoreset.typing import AnyArray, FloatArray
 
@@ -60,7 +52,7 @@ SHARED: dict[str, list[Any]] = {
 """What the parameters of all subclasses may be."""
 
 
-class CoverModel(KernelModel):
+class CoverModel(TrainedModel):
     """Covers the rows, and trains coefficients of the core points; subclasses say how.
 
     Attributes
@@ -69,47 +61,15 @@ class CoverModel(KernelModel):
     dual_coef_ : ndarray of shape (n_problems, n_core_points_), float64
     """
 
-    core_points_: AnyArray
-    dual_coef_: FloatArray
-    diameter_: float
     gamma_: float
-    lam_: float
-    objective_: Any
-    converged_: bool
-    n_iter_: int
-    trace_: list[dict[str, Any]]
-    _table: FloatArray
-    _cell: float
 
-    loss: Any
     kernel: Any
     gamma: Any
-    lam: Any
-    C: Any
-    mu: Any
-    theta: Any
     diameter: Any
     max_points: Any
     cells: Any
     strategy: Any
-    verbose: Any
-    progress: Any
     random_state: Any
-
-    @property
-    def n_core_points_(self) -> int:
-        """Number of core points, the size of the model."""
-        return len(self.core_points_)
-
-    @abstractmethod
-    def _solve(
-        self, rows: Rows, core: KernelMap, loss: MarginLoss, lam: float, *, start: Any, seed: int
-    ) -> Solution:
-        """Find coefficients."""
-
-    @abstractmethod
-    def _steps(self) -> int:
-        """Return the reads of `_solve`, at most, for the bar of progress."""
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, *, warm: bool) -> Self:
         self._validate_params()
@@ -221,18 +181,6 @@ class CoverModel(KernelModel):
         self._kernel = resolve_kernel(self.kernel, self.gamma_)
         warn_unscaled(found, self._kernel)
 
-    def _quotas(self, found: Outline, n_points: int) -> dict[Any, int] | None:
-        """Rows of every class to train on; None for all rows."""
-        size = self._size(n_points)
-        if size is None or size >= found.n_rows:
-            return None
-        return quotas_of(size, found.classes, found.class_weights)
-
-    def _size(self, n_points: int) -> int | None:
-        """Rows to train on; None for all of them."""
-        del n_points
-        return None
-
     def _covered(self, blocks: RowBlocks, found: Outline, seed: int) -> CorePoints:
         """Find core points; of drawn ones the diameter is known once the solver has read."""
         most = self.max_points
@@ -282,76 +230,3 @@ class CoverModel(KernelModel):
         fewer, diameter, carried = thinned(points, table, start, most, self.cells)
         self._cell = max(self._cell, diameter)
         return replace(fewer, diameter=self.diameter_ + diameter), carried
-
-    def _train(
-        self,
-        blocks: RowBlocks,
-        internal: AnyArray,
-        found: Outline,
-        given: CorePoints,
-        *,
-        start: FloatArray | None,
-        seed: int,
-    ) -> None:
-        """Run the solver, and set what it found."""
-        points = np.asarray(given.points, dtype=np.float64)
-        core = KernelMap(self._kernel, points)
-        past = None if given.table is None else past_rows(points, given.table, internal)
-        weights, n_rows, drawn = dict(found.weights), found.n_rows, given.drawn
-        if drawn is None and (quotas := self._quotas(found, len(points))) is not None:
-            strata = draw_strata(blocks, found.classes, quotas=quotas, seed=seed)
-            drawn = training_rows(strata, quotas)
-        if drawn is not None:
-            n_rows, weights = len(drawn), {0: found.weight}
-            blocks = row_blocks(drawn.points, drawn.labels, drawn.weights, chunks=n_rows)
-        if past is not None:
-            n_rows, weights[PAST] = n_rows + len(past), float(past.weights.sum())
-        total = sum(weights.values())
-        lam = resolve_lambda(self.lam, self.C, total)
-        loss = resolve_loss(self.loss, theta=self.theta, mu=self.mu)
-        if start is None:
-            start = np.zeros((len(points), n_problems(len(internal))))
-        with counting(self.progress, self._steps(), unit="read") as advance:
-            rows = Rows(
-                blocks,
-                internal,
-                total,
-                n_rows,
-                weights,
-                past,
-                self._reporter(advance),
-            )
-            solution = self._solve(rows, core, loss, lam, start=start, seed=seed)
-        if not solution.converged:
-            warnings.warn(
-                f"{type(self).__name__} stopped after {solution.n_iter} iterations before tol was "
-                f"reached; raise max_iter, or tol.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        self.core_points_ = given.points
-        measured = 2.0 * solution.radius if given.measured else 0.0
-        self.diameter_ = max(given.diameter, measured)
-        if past is None:
-            self._cell = self.diameter_
-        self.dual_coef_ = np.ascontiguousarray(solution.beta.T)
-        self.objective_ = solution.objectives
-        if len(solution.objectives) == 1:
-            self.objective_ = float(solution.objectives[0])
-        self.lam_, self.n_iter_, self.trace_ = lam, solution.n_iter, rows.trace
-        self.converged_, self.gap_ = solution.converged, solution.gaps
-        self.approximation_bound_ = approximation_bound(self._kernel, self.diameter_, loss, lam)
-        # What partial_fit keeps of these rows; those of the past stood at core points already.
-        self._table = solution.table
-        self._machine = Machine(core, solution.beta, self.classes_)
-
-    def _reporter(self, advance: Callable[[int], None]) -> Callable[[dict[str, Any]], None]:
-        name = type(self).__name__
-
-        def report(entry: dict[str, Any]) -> None:
-            advance(1)
-            if self.verbose:
-                facts = ", ".join(f"{key} {value:.6g}" for key, value in entry.items())
-                sys.stdout.write(f"[{name}] {facts}\n")
-
-        return report

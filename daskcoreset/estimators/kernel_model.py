@@ -1,28 +1,19 @@
-"""Kernel classifiers with few core points: what all of them share once they are fitted."""
+"""What kernel classifiers share: the fitted expansion, the scale of the penalty, warnings."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.metrics import accuracy_score
-from sklearn.utils import ClassifierTags
-from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.coverage.isotropic import Isotropic, KernelMap
 from daskcoreset.coverage.outline import Outline
 from daskcoreset.coverage.products import thin_product
 from daskcoreset.errors import CoresetWarning, InvalidInputError
-from daskcoreset.estimators.base import CoresetModel, is_held
-from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.typing import AnyArray, FloatArray, Points
 
-if TYPE_CHECKING:
-    from daskcoreset.blocks import Block
-
-__all__ = ["KernelModel", "resolve_lambda", "warn_unscaled"]
+__all__ = ["Expansion", "resolve_lambda", "warn_unscaled"]
 
 _UNEVEN = 100.0
 """Columns whose ranges differ by more are warned about."""
@@ -32,8 +23,8 @@ _VANISHED = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Machine:
-    """A fitted model: applied to rows, it gives decision values or classes.
+class Expansion:
+    """A combination of core points, or one for each of more than two classes.
 
     Attributes
     ----------
@@ -46,28 +37,17 @@ class Machine:
     beta: FloatArray
     classes: AnyArray
 
+    @property
+    def columns(self) -> int | None:
+        """Decision values of a row; None for one."""
+        return None if len(self.classes) == 2 else len(self.classes)
+
     def decide(self, points: Points) -> FloatArray:
         """Decision values, of shape (n,) for two classes and (n, n_classes) for more."""
         out = np.empty((points.shape[0], self.beta.shape[1]))
         for part, values, _ in self.core.tiles(points):
             out[part] = thin_product(values, self.beta)
         return out[:, 0] if len(self.classes) == 2 else out
-
-    def classify(self, points: Points) -> AnyArray:
-        """Classes of rows."""
-        found = self.decide(points)
-        codes = found > 0 if found.ndim == 1 else found.argmax(axis=1)
-        return np.asarray(self.classes[codes.astype(np.int64)])
-
-
-@dataclass(frozen=True, eq=False)
-class _Ask:
-    machine: Machine
-    classes: bool
-
-    def __call__(self, block: Block) -> Any:
-        ask = self.machine.classify if self.classes else self.machine.decide
-        return ask(block.points)
 
 
 def resolve_lambda(lam: float | None, C: float | None, weight: float) -> float:
@@ -113,87 +93,3 @@ def warn_unscaled(found: Outline, kernel: Isotropic) -> None:
             CoresetWarning,
             stacklevel=4,
         )
-
-
-class KernelModel(CoresetModel):
-    """Prediction with a kernel expansion, in memory or lazily out of core.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-    """
-
-    classes_: AnyArray
-    _machine: Machine
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.estimator_type = "classifier"
-        tags.classifier_tags = ClassifierTags()
-        tags.target_tags.required = True
-        tags.input_tags.sparse = True
-        return tags
-
-    def decision_function(self, X: Any) -> Any:
-        """Value of the model for every row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n,) or (n, n_classes), float64
-            For two classes positive where the second one is predicted; for more, one value a
-            class, the largest of which is predicted. Lazy where X is out of core.
-        """
-        check_is_fitted(self, "_machine")
-        columns = None if len(self.classes_) == 2 else len(self.classes_)
-        ask, machine = _Ask(self._machine, classes=False), self._machine
-        return self._map(X, ask, machine.decide, lambda _: (np.float64, columns))
-
-    def predict(self, X: Any) -> Any:
-        """Class of every row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n,)
-            Lazy where X is out of core.
-        """
-        check_is_fitted(self, "_machine")
-        ask, machine = _Ask(self._machine, classes=True), self._machine
-        return self._map(X, ask, machine.classify, lambda _: (self.classes_.dtype, None))
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Share of the rows whose class is predicted, in one read.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-        y : array-like of shape (n,), or str
-            The truth.
-        sample_weight : array-like of shape (n,), or str, optional
-
-        Returns
-        -------
-        float
-        """
-        check_is_fitted(self, "_machine")
-        if is_held(X, y, sample_weight):
-            held = self._hold(X, y, sample_weight, reset=False)
-            assert held is not None  # noqa: S101 - it is in memory
-            found = self._machine.classify(held.X)
-            return float(accuracy_score(held.y, found, sample_weight=held.sample_weight))
-        return accuracy(_Predictor(self._machine), self._open(X, y, sample_weight))
-
-
-@dataclass(frozen=True, eq=False)
-class _Predictor:
-    machine: Machine
-
-    def predict(self, points: Points) -> AnyArray:
-        return self.machine.classify(points)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from daskcoreset.classes import MOST_LABELS
 from daskcoreset.coverage.isotropic import resolve_gamma
 from daskcoreset.coverage.outline import outline
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.estimators.margin_model import MarginModel, Planes, Sides
+from daskcoreset.estimators.machine_model import Planes
+from daskcoreset.estimators.margin_model import MarginModel, Sides
 from daskcoreset.estimators.soft_margin import (
     SOFT_ROWS,
     one_against_rest,
@@ -23,7 +25,7 @@ from daskcoreset.estimators.soft_margin import (
 )
 from daskcoreset.gathering import Gathered, gather
 from daskcoreset.margin.batch import MaxMarginCoreset, Violators
-from daskcoreset.margin.classes import MOST_CLASSES, find_classes
+from daskcoreset.margin.classes import find_classes
 from daskcoreset.margin.kernelised import KERNELS, Kernel
 from daskcoreset.margin.multiclass import MultiClassProblem, plain_weights
 from daskcoreset.margin.structured import structured_margin
@@ -208,7 +210,7 @@ class MaxMarginClassifier(MarginModel):
         """
         self._validate_params()
         blocks, names = self._labelled_blocks(X, y, sample_weight)
-        survey = find_classes(blocks, most=MOST_CLASSES, keep=_STARTS)
+        survey = find_classes(blocks, most=MOST_LABELS, keep=_STARTS)
         found = survey.value.classes
         self.classes_ = found if names is None else names[found]
         try:

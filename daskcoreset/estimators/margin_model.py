@@ -8,41 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from daskcoreset.estimators.kernel_model import KernelModel
+from daskcoreset.estimators.machine_model import MachineModel
 from daskcoreset.inputs import row_blocks
-from daskcoreset.margin.products import inner_products
 
 if TYPE_CHECKING:
     from daskcoreset.inputs import RowBlocks
     from daskcoreset.margin.kernelised import Separator
     from daskcoreset.typing import AnyArray, FloatArray, IndexArray, Points
 
-__all__ = ["MarginModel", "Planes", "Sides"]
-
-
-@dataclass(frozen=True, eq=False)
-class Planes:
-    """Hyperplanes: one for two classes, one for each of more.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (1, d) or (n_classes, d), float64
-    intercept : ndarray of shape (1,) or (n_classes,), float64
-    classes : ndarray of shape (n_classes,)
-    """
-
-    coef: FloatArray
-    intercept: FloatArray
-    classes: AnyArray
-
-    def decide(self, points: Points) -> FloatArray:
-        """Decision values, of shape (n,) for two classes and (n, n_classes) for more."""
-        values = inner_products(points, self.coef) + self.intercept
-        return values[:, 0] if len(self.coef) == 1 else values
-
-    def classify(self, points: Points) -> AnyArray:
-        """Classes of rows."""
-        return _classes_of(self.decide(points), self.classes)
+__all__ = ["MarginModel", "Sides"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,23 +32,18 @@ class Sides:
     separators: tuple[Separator, ...]
     classes: AnyArray
 
+    @property
+    def columns(self) -> int | None:
+        """Decision values of a row; None for one."""
+        return None if len(self.separators) == 1 else len(self.separators)
+
     def decide(self, points: Points) -> FloatArray:
         """Decision values, of shape (n,) for two classes and (n, n_classes) for more."""
         values = np.stack([separator(points) for separator in self.separators], axis=1)
         return values[:, 0] if len(self.separators) == 1 else values
 
-    def classify(self, points: Points) -> AnyArray:
-        """Classes of rows."""
-        return _classes_of(self.decide(points), self.classes)
 
-
-def _classes_of(values: FloatArray, classes: AnyArray) -> AnyArray:
-    codes = values > 0 if values.ndim == 1 else values.argmax(axis=1)
-    found: AnyArray = classes[codes.astype(np.int64)]
-    return found
-
-
-class MarginModel(KernelModel):
+class MarginModel(MachineModel):
     """Base of the estimators of the largest margin.
 
     Attributes
@@ -82,7 +51,6 @@ class MarginModel(KernelModel):
     classes_ : ndarray of shape (n_classes,)
     """
 
-    _machine: Any
     _numbers: IndexArray | None
 
     def _in_data(self, indices: IndexArray) -> IndexArray:

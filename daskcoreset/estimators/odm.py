@@ -18,7 +18,8 @@ from daskcoreset.coverage.objective import signs_of
 from daskcoreset.coverage.odm import solve_dual
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators.canonical import canonical
-from daskcoreset.estimators.kernel_model import KernelModel, Machine, resolve_lambda
+from daskcoreset.estimators.kernel_model import Expansion, resolve_lambda
+from daskcoreset.estimators.machine_model import MachineModel
 from daskcoreset.moments import moments_of
 from daskcoreset.randomness import RandomState, Stage, resolve_seed, stream
 from daskcoreset.typing import AnyArray, FloatArray
@@ -32,7 +33,7 @@ _MOST_ROWS = 20_000
 """Rows whose kernel matrix takes 3.2 GB."""
 
 
-class ODMClassifier(KernelModel):
+class ODMClassifier(MachineModel):
     r"""Optimal margin distribution machine with every row as a core point.
 
     Minimises :math:`|w|^2 / 2 + (\lambda / M) \sum_i u_i ([1 - \theta - z_i]_+^2 +
@@ -200,7 +201,9 @@ class ODMClassifier(KernelModel):
         used[0] |= not used.any()  # a model needs a row
         self.support_vectors_, beta = rows[used], np.ascontiguousarray(beta[used])
         self.dual_coef_ = np.ascontiguousarray(beta.T)
-        self._machine = Machine(KernelMap(core.kernel, self.support_vectors_), beta, self.classes_)
+        self._machine = Expansion(
+            KernelMap(core.kernel, self.support_vectors_), beta, self.classes_
+        )
         return self
 
     def _check(self, weights: FloatArray, labels: AnyArray | None) -> None:

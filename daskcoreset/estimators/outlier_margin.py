@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from daskcoreset.classes import MOST_LABELS
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.estimators.margin_model import MarginModel, Planes
+from daskcoreset.estimators.machine_model import Planes
+from daskcoreset.estimators.margin_model import MarginModel
 from daskcoreset.estimators.soft_margin import soft_planes
-from daskcoreset.margin.classes import MOST_CLASSES, find_classes
+from daskcoreset.margin.classes import find_classes
 from daskcoreset.margin.outlier import METHODS, Method, OutlierMaxMargin
 from daskcoreset.margin.outlier_result import InseparableRestError
 from daskcoreset.randomness import RandomState, resolve_seed
@@ -171,7 +173,7 @@ class OutlierMaxMarginClassifier(MarginModel):
         """
         self._validate_params()
         blocks, names = self._labelled_blocks(X, y, None)
-        survey = find_classes(blocks, most=MOST_CLASSES, keep=16)
+        survey = find_classes(blocks, most=MOST_LABELS, keep=16)
         found = survey.value.classes
         if len(found) > 2:
             raise InvalidInputError(

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskcoreset.blocks import Block
 from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators.base import is_held
-from daskcoreset.estimators.linear import LinearClassifier
+from daskcoreset.estimators.machine_model import MachineModel, Planes
 from daskcoreset.inputs import row_blocks
 from daskcoreset.margin.answers import answers_of, check_whole, run_numbers, share_right
 from daskcoreset.margin.multiclass import MultiClassProblem, plain_weights, survey
@@ -37,7 +37,7 @@ Maker = Callable[[int, int], StructuredProblem]
 """``problem(n_features, n_classes)``."""
 
 
-class StructuredMaxMargin(LinearClassifier):
+class StructuredMaxMargin(MachineModel):
     """Separates the right answer from all others with the largest margin, up to epsilon.
 
     Parameters
@@ -245,6 +245,7 @@ class StructuredMaxMargin(LinearClassifier):
             two = len(classes) == 2
             self.coef_ = W[1:] - W[:1] if two else W
             self.intercept_ = b[1:] - b[:1] if two else b
+            self._machine = Planes(self.coef_, self.intercept_, self.classes_)
         if not found.converged:
             warnings.warn(
                 f"stopped after {found.passes} reads at {found.factor:.3g} of the margin, where "

@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     from daskcoreset.inputs import RowBlocks
     from daskcoreset.typing import AnyArray, FloatArray
 
-__all__ = ["MOST_CLASSES", "Found", "find_classes", "signs_of"]
-
-MOST_CLASSES = 10_000
-"""Numbers that are no labels are likely to have more values."""
+__all__ = ["Found", "find_classes", "signs_of"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daskcoreset.classes import MOST_LABELS
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.margin.classes import MOST_CLASSES, find_classes
+from daskcoreset.margin.classes import find_classes
 from daskcoreset.margin.core import Core, Fit, fit_core
 from daskcoreset.margin.picked import Picked, joined, least, row_numbers
 from daskcoreset.margin.result import MarginCoreset, Pass
@@ -91,7 +92,7 @@ class Run:
         """Take the classes and rows to start from, of each class as many."""
         keep = 1 if self.options.violators == 1 else max(1, self.in_all // 2)
         positive = self.options.positive
-        most = 2 if positive is None else MOST_CLASSES
+        most = 2 if positive is None else MOST_LABELS
         gathered = survey or find_classes(self.blocks, most=most, keep=keep)
         found = gathered.value
         if positive is None:

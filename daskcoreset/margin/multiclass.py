@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daskcoreset.blocks import Problem
-from daskcoreset.classes import plain_labels
+from daskcoreset.classes import MOST_LABELS, plain_labels
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.gathering import gather
-from daskcoreset.margin.classes import MOST_CLASSES
 from daskcoreset.margin.problem import BatchProblem, Rival
 from daskcoreset.margin.products import inner_products
 from daskcoreset.margin.structured import StructuredMargin, StructuredStep, structured_margin
@@ -154,9 +153,9 @@ class _Survey:
             at = at if block.rows is None else int(block.rows[at])
             return Problem("y is NaN{row}; label such rows, or leave them out.", at)
         classes = np.unique(labels)
-        if len(classes) > MOST_CLASSES:
+        if len(classes) > MOST_LABELS:
             return Problem(
-                f"y has more than {MOST_CLASSES} values; pass class labels, not measurements."
+                f"y has more than {MOST_LABELS} values; pass class labels, not measurements."
             )
         weights = np.ones(len(block)) if self.grouped else block.weights
         points = block.points if self.moments else np.empty((len(block), 0))

@@ -1,0 +1,164 @@
+"""Classifiers that a fitted machine answers for, in memory or lazily out of core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
+
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.estimators.base import CoresetModel, is_held
+from daskcoreset.estimators.scoring import accuracy
+from daskcoreset.margin.products import inner_products
+from daskcoreset.typing import AnyArray, FloatArray, Points
+
+if TYPE_CHECKING:
+    from daskcoreset.blocks import Block
+
+__all__ = ["Machine", "MachineModel", "Planes", "chosen"]
+
+
+class Machine(Protocol):
+    """What is fitted: applied to rows, it gives decision values."""
+
+    @property
+    def classes(self) -> AnyArray:
+        """Labels, in the order of the decision values."""
+        ...
+
+    @property
+    def columns(self) -> int | None:
+        """Decision values of a row; None for one, which is positive for the second class."""
+        ...
+
+    def decide(self, points: Points) -> FloatArray:
+        """Decision values of rows, of shape (n,) or (n, columns)."""
+        ...
+
+
+def chosen(machine: Machine, points: Points) -> AnyArray:
+    """Classes of rows."""
+    values = machine.decide(points)
+    codes = values > 0 if values.ndim == 1 else values.argmax(axis=1)
+    found: AnyArray = machine.classes[codes.astype(np.int64)]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Planes:
+    """Hyperplanes: one for two classes, one for each of more.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (1, d) or (n_classes, d), float64
+    intercept : ndarray of shape (1,) or (n_classes,), float64
+    classes : ndarray of shape (n_classes,)
+    """
+
+    coef: FloatArray
+    intercept: FloatArray
+    classes: AnyArray
+
+    @property
+    def columns(self) -> int | None:
+        """Decision values of a row; None for one."""
+        return None if len(self.coef) == 1 else len(self.coef)
+
+    def decide(self, points: Points) -> FloatArray:
+        """Decision values, of shape (n,) for two classes and (n, n_classes) for more."""
+        # Not by BLAS: a row has one value, in whatever block it comes.
+        values = inner_products(points, self.coef) + self.intercept
+        return values[:, 0] if len(self.coef) == 1 else values
+
+
+@dataclass(frozen=True, eq=False)
+class _Ask:
+    machine: Machine
+    classes: bool
+
+    def __call__(self, block: Block) -> AnyArray:
+        return self.of(block.points)
+
+    def of(self, points: Points) -> AnyArray:
+        return chosen(self.machine, points) if self.classes else self.machine.decide(points)
+
+    def predict(self, points: Points) -> AnyArray:
+        return chosen(self.machine, points)
+
+
+class MachineModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] # scikit-learn has no annotations
+    """Answers of a machine that `fit` of a subclass makes.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    """
+
+    classes_: AnyArray
+    _machine: Machine
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def decision_function(self, X: Any) -> Any:
+        """Value of the model for every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,) or (n, n_classes), float64
+            For two classes positive where the second one is predicted; for more, one value a
+            class, the largest of which is predicted. Lazy where X is out of core.
+        """
+        check_is_fitted(self, "_machine")
+        ask = _Ask(self._machine, classes=False)
+        return self._map(X, ask, ask.of, lambda _: (np.dtype(np.float64), ask.machine.columns))
+
+    def predict(self, X: Any) -> Any:
+        """Class of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,)
+            Lazy where X is out of core.
+        """
+        check_is_fitted(self, "_machine")
+        ask = _Ask(self._machine, classes=True)
+        return self._map(X, ask, ask.of, lambda _: (self.classes_.dtype, None))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Share of the rows whose class is predicted, in one read.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+        y : array-like of shape (n,), or str
+            The truth.
+        sample_weight : array-like of shape (n,), or str, optional
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self, "_machine")
+        if y is None:
+            raise InvalidInputError("y is missing; pass the labels that the score compares with.")
+        if is_held(X, y, sample_weight):
+            held = self._hold(X, y, sample_weight, reset=False)
+            assert held is not None  # noqa: S101 - it is in memory
+            found = chosen(self._machine, held.X)
+            return float(accuracy_score(held.y, found, sample_weight=held.sample_weight))
+        return accuracy(_Ask(self._machine, classes=True), self._open(X, y, sample_weight))
