@@ -23,6 +23,7 @@ from pathlib import Path
 import dask.array as da
 import numpy as np
 import zarr
+from memory import high_water, reset_high_water
 from sklearn.cluster import KMeans, MiniBatchKMeans
 
 import daskcoreset
@@ -78,20 +79,13 @@ CONTESTANTS: dict[str, Callable[[str, int], np.ndarray]] = {
 }
 
 
-def high_water() -> int:
-    """Peak resident bytes of this process since the mark was last reset."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
-
-
 def contest(path: str, name: str, k: int) -> dict[str, object]:
     """Measure one contestant; runs in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:  # compile what is compiled once
         tiny = zarr.create_array(f"{folder}/tiny.zarr", shape=(2000, COLUMNS), dtype="f4")
         tiny[:] = np.random.default_rng(0).random((2000, COLUMNS))
         CONTESTANTS[name](f"{folder}/tiny.zarr", 5)
-    Path("/proc/self/clear_refs").write_text("5")
-    before, start = high_water(), time.perf_counter()
+    before, start = reset_high_water(), time.perf_counter()
     centers = CONTESTANTS[name](path, k)
     seconds = time.perf_counter() - start
     return {"seconds": seconds, "peak": high_water() - before, "centers": centers.tolist()}

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import tempfile
 import time
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 import dask
 import numpy as np
 import zarr
+from memory import high_water
 
 from daskcoreset.blocks import Block
 from daskcoreset.estimators import CSVRGClassifier
@@ -60,11 +60,6 @@ def add(first: float, second: float) -> float:
     return first + second
 
 
-def peak() -> float:
-    """Most memory of this process so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -82,23 +77,29 @@ def main() -> None:
     ):
         X, y = write(Path(folder), args.rows)
         CSVRGClassifier(**options).fit(X[:20_000], y[:20_000])  # compiles
-        first = peak()
+        first = high_water() / 1e6
         start = time.perf_counter()
         gather(row_blocks(X), total, add)
         read = time.perf_counter() - start
         found: dict[str, Any] = {"rows": args.rows, "columns": D, "points": args.points}
         found |= {"threads": args.threads, "read": read, "peak_before": first, "solvers": {}}
-        for solver in ("exact", "csvrg"):
-            model = CSVRGClassifier(solver=solver, max_iter=args.epochs, tol=1e-3, **options)
+        for label, solver, size in (
+            ('exact, size="auto"', "exact", "auto"),
+            ("exact", "exact", None),
+            ("csvrg", "csvrg", None),
+        ):
+            model = CSVRGClassifier(
+                solver=solver, size=size, max_iter=args.epochs, tol=1e-3, **options
+            )
             start = time.perf_counter()
             model.fit(X, y)
             spent = time.perf_counter() - start
             seconds = np.diff([0.0, *(entry["seconds"] for entry in model.trace_)])
-            found["solvers"][solver] = {
+            found["solvers"][label] = {
                 "fit": spent,
                 "epochs": seconds.tolist(),
                 "reads": model.trace_[-1]["reads"],
-                "peak": peak(),
+                "peak": high_water() / 1e6,
                 "objectives": [entry["objective"] for entry in model.trace_],
                 "accuracy": model.score(X[:BLOCK], y[:BLOCK]),
             }

@@ -25,6 +25,7 @@ import dask
 import dask.array as da
 import numpy as np
 import zarr
+from memory import high_water, reset_high_water
 
 import daskcoreset
 
@@ -73,20 +74,13 @@ def interleaved(functions: dict[str, Callable[[], object]], turns: int) -> dict[
     return {name: np.array(found) for name, found in times.items()}
 
 
-def high_water() -> int:
-    """Peak resident bytes of this process since the mark was last reset."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
-
-
 def measure_peak(path: str, name: str) -> int:
     """Peak bytes of one job beyond the baseline; runs in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         tiny = zarr.create_array(Path(folder) / "tiny.zarr", shape=(1000, COLUMNS), dtype="f4")
         tiny[:] = 1
         daskcoreset.build(f"{folder}/tiny.zarr", size=10, random_state=0)
-    Path("/proc/self/clear_refs").write_text("5")  # resets the mark to the present size
-    before = high_water()
+    before = reset_high_water()
     jobs(path)[name]()
     return high_water() - before
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import shutil
 import subprocess
 import sys
@@ -35,6 +34,7 @@ import dask
 import numpy as np
 import zarr
 from distributed import Client, LocalCluster
+from memory import high_water, reset_high_water
 from sklearn.cluster import KMeans
 
 import daskcoreset
@@ -241,7 +241,7 @@ def stream_once(path: Path, size: int, mode: str) -> None:
     warm = daskcoreset.CoresetStream(size=size, random_state=0)
     warm.partial_fit(np.random.default_rng(0).normal(size=(50 * size, D)).astype(np.float32))
     warm.coreset()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = reset_high_water()
     began, worked = time.perf_counter(), time.process_time()
     held = 0
     if mode == "read":
@@ -252,12 +252,12 @@ def stream_once(path: Path, size: int, mode: str) -> None:
         stream.coreset()
         held = stream.n_held
     seconds, cpu = time.perf_counter() - began, time.process_time() - worked
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = high_water()
     said = {
         "seconds": seconds,
         "cpu": cpu,
-        "peak": peak / 1024,
-        "before": before / 1024,
+        "peak": peak / 2**20,
+        "before": before / 2**20,
         "held": held,
     }
     print(json.dumps(said))
