@@ -152,13 +152,15 @@ def test_signs_of__one_against_the_rest() -> None:
     assert found.tolist() == [[-1, -1, 1], [1, -1, -1], [-1, 1, -1]]
 
 
-@pytest.mark.parametrize("waiting", [1, 2**20])
+@pytest.mark.parametrize("beside", [1, 10, 200, 10_000])
 def test_gram_sum__of_rows_that_come_in_pieces(
-    waiting: int, monkeypatch: pytest.MonkeyPatch
+    beside: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(products, "_WAITING", waiting)
+    monkeypatch.setattr(products, "_WAITING", 2**16)
     values = np.random.default_rng(0).normal(size=(300, 70))
-    total = products.GramSum(70)
+    total = products.GramSum(70, beside)
+    # 936, 93 or no rows wait.
+    assert total._rows.nbytes <= 8 * 2**16 / beside
     for start, stop in ((0, 0), (0, 5), (5, 200), (200, 300)):
         total.add(values[start:stop])
     assert np.allclose(total.total(), values.T @ values)

@@ -176,7 +176,7 @@ def answer(block: Block, number: int, asked: Question) -> Answer:
     Answer
     """
     r, k = asked.beta.shape
-    grams = [GramSum(r) for _ in range(k)] if asked.hessian else []
+    grams = [GramSum(r, k) for _ in range(k)] if asked.hessian else []
     table = np.zeros((r, len(asked.classes))) if asked.table else None
     losses, gradient = np.zeros((len(asked.lengths), k)), np.zeros((r, k))
     sums = Answer(losses, np.zeros(k), np.zeros(k), gradient, None, table)

@@ -17,7 +17,7 @@ _SIDE = 64
 """Rows, columns and terms of a piece: 2**18 multiplications, the most for one thread."""
 
 _WAITING = 2**20
-"""Numbers that wait in a sum: 8 MiB, so that its own are seldom gone through."""
+"""Numbers that wait in all sums of a block: 8 MiB, so that their own are seldom gone through."""
 
 
 def thin_product(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -68,6 +68,8 @@ class GramSum:
     ----------
     width : int
         Numbers r of a row.
+    beside : int, default=1
+        Sums that are made at the same time.
 
     Examples
     --------
@@ -79,13 +81,17 @@ class GramSum:
            [2., 5.]])
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, beside: int = 1) -> None:
         self._sum = np.zeros((width, width))
-        self._rows = np.empty((max(_SIDE, _WAITING // width), width))
+        waiting = _WAITING // (width * beside)
+        self._rows = np.empty((waiting if waiting >= _SIDE else 0, width))
         self._filled = 0
 
     def add(self, rows: FloatArray) -> None:
         """Add rows, of shape (n, r)."""
+        if not len(self._rows):
+            self._sum += gram_of(rows)
+            return
         while len(rows):
             some = rows[: len(self._rows) - self._filled]
             self._rows[self._filled : self._filled + len(some)] = some

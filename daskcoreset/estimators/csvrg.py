@@ -85,8 +85,9 @@ class CSVRGClassifier(CoverModel):
     n_inner : int, optional
         Inner steps of an epoch of "csvrg"; ``100 L`` by default, and a million at most.
     tol : float, default=1e-4
-        "exact" stops when a lower bound proves its objective to be within this part of the
-        least; "csvrg" when an epoch changes it by less than this part.
+        "exact" stops when a further step of Newton's method promises to lower the objective by
+        less than half this part of it, or `gap_` proves as much; "csvrg" when an epoch changes
+        it by less than this part.
     warm_start : bool, default=False
         Whether `fit` begins with the core points and coefficients of the one before, for other
         parameters or more steps; `diameter_` says how well they cover the rows.
