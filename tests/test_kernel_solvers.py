@@ -12,7 +12,7 @@ import scipy.optimize
 import scipy.sparse as sp
 
 from daskcoreset.blocks import Block
-from daskcoreset.coverage import descent, newton, products
+from daskcoreset.coverage import descent, newton_steps, products
 from daskcoreset.coverage.avm import solve_avm
 from daskcoreset.coverage.csvrg import solve_csvrg
 from daskcoreset.coverage.drawn import draw_strata, points_of, quotas_of, training_rows
@@ -93,7 +93,14 @@ def test_ask__gradient_and_hessian_by_finite_differences(loss: MarginLoss) -> No
 
         step = 1e-7
         bend = (gradient(beta[:, 0] + step * way) - gradient(beta[:, 0] - step * way)) / (2 * step)
-        assert np.allclose(found.hessian[0] @ way, bend, rtol=1e-4, atol=1e-3)
+        if loss.linear:  # an upper bound of the second derivative
+            assert way @ found.hessian[0] @ way > way @ bend
+        else:
+            assert np.allclose(found.hessian[0] @ way, bend, rtol=1e-4, atol=1e-3)
+    values = CORE.kernel(((X[:, np.newaxis] - CORE.points) ** 2).sum(axis=2))
+    weights = U * loss.curvature(Y * (values @ beta[:, 0]))
+    assert np.allclose(found.hessian[0], values.T @ (weights[:, np.newaxis] * values))
+    assert found.bent[0] == np.count_nonzero(weights)
 
 
 def test_ask__cells_losses_along_a_move_and_table() -> None:
@@ -223,6 +230,27 @@ def test_solve_exact__hinge_with_every_row_a_core_point(lam: float) -> None:
     assert best * (1 - 1e-7) <= found.objectives[0] <= best * (1 + 1e-4)
     assert found.gaps is not None
     assert found.objectives[0] - found.gaps[0] <= best * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("lam", [1e5, 1e7])
+def test_solve_exact__hinge_where_the_penalty_counts_for_little(lam: float) -> None:
+    """Between the least hinge loss, a linear program, and the objective where it is reached."""
+    into = Span.of(CORE).into
+    features = CORE.kernel(((X[:, np.newaxis] - CORE.points) ** 2).sum(axis=2)) @ into
+    n, q = features.shape
+    shares = U / U.sum()
+    program = scipy.optimize.linprog(
+        np.concatenate([np.zeros(q), shares]),
+        A_ub=-np.hstack([Y[:, np.newaxis] * features, np.eye(n)]),
+        b_ub=-np.ones(n),
+        bounds=[(None, None)] * q + [(0, None)] * n,
+    )
+    assert program.success
+    gamma = program.x[:q]
+    found = solve_exact(rows(), CORE, LOSSES["hinge"], lam, beta=np.zeros((40, 1)), max_iter=300)
+    assert found.converged
+    assert found.objectives[0] >= lam * program.fun * (1 - 1e-9)
+    assert found.objectives[0] <= (lam * program.fun + 0.5 * gamma @ gamma) * (1 + 1e-3)
 
 
 @pytest.mark.parametrize("loss", SMOOTH, ids=lambda loss: str(loss.name))
@@ -535,5 +563,5 @@ def test_newton__solves_where_rounding_spoils_the_hessian() -> None:
     gradient = np.arange(4.0)
     for values in ([1.0, 2.0, 1e9, 1e12], [-3.0, 2.0, 1e9, 1e12]):
         expected = basis @ ((basis.T @ gradient) / np.maximum(values, 1.0))
-        found = newton._solved(basis @ np.diag(values) @ basis.T, gradient)
+        found = newton_steps._solved(basis @ np.diag(values) @ basis.T, gradient)
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)

@@ -107,6 +107,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "coverage.loops",
         "coverage.losses",
         "coverage.newton",
+        "coverage.newton_steps",
         "coverage.objective",
         "coverage.odm",
         "coverage.outline",

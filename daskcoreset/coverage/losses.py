@@ -19,6 +19,9 @@ from daskcoreset.typing import FloatArray
 
 __all__ = ["LOSSES", "MarginLoss", "resolve_loss"]
 
+_REACH = 30.0
+"""Widths from the corner of a rounded hinge at which its curvature, a thousandth, ends."""
+
 
 @dataclass(frozen=True)
 class MarginLoss:
@@ -34,8 +37,8 @@ class MarginLoss:
     linear : bool, default=False
         The hinge, instead of squares.
     width : float, default=0.0
-        Half the width of the parabola that takes the place of the hinge's corner; zero for the
-        hinge itself.
+        How widely the corner of the hinge is rounded, to :math:`(s + \sqrt{s^2 + width^2}) / 2`
+        with s = 1 - z; zero for the hinge itself.
 
     References
     ----------
@@ -82,8 +85,9 @@ class MarginLoss:
         gap = 1.0 - z
         if not self.width:
             return np.maximum(gap, 0.0)
-        inner = np.clip(gap + self.width, 0.0, 2.0 * self.width)
-        return np.asarray(inner * inner / (4.0 * self.width) + np.maximum(gap - self.width, 0.0))
+        # Written so that nothing cancels where the gap is negative.
+        root = np.sqrt(gap * gap + self.width**2)
+        return np.asarray(np.maximum(gap, 0.0) + 0.5 * self.width**2 / (root + np.abs(gap)))
 
     def slope(self, z: FloatArray) -> FloatArray:
         """Return derivatives with respect to the margin; of the hinge, from the left at 1.
@@ -100,10 +104,16 @@ class MarginLoss:
             return np.asarray(out * (2.0 * self.scale))
         if not self.width:
             return np.where(z <= 1.0, -1.0, 0.0)
-        return np.asarray(np.clip((z - 1.0 - self.width) / (2.0 * self.width), -1.0, 0.0))
+        gap = 1.0 - z
+        return np.asarray(-0.5 - 0.5 * gap / np.sqrt(gap * gap + self.width**2))
 
     def curvature(self, z: FloatArray) -> FloatArray:
         """Second derivative with respect to the margin, where there is one.
+
+        Of the rounded hinge more than that, as far as 30 widths from the corner: halfway to the
+        curvature of the least parabola that touches the loss and lies above it. With that one
+        steps are never too long, but many; with the second derivative more than half are too
+        long, and on three sets the hinge took half as many reads again.
 
         Examples
         --------
@@ -115,8 +125,11 @@ class MarginLoss:
             if self.mu:
                 out += self.mu * (z > self.high)
             return np.asarray(out * (2.0 * self.scale))
-        inside = np.abs(1.0 - z) < self.width
-        return np.where(inside, 1.0 / (2.0 * max(self.width, 1e-300)), 0.0)
+        if not self.width:
+            return np.zeros_like(z)
+        gap = 1.0 - z
+        bend = 0.5 * self.width / (gap * gap + self.width**2)
+        return np.where(np.abs(gap) < _REACH * self.width, bend, 0.0)
 
     @property
     def smoothness(self) -> float:
@@ -150,10 +163,7 @@ class MarginLoss:
         return float(np.abs(self.slope(np.array([-radius, radius]))).max())
 
     def smoothed(self, width: float) -> MarginLoss:
-        """Return the hinge with a parabola of half-width `width` for its corner.
-
-        It lies above the hinge, by at most ``width / 4``.
-        """
+        """Return the hinge with a rounded corner, above the hinge by ``width / 2`` at most."""
         return replace(self, width=width)
 
 

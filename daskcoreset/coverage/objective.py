@@ -127,6 +127,8 @@ class Answer:
     truth, slopes : ndarray of shape (K,), float64
     gradient : ndarray of shape (r, K), float64
     hessian : ndarray of shape (K, r, r), float64, or None
+    bent : ndarray of shape (K,), int64
+        Rows that it was made from: those of its share that have a second derivative.
     table : ndarray of shape (r, n_classes), float64, or None
     farthest : float
         Largest squared distance of a row from its core point, with `table`.
@@ -137,6 +139,7 @@ class Answer:
     truth: FloatArray
     slopes: FloatArray
     gradient: FloatArray
+    bent: IndexArray
     hessian: FloatArray | None = None
     table: FloatArray | None = None
     farthest: float = 0.0
@@ -150,6 +153,7 @@ class Answer:
             self.truth + other.truth,
             self.slopes + other.slopes,
             self.gradient + other.gradient,
+            self.bent + other.bent,
             _sum(self.hessian, other.hessian),
             _sum(self.table, other.table),
             max(self.farthest, other.farthest),
@@ -179,7 +183,9 @@ def answer(block: Block, number: int, asked: Question) -> Answer:
     grams = [GramSum(r, k) for _ in range(k)] if asked.hessian else []
     table = np.zeros((r, len(asked.classes))) if asked.table else None
     losses, gradient = np.zeros((len(asked.lengths), k)), np.zeros((r, k))
-    sums = Answer(losses, np.zeros(k), np.zeros(k), gradient, None, table)
+    sums = Answer(
+        losses, np.zeros(k), np.zeros(k), gradient, np.zeros(k, dtype=np.int64), None, table
+    )
     labels = plain_labels(block)
     bending, farthest = _share(block, number, asked), 0.0
     wants_cells = asked.table or asked.gradient == "cells"
@@ -191,7 +197,7 @@ def answer(block: Block, number: int, asked: Question) -> Answer:
         rows = _Tile(values, cells, signs, block.weights[part])
         margins = rows.add_losses(asked, sums)
         rows.add_gradient(asked, sums, margins)
-        rows.add_hessian(asked, grams, margins, bending[part])
+        rows.add_hessian(asked, sums, grams, margins, bending[part])
         if table is not None and nearest is not None:
             farthest = max(farthest, nearest.farthest)
             codes = np.searchsorted(asked.classes, labels[part]).clip(max=table.shape[1] - 1)
@@ -243,11 +249,17 @@ class _Tile:
             sums.gradient[:, k] += np.bincount(self.cells, a[:, k], len(sums.gradient))  # type: ignore[arg-type] # asked for
 
     def add_hessian(
-        self, asked: Question, grams: list[GramSum], margins: FloatArray, share: FloatArray
+        self,
+        asked: Question,
+        sums: Answer,
+        grams: list[GramSum],
+        margins: FloatArray,
+        share: FloatArray,
     ) -> None:
         if not grams:
             return
         bends = asked.loss.curvature(margins) * share[:, np.newaxis]
         for k, gram in enumerate(grams):
             active = np.flatnonzero(bends[:, k])
+            sums.bent[k] += len(active)
             gram.add(self.values[active] * np.sqrt(bends[active, k])[:, np.newaxis])

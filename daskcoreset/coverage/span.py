@@ -35,6 +35,8 @@ class Solution:
         Weight of every class in the cell of every core point.
     radius : float
         Largest distance of a row from its nearest core point.
+    bent : float, default=1.0
+        Part of the rows that had a second derivative in the end; of the exact solver.
     """
 
     beta: FloatArray
@@ -44,6 +46,7 @@ class Solution:
     converged: bool
     table: FloatArray
     radius: float
+    bent: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)

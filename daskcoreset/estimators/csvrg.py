@@ -110,7 +110,8 @@ class CSVRGClassifier(CoverModel):
     objective_ : float, or ndarray of shape (n_classes,)
         Of every problem, over all rows.
     gap_ : ndarray of shape (n_problems,), float64, or None
-        How far `objective_` is above the least in the span, at most; of "exact".
+        How far `objective_` is above the least in the span, at most; of "exact". It is proved,
+        by a bound that becomes tight last: lower `tol` for a small one.
     trace_ : list of dict
         Of every read "objective" (the sum over the problems), "reads" and "seconds".
     n_iter_ : int
