@@ -3,7 +3,8 @@
 Every method grows in the way that it has: core points for `CSVRGClassifier`, trained on all rows
 and on as many as ``size="auto"`` draws, landmarks for Nystroem + LinearSVC, random features for
 RBFSampler + SGDClassifier, and rows for `sklearn.svm.SVC`, whose subsample ends with all of them.
-Width and penalty are the best of nine on 5,000 rows. A method stops growing when a fit takes
+Width and penalty are the best of nine on 5,000 rows, and so is the loss of ours, that of the
+optimal margin distribution machine or the squared hinge. A method stops growing when a fit takes
 longer than the limit, and a fit that takes three times as long is ended.
 
     DASKCORESET_DATA=... OMP_NUM_THREADS=1 python benchmarks/time_to_accuracy.py
@@ -12,6 +13,7 @@ longer than the limit, and a fit that takes three times as long is ended.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import multiprocessing
 import os
@@ -35,6 +37,7 @@ from daskcoreset.estimators import CSVRGClassifier
 SETS = ("ijcnn1", "covtype", "cod_rna", "skin")
 GAMMAS = (0.5, 2.0, 8.0)
 PENALTIES = (0.1, 1.0, 10.0)
+LOSSES = ("odm", "squared_hinge")
 POINTS = (25, 50, 100, 200, 400, 800, 1600)
 ROWS = (1000, 3000, 10_000, 30_000, 100_000, 10**9)
 OURS, SVM = 'CSVRG, size="auto"', "SVC on a subsample"
@@ -49,11 +52,16 @@ PREDICTED = 20_000
 """Rows whose classes are predicted; SVC takes minutes for all."""
 
 
-def make(method: str, size: int, gamma: float, penalty: float, seed: int = 0) -> Any:
+Choice = tuple[float, float, str]
+"""Gamma, the penalty, and of ours the loss."""
+
+
+def make(method: str, size: int, choice: Choice, seed: int = 0) -> Any:
     """Return a model of a size; of SVC, the machine alone."""
+    gamma, penalty, loss = choice
     if method in {OURS, "CSVRG"}:
         return CSVRGClassifier(
-            gamma=gamma, C=penalty, max_points=size, theta=0.4, mu=0.2, tol=1e-3,
+            loss, gamma=gamma, C=penalty, max_points=size, theta=0.4, mu=0.2, tol=1e-3,
             size="auto" if method == OURS else None, random_state=seed,
         )  # fmt: skip
     if method == "Nystroem + LinearSVC":
@@ -71,12 +79,13 @@ def data_of(name: str, seed: int) -> tuple[np.ndarray, ...]:
     return split(np.asarray(found.X, dtype=np.float32), np.asarray(found.y), seed)
 
 
-def tuned(method: str, data: tuple[np.ndarray, ...]) -> tuple[float, float]:
-    """Choose gamma and the penalty on few rows."""
+def tuned(method: str, data: tuple[np.ndarray, ...]) -> Choice:
+    """Choose gamma, the penalty and the loss on few rows."""
     train, labels, test, truth = (part[:5000] for part in data)
-    pairs = [(gamma, penalty) for gamma in GAMMAS for penalty in PENALTIES]
-    scores = [make(method, 200, *pair).fit(train, labels).score(test, truth) for pair in pairs]
-    return pairs[int(np.argmax(scores))]
+    losses = LOSSES if method in {OURS, "CSVRG"} else ("",)
+    choices = list(itertools.product(GAMMAS, PENALTIES, losses))
+    scores = [make(method, 200, one).fit(train, labels).score(test, truth) for one in choices]
+    return choices[int(np.argmax(scores))]
 
 
 def fitted(model: Any, data: tuple[np.ndarray, ...], stop: int) -> list[float]:
@@ -106,15 +115,16 @@ def ended(seconds: float, *args: Any) -> list[float] | None:
 def curve(method: str, name: str, limit: float, repeats: int) -> list[dict[str, float]]:
     """Seconds, accuracy and size as a method grows: means over splits, while they are short."""
     splits = [data_of(name, seed) for seed in range(repeats)]
-    pair = tuned(method, splits[0])
-    fitted(make(method, 20, *pair), splits[0], 2000)  # whatever is compiled at first
+    choice = tuned(method, splits[0])
+    print(name, method, choice, flush=True)
+    fitted(make(method, 20, choice), splits[0], 2000)  # whatever is compiled at first
     n, found = len(splits[0][0]), []
     for step in ROWS if method == SVM else POINTS:
         rows = min(step, n) if method == SVM else n
         runs: list[list[float]] = []
         while len(runs) < repeats and sum(run[0] for run in runs) <= limit / 10:
             seed = len(runs)
-            one = ended(3 * limit, make(method, step, *pair, seed), splits[seed], rows)
+            one = ended(3 * limit, make(method, step, choice, seed), splits[seed], rows)
             if one is None:
                 print(f"{name} {method} {step}: ended after {3 * limit:.0f} s", flush=True)
                 return found

@@ -44,6 +44,7 @@ def problem(n: int = 300, seed: int = 0) -> tuple[AnyArray, AnyArray, AnyArray]:
 
 X, Y, U = problem()
 CORE = KernelMap(Isotropic("rbf", 5.0), X[:40])
+ALL_ROWS = np.ones(1)
 
 
 def rows(chunks: int = 100, *, weights: bool = True, n: int = len(X)) -> Rows:
@@ -68,7 +69,7 @@ def objective(beta: FloatArray, core: KernelMap, loss: MarginLoss, lam: float) -
 def test_ask__gradient_and_hessian_by_finite_differences(loss: MarginLoss) -> None:
     rng = np.random.default_rng(0)
     beta = 0.3 * rng.normal(size=(40, 1))
-    asked = Question(CORE, loss, np.array([-1, 1]), beta, gradient="rows", hessian=1.0)
+    asked = Question(CORE, loss, np.array([-1, 1]), beta, gradient="rows", hessian=ALL_ROWS)
     found = rows().ask(asked)
     assert found.hessian is not None
 
@@ -133,11 +134,11 @@ def test_ask__cells_losses_along_a_move_and_table() -> None:
 def test_ask__hessian_of_a_share_is_unbiased() -> None:
     """Mean of 200 estimates within 6 standard errors: false-alarm rate below 1e-8."""
     beta = np.zeros((40, 1))
-    full = rows().ask(Question(CORE, ODM, np.array([-1, 1]), beta, hessian=1.0)).hessian
+    full = rows().ask(Question(CORE, ODM, np.array([-1, 1]), beta, hessian=ALL_ROWS)).hessian
     assert full is not None
     data, traces = rows(), []
     for seed in range(200):
-        asked = Question(CORE, ODM, np.array([-1, 1]), beta, hessian=0.3, seed=seed)
+        asked = Question(CORE, ODM, np.array([-1, 1]), beta, hessian=np.array([0.3]), seed=seed)
         found = data.ask(asked).hessian
         assert found is not None
         traces.append(np.trace(found[0]))
@@ -145,8 +146,27 @@ def test_ask__hessian_of_a_share_is_unbiased() -> None:
     assert abs(np.mean(traces) - np.trace(full[0])) < 6 * error
 
 
+def test_ask__every_problem_has_a_share_of_its_own() -> None:
+    labels = np.digitize(X[:, 0], [0.3, 0.7])
+    blocks = row_blocks(X, labels, U, chunks=100)
+    found = outline(blocks)
+    data = Rows(blocks, found.classes, found.weight, found.n_rows)
+    beta, shares = np.zeros((40, 3)), np.array([1.0, 0.5, 0.1])
+    told = data.ask(Question(CORE, ODM, found.classes, beta, hessian=shares))
+    whole = data.ask(Question(CORE, ODM, found.classes, beta, hessian=np.ones(3)))
+    assert told.bent[0] == whole.bent[0] == len(X)
+    assert told.hessian is not None
+    assert whole.hessian is not None
+    assert np.array_equal(told.hessian[0], whole.hessian[0])
+    # 6 standard deviations of a binomial number.
+    assert abs(told.bent[1] - 150) < 6 * np.sqrt(75)
+    assert abs(told.bent[2] - 30) < 6 * np.sqrt(27)
+
+
 def test_answer__sparse_rows_and_empty_blocks() -> None:
-    asked = Question(CORE, ODM, np.array([-1, 1]), np.ones((40, 1)), gradient="cells", hessian=1.0)
+    asked = Question(
+        CORE, ODM, np.array([-1, 1]), np.ones((40, 1)), gradient="cells", hessian=ALL_ROWS
+    )
     dense = answer(Block(X, U, Y), 0, asked)
     sparse = answer(Block(sp.csr_array(X), U, Y), 0, asked)
     assert np.allclose(dense.gradient, sparse.gradient)

@@ -98,13 +98,13 @@ def solve_exact(
     """
     span = Span.of(core)
     most = max(_BENDING, 100 * len(core)) if hessian_rows is None else hessian_rows
-    width, bent = _WIDEST, 1.0
+    width, bent = _WIDEST, np.ones(beta.shape[1])
     if pilots and not beta.any():
         beta, bent = _pilots(rows, core, loss, lam, beta, max(_BENDING, most // 2), tol, seed)
     if beta.any():
         width *= _NARROWER**2
     if loss.linear:
-        bent = 1.0  # of the pilots' last and narrowest stage
+        bent[:] = 1.0  # it was that of the pilots' last stage
     problem = Newton(rows, core, span, lam, most=most, bent=bent, seed=seed, linear=loss.linear)
     state = problem.start(beta)
     begun = len(rows.trace)
@@ -122,8 +122,9 @@ def solve_exact(
             found = problem.step(state, stage, loss, tol, table=first is None)
             first = found if first is None else first
             rows.note(objective=float(problem.objectives.sum()))
-        width *= _NARROWER
-        problem.bent *= _NARROWER
+        if loss.linear:
+            width *= _NARROWER
+            problem.bent *= _NARROWER
     assert first is not None  # noqa: S101 - there was a read
     assert first.table is not None  # noqa: S101 - the first one gave it
     with one_thread():
@@ -149,9 +150,9 @@ def _pilots(  # noqa: PLR0917 - for the one call above
     most: int,
     tol: float,
     seed: int,
-) -> tuple[FloatArray, float]:
+) -> tuple[FloatArray, FloatArray]:
     """Solve on more and more drawn rows, for coefficients to begin with."""
-    bent = 1.0
+    bent = np.ones(beta.shape[1])
     counts = [min(most, rows.n_rows // _RUNGS)]
     while counts[-1] // _RUNGS >= max(_FEWEST, 10 * len(core)):
         counts.append(counts[-1] // _RUNGS)
@@ -168,5 +169,6 @@ def _pilots(  # noqa: PLR0917 - for the one call above
             sample, core, loss, lam, beta=beta, tol=max(tol, _ROUGH), hessian_rows=len(part),
             seed=seed, pilots=False,
         )  # fmt: skip
+        assert found.bent is not None  # noqa: S101 - the exact solver tells it
         beta, bent = found.beta, found.bent
     return beta, bent

@@ -62,14 +62,14 @@ class Newton:
         lam: float,
         *,
         most: int,
-        bent: float,
+        bent: FloatArray,
         seed: int,
         linear: bool,
     ) -> None:
         self.rows, self.core, self.span = rows, core, span
         self.factor = lam / rows.weight
         self.most, self.seed, self.linear = most, seed, linear
-        self.bent = bent  # part of the rows that have a second derivative, likely
+        self.bent = bent.copy()  # part of the rows that have a second derivative, likely
         self.objectives = np.empty(0)  # with the true loss, at `best`
         self.best = np.empty((0, 0))
 
@@ -101,7 +101,8 @@ class Newton:
         moved = bool(moves.any())
         lengths = (_FINE if self.linear else LENGTHS) if moved else (1.0,)
         # So many that `most` of them have one: of the hinge few do, and of smooth losses not all.
-        share = min(1.0, self.most / max(1.0, self.bent * self.rows.n_rows))
+        n_rows = self.rows.n_rows
+        share = np.minimum(1.0, self.most / np.maximum(1.0, self.bent[which] * n_rows))
         with one_thread():
             asked = Question(
                 self.core,
@@ -119,7 +120,7 @@ class Newton:
                 fold=self.rows.reads,
             )
         found = self.rows.ask(asked)
-        self.bent = float(found.bent.min()) / (share * self.rows.n_rows)
+        self.bent[which] = found.bent / (share * n_rows)
         for i, k in enumerate(which):
             along = self._along(gamma[:, i], moves[:, i], found.losses[:, i], lengths)
             if np.isfinite(state.before[k]) and moves[:, i].any():
@@ -148,7 +149,7 @@ class Newton:
             state.gamma[:, k] = start
             # Lost in rounding, or else the Hessian of all rows gives a better step.
             lost = -state.slope[k] <= _ROUNDING * state.before[k]
-            self.bent = 0.0
+            self.bent[k] = 0.0
             state.failures[k] += 1
             state.open[k] = not (lost or (self.linear and state.failures[k] >= _FAILURES))
             state.todo[k] = not lost

@@ -93,8 +93,8 @@ class Question:
         A second loss, whose sum at `beta` is wanted, and that of the slopes of `loss`.
     gradient : {"none", "rows", "cells"}
         Sums of ``u a k(c, x)``, or of ``u a`` over the cell of every core point.
-    hessian : float
-        Share of the rows that the second derivative is estimated from; 0 for none, 1 for all.
+    hessian : ndarray of shape (K,), float64, or None
+        Share of the rows that the second derivatives of every problem are estimated from.
     table : bool
         Whether the weight of every class in every cell is wanted.
     draw : Draw or None
@@ -110,7 +110,7 @@ class Question:
     lengths: tuple[float, ...] = (1.0,)
     truth: MarginLoss | None = None
     gradient: str = "none"
-    hessian: float = 0.0
+    hessian: FloatArray | None = None
     table: bool = False
     draw: Draw | None = None
     seed: int = 0
@@ -180,14 +180,14 @@ def answer(block: Block, number: int, asked: Question) -> Answer:
     Answer
     """
     r, k = asked.beta.shape
-    grams = [GramSum(r, k) for _ in range(k)] if asked.hessian else []
+    grams = [] if asked.hessian is None else [GramSum(r, k) for _ in range(k)]
     table = np.zeros((r, len(asked.classes))) if asked.table else None
     losses, gradient = np.zeros((len(asked.lengths), k)), np.zeros((r, k))
     sums = Answer(
         losses, np.zeros(k), np.zeros(k), gradient, np.zeros(k, dtype=np.int64), None, table
     )
     labels = plain_labels(block)
-    bending, farthest = _share(block, number, asked), 0.0
+    coins, farthest = _coins(block, number, asked), 0.0
     wants_cells = asked.table or asked.gradient == "cells"
     for part, values, nearest in asked.core.tiles(block.points, nearest=wants_cells):
         cells = None if nearest is None else nearest.cells
@@ -197,7 +197,7 @@ def answer(block: Block, number: int, asked: Question) -> Answer:
         rows = _Tile(values, cells, signs, block.weights[part])
         margins = rows.add_losses(asked, sums)
         rows.add_gradient(asked, sums, margins)
-        rows.add_hessian(asked, sums, grams, margins, bending[part])
+        rows.add_hessian(asked, sums, grams, margins, coins[part])
         if table is not None and nearest is not None:
             farthest = max(farthest, nearest.farthest)
             codes = np.searchsorted(asked.classes, labels[part]).clip(max=table.shape[1] - 1)
@@ -208,12 +208,11 @@ def answer(block: Block, number: int, asked: Question) -> Answer:
     return replace(sums, hessian=hessian, farthest=farthest, drawn=drawn)
 
 
-def _share(block: Block, number: int, asked: Question) -> FloatArray:
-    """Weights of rows in second derivatives: of a part of them, what all weigh."""
-    if not 0.0 < asked.hessian < 1.0:
-        return block.weights
-    rng = stream(asked.seed, Stage.DESCENT, number, asked.fold)
-    return np.where(rng.random(len(block)) < asked.hessian, block.weights / asked.hessian, 0.0)
+def _coins(block: Block, number: int, asked: Question) -> FloatArray:
+    """Uniform numbers that say which rows are in a share; zeros where all of them are."""
+    if asked.hessian is None or asked.hessian.min() >= 1.0:
+        return np.zeros(len(block))
+    return stream(asked.seed, Stage.DESCENT, number, asked.fold).random(len(block))
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,11 +253,12 @@ class _Tile:
         sums: Answer,
         grams: list[GramSum],
         margins: FloatArray,
-        share: FloatArray,
+        coins: FloatArray,
     ) -> None:
-        if not grams:
+        if asked.hessian is None:
             return
-        bends = asked.loss.curvature(margins) * share[:, np.newaxis]
+        bends = asked.loss.curvature(margins) * self.weights[:, np.newaxis] / asked.hessian
+        bends[coins[:, np.newaxis] >= asked.hessian] = 0.0
         for k, gram in enumerate(grams):
             active = np.flatnonzero(bends[:, k])
             sums.bent[k] += len(active)

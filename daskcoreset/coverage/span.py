@@ -35,7 +35,7 @@ class Solution:
         Weight of every class in the cell of every core point.
     radius : float
         Largest distance of a row from its nearest core point.
-    bent : float, default=1.0
+    bent : ndarray of shape (K,), float64, or None
         Part of the rows that had a second derivative in the end; of the exact solver.
     """
 
@@ -46,7 +46,7 @@ class Solution:
     converged: bool
     table: FloatArray
     radius: float
-    bent: float = 1.0
+    bent: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
