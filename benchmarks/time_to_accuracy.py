@@ -202,7 +202,8 @@ def figure(results: dict[str, dict[str, list[dict[str, float]]]]) -> Figure:
             ax.plot(seconds, 100 * np.array(accuracy), LOOKS[method], label=method, markersize=4)
         ax.set(xscale="log", xlabel="seconds to train", ylabel="accuracy, %", title=name)
         ax.grid(visible=True, alpha=0.3)
-    axes[0].legend(fontsize="small")
+    lines, labels = axes[0].get_legend_handles_labels()
+    drawing.legend(lines, labels, loc="outside lower center", ncols=len(LOOKS))
     return drawing
 
 
