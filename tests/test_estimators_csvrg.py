@@ -182,15 +182,24 @@ def test_fit__same_bits_on_every_scheduler(model: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.distributed
-def test_fit__same_bits_on_processes_and_a_cluster(cluster: Any) -> None:
+@pytest.mark.parametrize(
+    "model",
+    [
+        MODELS[1],
+        clone(MODELS[0]).set_params(size=400),
+        clone(MODELS[0]).set_params(diameter=0.2, max_points=None),
+    ],
+    ids=["csvrg", "drawn rows", "cover"],
+)
+def test_fit__same_bits_on_processes_and_a_cluster(model: Any, cluster: Any) -> None:
     from distributed import Client  # noqa: PLC0415
 
-    expected = clone(MODELS[1]).fit(*chunked())
+    expected = clone(model).fit(*chunked())
     with dask.config.set(scheduler="processes", num_workers=2):
-        found = clone(MODELS[1]).fit(*chunked())
+        found = clone(model).fit(*chunked())
     assert found.dual_coef_.tobytes() == expected.dual_coef_.tobytes()
     with Client(cluster):
-        found = clone(MODELS[1]).fit(*chunked())
+        found = clone(model).fit(*chunked())
     assert found.dual_coef_.tobytes() == expected.dual_coef_.tobytes()
 
 
