@@ -53,13 +53,7 @@ SHARED: dict[str, list[Any]] = {
 
 
 class CoverModel(TrainedModel):
-    """Covers the rows, and trains coefficients of the core points; subclasses say how.
-
-    Attributes
-    ----------
-    core_points_ : ndarray of shape (n_core_points_, d)
-    dual_coef_ : ndarray of shape (n_problems, n_core_points_), float64
-    """
+    """Covers the rows, and trains coefficients of the core points; subclasses say how."""
 
     gamma_: float
 
