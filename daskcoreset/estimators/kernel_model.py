@@ -11,6 +11,7 @@ from daskcoreset.coverage.isotropic import Isotropic, KernelMap
 from daskcoreset.coverage.outline import Outline
 from daskcoreset.coverage.products import thin_product
 from daskcoreset.errors import CoresetWarning, InvalidInputError
+from daskcoreset.estimators.machine_model import Machine
 from daskcoreset.typing import AnyArray, FloatArray, Points
 
 __all__ = ["Expansion", "resolve_lambda", "warn_unscaled"]
@@ -23,7 +24,7 @@ _VANISHED = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Expansion:
+class Expansion(Machine):
     """A combination of core points, or one for each of more than two classes.
 
     Attributes

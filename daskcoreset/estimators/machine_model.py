@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -12,44 +13,44 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.base import CoresetModel, is_held
+from daskcoreset.estimators.delegation import Ask
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.margin.products import inner_products
 from daskcoreset.typing import AnyArray, FloatArray, Points
 
-if TYPE_CHECKING:
-    from daskcoreset.blocks import Block
-
-__all__ = ["Machine", "MachineModel", "Planes", "chosen"]
+__all__ = ["Machine", "MachineModel", "Planes"]
 
 
-class Machine(Protocol):
-    """What is fitted: applied to rows, it gives decision values."""
+class Machine(ABC):
+    """What is fitted: applied to rows, it gives decision values, and by them classes.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Labels, in the order of the decision values.
+    """
+
+    classes: AnyArray
 
     @property
-    def classes(self) -> AnyArray:
-        """Labels, in the order of the decision values."""
-        ...
-
-    @property
+    @abstractmethod
     def columns(self) -> int | None:
         """Decision values of a row; None for one, which is positive for the second class."""
-        ...
 
+    @abstractmethod
     def decide(self, points: Points) -> FloatArray:
         """Decision values of rows, of shape (n,) or (n, columns)."""
-        ...
 
-
-def chosen(machine: Machine, points: Points) -> AnyArray:
-    """Classes of rows."""
-    values = machine.decide(points)
-    codes = values > 0 if values.ndim == 1 else values.argmax(axis=1)
-    found: AnyArray = machine.classes[codes.astype(np.int64)]
-    return found
+    def predict(self, points: Points) -> AnyArray:
+        """Classes of rows."""
+        values = self.decide(points)
+        codes = values > 0 if values.ndim == 1 else values.argmax(axis=1)
+        found: AnyArray = self.classes[codes.astype(np.int64)]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
-class Planes:
+class Planes(Machine):
     """Hyperplanes: one for two classes, one for each of more.
 
     Attributes
@@ -73,21 +74,6 @@ class Planes:
         # Not by BLAS: a row has one value, in whatever block it comes.
         values = inner_products(points, self.coef) + self.intercept
         return values[:, 0] if len(self.coef) == 1 else values
-
-
-@dataclass(frozen=True, eq=False)
-class _Ask:
-    machine: Machine
-    classes: bool
-
-    def __call__(self, block: Block) -> AnyArray:
-        return self.of(block.points)
-
-    def of(self, points: Points) -> AnyArray:
-        return chosen(self.machine, points) if self.classes else self.machine.decide(points)
-
-    def predict(self, points: Points) -> AnyArray:
-        return chosen(self.machine, points)
 
 
 class MachineModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] # scikit-learn has no annotations
@@ -120,8 +106,9 @@ class MachineModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] # sciki
             class, the largest of which is predicted. Lazy where X is out of core.
         """
         check_is_fitted(self, "_machine")
-        ask = _Ask(self._machine, classes=False)
-        return self._map(X, ask, ask.of, lambda _: (np.dtype(np.float64), ask.machine.columns))
+        machine = self._machine
+        shape = np.dtype(np.float64), machine.columns
+        return self._map(X, Ask(machine, "decide"), machine.decide, lambda _: shape)
 
     def predict(self, X: Any) -> Any:
         """Class of every row.
@@ -136,8 +123,8 @@ class MachineModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] # sciki
             Lazy where X is out of core.
         """
         check_is_fitted(self, "_machine")
-        ask = _Ask(self._machine, classes=True)
-        return self._map(X, ask, ask.of, lambda _: (self.classes_.dtype, None))
+        machine, shape = self._machine, (self.classes_.dtype, None)
+        return self._map(X, Ask(machine, "predict"), machine.predict, lambda _: shape)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of the rows whose class is predicted, in one read.
@@ -159,6 +146,6 @@ class MachineModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] # sciki
         if is_held(X, y, sample_weight):
             held = self._hold(X, y, sample_weight, reset=False)
             assert held is not None  # noqa: S101 - it is in memory
-            found = chosen(self._machine, held.X)
+            found = self._machine.predict(held.X)
             return float(accuracy_score(held.y, found, sample_weight=held.sample_weight))
-        return accuracy(_Ask(self._machine, classes=True), self._open(X, y, sample_weight))
+        return accuracy(self._machine, self._open(X, y, sample_weight))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from daskcoreset.estimators.machine_model import MachineModel
+from daskcoreset.estimators.machine_model import Machine, MachineModel
 from daskcoreset.inputs import row_blocks
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ __all__ = ["MarginModel", "Sides"]
 
 
 @dataclass(frozen=True, eq=False)
-class Sides:
+class Sides(Machine):
     """Separators with a kernel: one for two classes, one for each of more.
 
     Attributes
