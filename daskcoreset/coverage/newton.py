@@ -98,13 +98,37 @@ def solve_exact(
     """
     span = Span.of(core)
     most = max(_BENDING, 100 * len(core)) if hessian_rows is None else hessian_rows
-    width, bent = _WIDEST, np.ones(beta.shape[1])
+    bent = np.ones(beta.shape[1])
     if pilots and not beta.any():
-        beta, bent = _pilots(rows, core, loss, lam, beta, max(_BENDING, most // 2), tol, seed)
-    if beta.any():
-        width *= _NARROWER**2
+        few = max(_BENDING, most // 2)
+        beta, bent = _pilots(rows, core, span, loss, lam, beta=beta, most=few, tol=tol, seed=seed)
+    return _solve(
+        rows, core, span, loss, lam, beta=beta, bent=bent, most=most, tol=tol, max_iter=max_iter,
+        seed=seed,
+    )[0]  # fmt: skip
+
+
+def _solve(
+    rows: Rows,
+    core: KernelMap,
+    span: Span,
+    loss: MarginLoss,
+    lam: float,
+    *,
+    beta: FloatArray,
+    bent: FloatArray,
+    most: int,
+    tol: float,
+    seed: int,
+    max_iter: int = 100,
+) -> tuple[Solution, FloatArray]:
+    """Solve, and say which part of the rows has a second derivative in the end.
+
+    `bent` is that part where it begins, likely.
+    """
+    width = _WIDEST * _NARROWER**2 if beta.any() else _WIDEST
     if loss.linear:
-        bent[:] = 1.0  # it was that of the pilots' last stage
+        bent = np.ones_like(bent)  # it was that of the pilots' last stage
     problem = Newton(rows, core, span, lam, most=most, bent=bent, seed=seed, linear=loss.linear)
     state = problem.start(beta)
     begun = len(rows.trace)
@@ -129,7 +153,7 @@ def solve_exact(
     assert first.table is not None  # noqa: S101 - the first one gave it
     with one_thread():
         beta = span.into @ problem.best
-    return Solution(
+    solution = Solution(
         beta,
         problem.objectives,
         problem.objectives - state.floor,
@@ -137,22 +161,24 @@ def solve_exact(
         not state.todo.any(),
         first.table,
         float(np.sqrt(first.farthest)),
-        problem.bent,
     )
+    return solution, problem.bent
 
 
-def _pilots(  # noqa: PLR0917 - for the one call above
+def _pilots(
     rows: Rows,
     core: KernelMap,
+    span: Span,
     loss: MarginLoss,
     lam: float,
+    *,
     beta: FloatArray,
     most: int,
     tol: float,
     seed: int,
 ) -> tuple[FloatArray, FloatArray]:
     """Solve on more and more drawn rows, for coefficients to begin with."""
-    bent = np.ones(beta.shape[1])
+    all_rows = bent = np.ones(beta.shape[1])
     counts = [min(most, rows.n_rows // _RUNGS)]
     while counts[-1] // _RUNGS >= max(_FEWEST, 10 * len(core)):
         counts.append(counts[-1] // _RUNGS)
@@ -165,10 +191,9 @@ def _pilots(  # noqa: PLR0917 - for the one call above
         weights = np.full(len(part), rows.weight / len(part))
         few = row_blocks(part.points, part.labels, weights, chunks=len(part))
         sample = Rows(few, rows.classes, rows.weight, len(part))
-        found = solve_exact(
-            sample, core, loss, lam, beta=beta, tol=max(tol, _ROUGH), hessian_rows=len(part),
-            seed=seed, pilots=False,
+        found, bent = _solve(
+            sample, core, span, loss, lam, beta=beta, bent=all_rows, most=len(part),
+            tol=max(tol, _ROUGH), seed=seed,
         )  # fmt: skip
-        assert found.bent is not None  # noqa: S101 - the exact solver tells it
-        beta, bent = found.beta, found.bent
+        beta = found.beta
     return beta, bent

@@ -35,8 +35,6 @@ class Solution:
         Weight of every class in the cell of every core point.
     radius : float
         Largest distance of a row from its nearest core point.
-    bent : ndarray of shape (K,), float64, or None
-        Part of the rows that had a second derivative in the end; of the exact solver.
     """
 
     beta: FloatArray
@@ -46,7 +44,6 @@ class Solution:
     converged: bool
     table: FloatArray
     radius: float
-    bent: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
