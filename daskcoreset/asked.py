@@ -18,6 +18,8 @@ __all__ = [
     "check_strategy",
     "check_tree",
     "construction_of",
+    "default_size",
+    "rows_for",
     "rule_of",
 ]
 
@@ -42,6 +44,34 @@ def construction_of(
         if n_clusters is None or not isinstance(size, str):
             raise
         return resolve_method(method)
+
+
+def default_size(n_clusters: int) -> int:
+    """Return the rows of a coreset whose size nobody gave.
+
+    A hundred rows a cluster tell where its center is, within a tenth of its width; ten
+    thousand cost a solver next to nothing, however few clusters there are.
+
+    Examples
+    --------
+    >>> default_size(8), default_size(500)
+    (10000, 50000)
+    """
+    return max(10_000, 100 * n_clusters)
+
+
+def rows_for(construction: Any, n_clusters: int | None) -> int:
+    """Return the default size for a construction or a reducer, by the clusters it is for.
+
+    Examples
+    --------
+    >>> rows_for(resolve_method("lightweight"), None)
+    10000
+    """
+    if construction.needs_labels:
+        return default_size(0)  # its clusters are cells, and its solutions are classifiers
+    own = parts_of(construction.parameters())
+    return default_size(max(n_clusters or 0, own or 0))
 
 
 def rule_of(

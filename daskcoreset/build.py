@@ -10,13 +10,14 @@ from daskcoreset.asked import (
     check_strategy,
     check_tree,
     construction_of,
+    rows_for,
     rule_of,
 )
 from daskcoreset.census import Sampling
 from daskcoreset.coreset import Coreset
 from daskcoreset.coverage.cover import Coverage
 from daskcoreset.coverage.cover_build import build_cover, check_options
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.growth import grow
 from daskcoreset.inputs import row_blocks
 from daskcoreset.job import Job
@@ -37,7 +38,7 @@ def build(
     X: Any,
     y: Any = None,
     *,
-    size: int | Literal["auto"],
+    size: int | Literal["auto"] | None = None,
     method: str | Sensitivity[Any] | Reducer = "lightweight",
     sample_weight: Any = None,
     random_state: RandomState = None,
@@ -63,7 +64,7 @@ def build(
     X: Any,
     y: Any = None,
     *,
-    size: int,
+    size: int | None = None,
     method: str | Sensitivity[Any] | Reducer = "lightweight",
     sample_weight: Any = None,
     random_state: RandomState = None,
@@ -87,7 +88,7 @@ def build(
     X: Any,
     y: Any = None,
     *,
-    size: int,
+    size: int | None = None,
     method: str | Sensitivity[Any] | Reducer = "lightweight",
     sample_weight: Any = None,
     random_state: RandomState = None,
@@ -165,11 +166,14 @@ def build(
     y : array-like of shape (n,), or str, optional
         Labels that the coreset keeps for its rows. A string names a column of the data
         frame or Parquet data, or an array of the Zarr group or .npz file, of X.
-    size : int or "auto"
-        Rows wanted, m. With ``size >= n`` all rows come back with their own weights. "auto"
-        doubles the size until two independent coresets agree on the cost of candidate
-        solutions, and returns their union: see `daskcoreset.sizing.auto_size`. With
-        ``method="coverage"`` core points at most; None leaves their number to the diameter.
+    size : int, "auto" or None, default=None
+        Rows wanted, m. None takes 10,000, or 100 a cluster where the construction is for more
+        than a hundred: so many cost a solver next to nothing, and an error of the kind that
+        falls with :math:`1 / \sqrt m` is about a hundredth. With ``size >= n`` all rows come
+        back with their own weights. "auto" doubles the size until two independent coresets
+        agree on the cost of candidate solutions, and returns their union: see
+        `daskcoreset.sizing.auto_size`. With ``method="coverage"`` core points at most; None
+        leaves their number to the diameter.
     method : str, Sensitivity, Reducer or Coverage, default="lightweight"
         A name, such as "lightweight", "uniform", "kmeans" (with `n_clusters`), "svm" or
         "logistic" (with `y`), or a construction with its parameters, such as
@@ -246,14 +250,15 @@ def build(
     Warns
     -----
     CoresetWarning
-        When ``size >= n``, so that nothing was reduced; when `size` is below the number of
-        clusters of the construction; when ``size="auto"`` found no
-        agreement.
+        When nothing was reduced, for `size`, given or not, is not below n; when `size` is below
+        the number of clusters of the construction; when ``size="auto"`` found no agreement.
 
     Examples
     --------
     >>> import dask.array as da
     >>> X = da.random.default_rng(0).normal(size=(100_000, 5), chunks=(10_000, 5))
+    >>> build(X, random_state=0)
+    Coreset(lightweight: 10,000 of 100,000 rows, 5 features, float64, total weight ..., seed 0)
     >>> coreset = build(X, size=500, random_state=0)
     >>> coreset.points.shape, coreset.weights.shape
     ((500, 5), (500,))
@@ -292,12 +297,11 @@ def build(
         raise InvalidInputError(
             f'diameter={diameter!r} is for method="coverage"; leave it out, or pass this method.'
         )
-    if size is None:
-        raise InvalidTypeError('size must be an integer, got None; pass an int or "auto".')
     job: Job | TreeJob
     if strategy == "tree":
         check_tree(size, sampling, passes)
         reducer = resolve_reducer(method, sampling, n_clusters)
+        given, size = size is not None, rows_for(reducer, n_clusters) if size is None else size
         check_sizes(size, split_every, getattr(reducer, "construction", reducer), inner_size)
         job = TreeJob(
             blocks=row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid),
@@ -307,10 +311,12 @@ def build(
             seed=resolve_seed(random_state),
             split_every=int(split_every),
             normalize=bool(normalize),
+            size_given=given,
         )
         candidates = job.candidates
     else:
         construction = construction_of(method, n_clusters, size)
+        given, size = size is not None, rows_for(construction, n_clusters) if size is None else size
         rule = rule_of(size, construction, n_clusters, epsilon, delta, now=compute and not dry_run)
         rows = size if rule is None else rule.start
         check_sizes(rows, split_every, construction)
@@ -321,6 +327,7 @@ def build(
             passes=passes,
             split_every=int(split_every),
             normalize=bool(normalize),
+            size_given=given,
         )
         if rule is not None:
             return grow(job, rule, progress=progress)

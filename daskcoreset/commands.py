@@ -86,7 +86,9 @@ def build(
     source: In,
     out: Out,
     *,
-    size: Annotated[int, typer.Option(min=1, help="Rows wanted.")],
+    size: Annotated[
+        int | None, typer.Option(min=1, help="Rows wanted; 10,000 by default, or 100 a cluster.")
+    ] = None,
     method: Annotated[str, _choice(*CONSTRUCTIONS, text="Construction.")] = "lightweight",
     clusters: Annotated[
         int | None, typer.Option(min=1, help="Clusters k, for the methods that need it.")

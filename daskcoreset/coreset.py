@@ -92,7 +92,8 @@ class Coreset(Operations, WeightedPoints):
 
     def __repr__(self) -> str:
         said = self.provenance
-        method = f"{said['method']}: " if "method" in said else ""
+        whole = ", nothing reduced" if said.get("complete") else ""
+        method = f"{said['method']}{whole}: " if "method" in said else ""
         of = f" of {said['n']:,}" if "n" in said else ""
         seed = f", seed {said['seed']}" if said.get("seed") is not None else ""
         return (

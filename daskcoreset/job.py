@@ -37,6 +37,8 @@ class Job:
     split_every : int
     normalize : bool, default=False
         Whether weights are scaled to the total weight of the data.
+    size_given : bool, default=True
+        Whether the size is the caller's and not the default.
     """
 
     blocks: RowBlocks
@@ -44,6 +46,7 @@ class Job:
     passes: int
     split_every: int
     normalize: bool = False
+    size_given: bool = True
 
     def __post_init__(self) -> None:
         construction = self.root.construction
@@ -171,7 +174,7 @@ class Job:
     def _coreset(self, selection: Selection) -> Coreset:
         rows = selection.rows
         if selection.complete:
-            warn_complete(self.root.size, len(rows))
+            warn_complete(self.root.size, len(rows), given=self.size_given)
         else:
             for remark in self.root.construction.remarks(selection.census.summary, self.root.size):
                 warn_caller(remark)
@@ -199,6 +202,8 @@ class Job:
             "passes": self.reads,
             "blocks_read_again": selection.rereads,
             "size": root.size,
+            **({} if self.size_given else {"size_rule": {"rule": "default"}}),
+            "complete": selection.complete,
             "m": len(selection.rows),
             "n": census.n_rows,
             "n_dropped": sum(census.read.values()) - census.n_rows,

@@ -6,6 +6,8 @@ The keys that the library writes and reads are
 ``method``            name of the construction; ``"merge"`` for a union
 ``parameters``        its parameters, by name
 ``size``              number of rows asked for
+``size_rule``         where nobody asked for a number: the rule, and what it found
+``complete``          whether nothing was reduced: all rows, with their own weights
 ``m``, ``n``, ``d``   rows got, rows of the data, features
 ``seed``              root seed
 ``total_weight``      weight of the data, which the coreset's own matches or estimates

@@ -44,8 +44,14 @@ def warn_caller(message: str) -> None:
     warnings.warn(message, CoresetWarning, stacklevel=caller_level())
 
 
-def warn_complete(size: int, rows: int) -> None:
-    """Warn that nothing was reduced, since `size` is not below the number of rows."""
+def warn_complete(size: int, rows: int, *, given: bool) -> None:
+    """Warn that nothing was reduced, since `size`, given or not, is not below the rows."""
+    if not given:
+        warn_caller(
+            f"nothing was reduced: X has {rows} rows, and up to {size} come back whole unless a "
+            f"size is given; every row has its own weight. Pass a smaller size to reduce them."
+        )
+        return
     warn_caller(
         f"size={size} is not below the number of rows, {rows}: the coreset is the whole data set, "
         f"every row with its own weight."

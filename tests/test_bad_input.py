@@ -340,7 +340,7 @@ def test_build__weights_that_sum_to_infinity() -> None:
 # --- size and the other options ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [True, 10.0, "10", None, np.float64(3), [3], np.array([3])])
+@pytest.mark.parametrize("size", [True, 10.0, "10", np.float64(3), [3], np.array([3])])
 def test_build__size_that_is_no_integer(size: Any) -> None:
     with pytest.raises(InvalidTypeError, match=r"^size must be an integer, got .*; pass an int"):
         build(X, size=size)

@@ -356,7 +356,6 @@ def test_build__ends_processes_quietly_when_interrupted(tmp_path: Path, out: Pat
         (("nope",), "nope"),
         (("--nope",), "--nope"),
         (("build",), "'IN'"),
-        (("build", "in", "out"), "--size"),
         (("build", "in", "out", "--size", "0"), "--size"),
         (("build", "in", "out", "--size", "x"), "--size"),
         (("build", "in", "out", "--size=1", "--method=k"), "'k' is not one of lightweight"),

@@ -20,9 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from daskcoreset.asked import default_size
 from daskcoreset.blocks import Block, Problem
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.estimators.automatic import auto_size, auto_starts
+from daskcoreset.estimators.automatic import auto_starts
 from daskcoreset.estimators.base import is_held, solver_seed
 from daskcoreset.estimators.canonical import canonical
 from daskcoreset.estimators.lloyd import check_init, solve
@@ -240,8 +241,8 @@ def test_solver_seed__depends_on_the_seed_alone() -> None:
 
 
 def test_auto__grows_with_the_clusters() -> None:
-    assert auto_size(1) == 10_000
-    assert auto_size(1000) == 100_000
+    assert default_size(1) == 10_000
+    assert default_size(1000) == 100_000
     assert [auto_starts(k) for k in (1, 50, 51, 100, 10_000)] == [10, 10, 9, 5, 3]
 
 

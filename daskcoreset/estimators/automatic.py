@@ -1,30 +1,8 @@
-"""What "auto" stands for, one rule a function."""
+"""How many starts "auto" stands for; what it is for a size says `daskcoreset.asked`."""
 
 from __future__ import annotations
 
-__all__ = ["auto_size", "auto_starts"]
-
-
-def auto_size(n_clusters: int) -> int:
-    """Return the rows of the coreset for ``size="auto"``.
-
-    A hundred rows a cluster tell where its center is, within a tenth of its width; ten
-    thousand cost a solver next to nothing, however few clusters there are.
-
-    Parameters
-    ----------
-    n_clusters : int
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> auto_size(8), auto_size(500)
-    (10000, 50000)
-    """
-    return max(10_000, 100 * n_clusters)
+__all__ = ["auto_starts"]
 
 
 def auto_starts(n_clusters: int) -> int:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from daskcoreset.asked import default_size
 from daskcoreset.divergences import Divergence, SquaredMahalanobis, resolve_divergence
 from daskcoreset.divergences.summaries import Scatter, merge_scatters, scatter_of
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.estimators.automatic import auto_size, auto_starts
+from daskcoreset.estimators.automatic import auto_starts
 from daskcoreset.estimators.base import Held, solver_seed
 from daskcoreset.estimators.canonical import canonical
 from daskcoreset.estimators.divergent import DivergenceModel, outside
@@ -205,7 +206,7 @@ class CoresetBregman(DivergenceModel):
         del y
         self._validate_params()
         divergence = resolve_divergence(self.divergence)
-        size = auto_size(self.n_clusters) if self.size == "auto" else self.size
+        size = default_size(self.n_clusters) if self.size == "auto" else self.size
         if size < self.n_clusters:
             raise InvalidInputError(
                 f"size={size} is below n_clusters={self.n_clusters}; raise size, a hundred rows "

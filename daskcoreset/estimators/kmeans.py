@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from daskcoreset.asked import default_size
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.estimators.automatic import auto_size, auto_starts
+from daskcoreset.estimators.automatic import auto_starts
 from daskcoreset.estimators.base import Held, solver_seed
 from daskcoreset.estimators.canonical import canonical
 from daskcoreset.estimators.centers import CentersModel
@@ -196,7 +197,7 @@ class CoresetKMeans(CentersModel):
         return self
 
     def _construction(self) -> tuple[Sensitivity[Any], int]:
-        size = auto_size(self.n_clusters) if self.size == "auto" else self.size
+        size = default_size(self.n_clusters) if self.size == "auto" else self.size
         if size < self.n_clusters:
             raise InvalidInputError(
                 f"size={size} is below n_clusters={self.n_clusters}; raise size, a hundred rows "

@@ -157,6 +157,7 @@ class Shared:
         Parameters
         ----------
         normals : ndarray of shape (q, d), float64
+            Of length one.
         draws : Draws or None, default=None
             Random subsets, one a separator; with None each is measured on all rows, and the
             best is kept.

@@ -91,7 +91,8 @@ def _normal(rows: FloatArray, signs: FloatArray, *, intercept: bool) -> FloatArr
 
 def _all_rows(shared: Shared, n_used: int) -> Pool:
     """Every row of the data, in order: there are few."""
-    direction = np.ones((1, shared.pool.rows.shape[1]))
-    answer = shared.ask(direction, most=n_used)
+    # Of length one as every normal: what is asked is measured, and kept if it is the best.
+    axis = np.eye(1, shared.pool.rows.shape[1])
+    answer = shared.ask(axis, most=n_used)
     found = answer.found
     return Pool(found.rows, found.signs, answer.indices)

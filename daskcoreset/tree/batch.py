@@ -57,6 +57,8 @@ class TreeJob:
     split_every : int
     normalize : bool, default=False
         Whether weights are scaled to the total weight of the data.
+    size_given : bool, default=True
+        Whether the size is the caller's and not the default.
     """
 
     blocks: RowBlocks
@@ -66,6 +68,7 @@ class TreeJob:
     seed: int
     split_every: int
     normalize: bool = False
+    size_given: bool = True
 
     def __post_init__(self) -> None:
         if self.reducer.needs_labels and not self.blocks.has_labels:
@@ -115,13 +118,15 @@ class TreeJob:
         """Make a coreset of the root."""
         points = points_of(node)
         if complete := node.kept <= self.size:
-            warn_complete(self.size, node.kept)
+            warn_complete(self.size, node.kept, given=self.size_given)
         weights = points.weights
         if self.normalize and not complete:
             weights = weights * (node.weight / weights.sum())
         columns = self.blocks.columns
         record = {
             **record_of(self.reducer, "tree", self.size, self.inner_size, self.seed),
+            **({} if self.size_given else {"size_rule": {"rule": "default"}}),
+            "complete": complete,
             "normalized": self.normalize,
             "passes": self.reads,
             "blocks_read_again": 0,
