@@ -7,7 +7,6 @@ from typing import Any
 
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.growth import Rule
-from daskcoreset.objectives import parts_of
 from daskcoreset.sensitivities import Sensitivity, resolve_method
 from daskcoreset.surroundings import warn_caller
 from daskcoreset.tree.reducer import Reducer
@@ -27,13 +26,20 @@ __all__ = [
 def construction_of(
     method: str | Sensitivity[Any] | Reducer, n_clusters: int | None, size: Any
 ) -> Sensitivity[Any]:
-    """Resolve the method; with size="auto", `n_clusters` need not be a parameter of it."""
+    """Resolve the method; `n_clusters` need not be a parameter of it.
+
+    Where it is none, it says of how many centers the solutions are that the coreset is for: with
+    size="auto", or where the construction leaves that open.
+    """
     if isinstance(method, Reducer):
         raise InvalidInputError(
             f"method {method.name!r} is a Reducer, which reduces rows in memory; pass "
             f'strategy="tree".'
         )
-    if n_clusters is not None and isinstance(method, Sensitivity) and size != "auto":
+    if isinstance(method, Sensitivity) or n_clusters is None:
+        construction = resolve_method(method)
+        if n_clusters is None or size == "auto" or _is_open(construction, n_clusters):
+            return construction
         raise InvalidInputError(
             f"n_clusters={n_clusters} has no use beside the construction {method!r} unless "
             f'size="auto"; leave it out.'
@@ -41,9 +47,16 @@ def construction_of(
     try:
         return resolve_method(method, n_clusters)
     except InvalidInputError:
-        if n_clusters is None or not isinstance(size, str):
-            raise
-        return resolve_method(method)
+        construction = resolve_method(method)
+        if isinstance(size, str) or _is_open(construction, n_clusters):
+            return construction
+        raise
+
+
+def _is_open(construction: Sensitivity[Any], n_clusters: int) -> bool:
+    """Whether solutions may have any number of parts, and this is one."""
+    objective = construction.objective
+    return objective.n_parts is None and objective.with_parts(n_clusters).n_parts is not None
 
 
 def default_size(n_clusters: int) -> int:
@@ -70,7 +83,8 @@ def rows_for(construction: Any, n_clusters: int | None) -> int:
     """
     if construction.needs_labels:
         return default_size(0)  # its clusters are cells, and its solutions are classifiers
-    own = parts_of(construction.parameters())
+    objective = construction.objective
+    own = None if objective is None else objective.n_parts
     return default_size(max(n_clusters or 0, own or 0))
 
 
@@ -91,16 +105,15 @@ def rule_of(
             'size="auto" reads the data to decide what to do next, so it can be neither lazy nor '
             "planned; leave out compute=False and dry_run=True, or pass a number of rows."
         )
-    if construction.needs_labels:
-        n_clusters = 1  # of no matter: its solutions are classifiers
-    elif n_clusters is None:
-        n_clusters = parts_of(construction.parameters())
-    if n_clusters is None:
+    objective = construction.objective
+    if n_clusters is not None:
+        objective = objective.with_parts(n_clusters)
+    if objective.n_parts is None:
         raise InvalidInputError(
             f'size="auto" compares the costs of solutions, and {construction.name!r} does not say '
             f"of how many centers; pass n_clusters."
         )
-    return Rule(n_clusters, epsilon, delta)
+    return Rule(objective.n_parts, epsilon, delta)
 
 
 def check_strategy(strategy: Any, inner_size: Any) -> None:

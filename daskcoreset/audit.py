@@ -253,7 +253,7 @@ def audit(
     seed = resolve_seed(random_state)
     own = Block(coreset.points, coreset.weights, coreset.labels)
     if objective is None:
-        objective = _objective_of(coreset, own, n_clusters if solutions is None else 1)
+        objective = objective_for(coreset.provenance, n_clusters, own)
     names, candidates = solutions_for(objective, own, solutions, seed)
     on_coreset = np.array([objective.cost(own, one) for one in candidates])
     size = _sample_size(sample_size, len(coreset))
@@ -294,16 +294,11 @@ def audit(
     )
 
 
-def _objective_of(coreset: Coreset, own: Block, n_clusters: int | None) -> Objective[Any]:
-    record = coreset.provenance
-    return objective_for(record.get("method", ""), record.get("parameters", {}), n_clusters, own)
-
-
 def _leaf(
     own: Block, objective: Objective[Any], solutions: tuple[Any, ...], size: int, seed: int
 ) -> SurveyBlock:
     sizes = [len(one) for one in solutions if isinstance(one, np.ndarray)]
-    k = max([*sizes, objective.n_parts])
+    k = max([*sizes, objective.n_parts or 1])
     rough = cluster(own.points, own.weights, k, stream(seed, Stage.AUDIT, 0, 2))
     score = float(StrongKMeans(len(rough)).scores(own, rough).sum())
     return SurveyBlock(objective, solutions, rough, size, score, seed)

@@ -228,8 +228,9 @@ def build(
         For ``size="auto"``: the relative difference of costs that is tolerated, and the
         share of random solutions on which there may be more.
     n_clusters : int or None, default=None
-        Centers of those solutions; by default those of the construction, where it has any.
-        With a method by name, also the parameter of its construction.
+        Centers of the solutions that the coreset is for; by default those of the construction,
+        where it has any. With a method by name, also the parameter of its construction.
+        ``coreset.audit(X)`` remembers it.
     diameter : float or None, default=None
         For ``method="coverage"``, a delta-cover: every row lies within half of it of a core
         point, whose weight is that of the rows nearest to it. None finds the diameter for
@@ -300,7 +301,11 @@ def build(
     job: Job | TreeJob
     if strategy == "tree":
         check_tree(size, sampling, passes)
-        reducer = resolve_reducer(method, sampling, n_clusters)
+        if isinstance(method, Reducer):
+            reducer = resolve_reducer(method, n_clusters=n_clusters)
+        else:
+            construction = construction_of(method, n_clusters, size)
+            reducer = resolve_reducer(construction, sampling)
         given, size = size is not None, rows_for(reducer, n_clusters) if size is None else size
         check_sizes(size, split_every, getattr(reducer, "construction", reducer), inner_size)
         job = TreeJob(
@@ -312,6 +317,7 @@ def build(
             split_every=int(split_every),
             normalize=bool(normalize),
             size_given=given,
+            n_clusters=n_clusters,
         )
         candidates = job.candidates
     else:
@@ -328,6 +334,7 @@ def build(
             split_every=int(split_every),
             normalize=bool(normalize),
             size_given=given,
+            n_clusters=n_clusters if rule is None else rule.n_clusters,
         )
         if rule is not None:
             return grow(job, rule, progress=progress)

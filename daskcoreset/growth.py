@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from daskcoreset.blocks import Block
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.objectives import Objective, objective_for
+from daskcoreset.objectives import Objective
 from daskcoreset.progress import showing
 from daskcoreset.provenance import thaw
 from daskcoreset.randomness import Stage, stream
@@ -157,9 +157,7 @@ class _Search:
             _labels(first, second),
         )
         construction = self.job.root.construction
-        objective = objective_for(
-            construction.name, construction.parameters(), self.rule.n_clusters, both
-        )
+        objective = construction.objective.with_parts(self.rule.n_clusters).fitted(both)
         for solution in self._solutions(objective, pair, both):
             costs = [objective.cost(block, solution) for block in pair]
             largest = max(largest, _difference(*costs))

@@ -11,6 +11,7 @@ from daskcoreset.census import Census, Combine, Plan
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs import RowBlocks
+from daskcoreset.objectives import recorded
 from daskcoreset.passes import Lazy, Leaf, apply, fold, fold_now
 from daskcoreset.root import Root, Selection
 from daskcoreset.rounds import Harvest, Summarise, TakePlanned, Weigh
@@ -39,6 +40,8 @@ class Job:
         Whether weights are scaled to the total weight of the data.
     size_given : bool, default=True
         Whether the size is the caller's and not the default.
+    n_clusters : int or None, default=None
+        Centers of the solutions that the coreset is for, where the construction does not say.
     """
 
     blocks: RowBlocks
@@ -47,6 +50,7 @@ class Job:
     split_every: int
     normalize: bool = False
     size_given: bool = True
+    n_clusters: int | None = None
 
     def __post_init__(self) -> None:
         construction = self.root.construction
@@ -197,6 +201,7 @@ class Job:
             "method": root.construction.name,
             "parameters": root.construction.parameters(),
             "citation": root.construction.citation,
+            "objective": recorded(root.construction.objective, self.n_clusters),
             "sampling": root.sampling,
             "normalized": self.normalize,
             "passes": self.reads,

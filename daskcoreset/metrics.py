@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.clusters import assign
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.gathering import gather
 from daskcoreset.inputs import row_blocks
+from daskcoreset.objectives.centers import as_centers, nearest_distances
 from daskcoreset.svm_metrics import SVMReport, accuracy, hinge_loss, svm_cost, svm_report
 from daskcoreset.svm_total import svm_sensitivity
 from daskcoreset.typing import FloatArray
@@ -31,9 +31,6 @@ __all__ = [
     "svm_report",
     "svm_sensitivity",
 ]
-
-_TILE_NUMBERS = 2**17
-"""Numbers of sparse rows spread out at a time, 1 MiB in float64."""
 
 
 def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
@@ -161,19 +158,6 @@ def distortion(coreset: Coreset, X: Any, solutions: Any, sample_weight: Any = No
         return float(np.maximum(ratio, 1.0 / ratio).max() - 1.0)
 
 
-def as_centers(centers: Any, n_features: int, name: str = "centers") -> FloatArray:
-    """Return the centers of one solution as float64 of shape (k, d), or refuse them."""
-    found = np.array(centers, dtype=np.float64)
-    if found.ndim != 2 or found.shape[1] != n_features or not len(found):
-        raise InvalidInputError(
-            f"{name} has shape {found.shape}; pass at least one center with the {n_features} "
-            f"columns of X."
-        )
-    if not np.isfinite(found).all():
-        raise InvalidInputError(f"{name} is not finite; pass finite centers.")
-    return found
-
-
 def _as_solutions(
     centers: Any, n_features: int, name: str = "centers"
 ) -> tuple[list[FloatArray], bool]:
@@ -189,17 +173,3 @@ def _costs_of_block(block: Block, number: int, solutions: list[FloatArray]) -> F
     del number
     distances = (nearest_distances(block.points, centers) for centers in solutions)
     return np.array([(block.weights * squares).sum() for squares in distances])
-
-
-def nearest_distances(points: Any, centers: FloatArray) -> FloatArray:
-    """Squared distance of every row to the nearest center, float64 of shape (n,).
-
-    Formed from differences, which cancel nothing however far the centers are apart. Sparse
-    rows are spread out in tiles.
-    """
-    if isinstance(points, np.ndarray):
-        return assign(points, centers)[1]
-    tile_rows = max(1, _TILE_NUMBERS // points.shape[1])
-    starts = range(0, points.shape[0], tile_rows)
-    tiles = [assign(points[start : start + tile_rows], centers)[1] for start in starts]
-    return np.concatenate([np.empty(0), *tiles])

@@ -5,6 +5,7 @@ The keys that the library writes and reads are
 ===================== =====================================================================
 ``method``            name of the construction; ``"merge"`` for a union
 ``parameters``        its parameters, by name
+``objective``         the cost that it is made for, by name, and the parameters of that
 ``size``              number of rows asked for
 ``size_rule``         where nobody asked for a number: the rule, and what it found
 ``complete``          whether nothing was reduced: all rows, with their own weights
@@ -169,7 +170,7 @@ def merge_provenance(
     -------
     dict
         ``size``, ``n`` and ``total_weight`` are sums, where every part has them; ``columns``
-        are those of the parts that name them.
+        are those of the parts that name them, and ``objective`` is that of all of them.
 
     Raises
     ------
@@ -193,6 +194,9 @@ def merge_provenance(
         values = [record.get(key) for record in records]
         if all(isinstance(value, int | float) for value in values):
             merged[key] = sum(value for value in values if value is not None)
+    costs = [record.get("objective") for record in records]
+    if costs[0] is not None and all(cost == costs[0] for cost in costs):
+        merged["objective"] = costs[0]
     named = {record["columns"] for record in records if record.get("columns") is not None}
     if len(named) > 1:
         msg = f"parts name their columns differently: {sorted(named)}; rename or reorder them"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
 
 import dask
 import dask.array as da
@@ -16,11 +18,24 @@ from sklearn.mixture import GaussianMixture
 import daskcoreset
 from daskcoreset.audit import Audit, audit
 from daskcoreset.blocks import Block
+from daskcoreset.coreset import Coreset
 from daskcoreset.divergences import KullbackLeibler
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.metrics import distortion, kmeans_cost
-from daskcoreset.objectives import Distortion, LinearCost, MixtureCost
-from daskcoreset.sensitivities import BregmanLightweight, MixtureCoreset, Sensitivity, StrongBregman
+from daskcoreset.objectives import (
+    Distortion,
+    LinearCost,
+    MixtureCost,
+    Objective,
+    QuantizationError,
+)
+from daskcoreset.sensitivities import (
+    BregmanLightweight,
+    Lightweight,
+    MixtureCoreset,
+    Sensitivity,
+    StrongBregman,
+)
 from daskcoreset.testing import CountingScheduler, assert_mean
 from daskcoreset.typing import FloatArray
 
@@ -171,8 +186,15 @@ def test_audit__refuses(options: dict[str, Any], error: type[Exception], message
 def test_audit__refuses_what_does_not_fit() -> None:
     with pytest.raises(InvalidInputError, match="X has 2 columns and the coreset 3"):
         CORESET.audit(X[:, :2])
+    coreset = daskcoreset.build(X, size=50, random_state=0)
     with pytest.raises(InvalidInputError, match="n_clusters is needed"):
-        daskcoreset.build(X, size=50, random_state=0).audit(X)
+        coreset.audit(X)
+    own = Coreset(coreset.points, coreset.weights, coreset.indices)
+    with pytest.raises(InvalidInputError, match=r"does not say what cost .* pass objective"):
+        own.audit(X, n_clusters=3)
+    other = replace(own, provenance={"objective": {"name": "of my own"}})
+    with pytest.raises(InvalidInputError, match="'of my own', which is not one of the library"):
+        other.audit(X)
     with pytest.raises(InvalidInputError, match="squared distances overflow"):
         CORESET.audit(np.vstack([X[:-1], [[1e200] * 3]]))
     found = CORESET.audit(X, random_state=0)
@@ -289,6 +311,48 @@ def test_audit__of_labelled_rows_compares_classifiers(method: str) -> None:
         coreset.audit(rows, y, solutions=LogisticRegression())
     with pytest.raises(InvalidInputError, match="has 2 coefficients"):
         found.interval(LogisticRegression().fit(rows[:, :2], y))
+
+
+@dataclass(frozen=True)
+class OfMixtures(Lightweight):
+    """A user's construction: its name is unknown to the library, and it is for mixtures."""
+
+    name: ClassVar[str] = "of_mixtures"
+
+    @property
+    def objective(self) -> Objective[Any]:  # type: ignore[override]
+        return MixtureCost(2)
+
+
+def test_audit__of_a_users_construction_compares_what_it_is_made_for(tmp_path: Path) -> None:
+    coreset = daskcoreset.build(X, size=400, method=OfMixtures(), random_state=0)
+    coreset.to_zarr(tmp_path / "coreset.zarr")
+    for one in (coreset, Coreset.from_zarr(tmp_path / "coreset.zarr")):
+        assert one.audit(X, random_state=0).objective == MixtureCost(2)
+
+
+def test_sensitivity__without_an_objective_cannot_be_made() -> None:
+    class Nameless(Sensitivity[float]):
+        summarise = merge = scores = masses = None  # type: ignore[assignment]
+
+    with pytest.raises(TypeError, match=r"abstract method '?objective"):
+        Nameless()  # type: ignore[abstract]
+
+
+@pytest.mark.parametrize("strategy", ["sampling", "tree"])
+def test_build__remembers_n_clusters_for_the_audit(strategy: Any, tmp_path: Path) -> None:
+    coreset = daskcoreset.build(
+        X, size=200, n_clusters=4, chunks=1500, strategy=strategy, random_state=0
+    )
+    coreset.to_zarr(tmp_path / "coreset.zarr")
+    for one in (coreset, Coreset.from_zarr(tmp_path / "coreset.zarr")):
+        found = one.audit(X, random_state=0)
+        assert found.objective == QuantizationError(4)
+        assert len(found.solutions[0]) == 4
+    both = coreset.merge(coreset)
+    assert both.provenance["objective"] == coreset.provenance["objective"]
+    auto = daskcoreset.build(X, size="auto", n_clusters=4, epsilon=0.5, random_state=0)
+    assert auto.audit(X, random_state=0).objective == QuantizationError(4)
 
 
 def test_audit__takes_any_objective() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from daskcoreset.blocks import Block, Problem
+from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities import (
     BregmanLightweight,
     MixtureCoreset,
@@ -41,6 +42,10 @@ class OnPositive(Sensitivity[Any]):
         if self.n_clusters is None:
             return BregmanLightweight(self.divergence)
         return StrongBregman(self.n_clusters, self.divergence)
+
+    @property
+    def objective(self) -> QuantizationError:
+        return QuantizationError(self.n_clusters)  # of any rows
 
     @property
     def randomised(self) -> bool:  # type: ignore[override]

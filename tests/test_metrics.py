@@ -17,7 +17,8 @@ import daskcoreset
 from daskcoreset import metrics
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.metrics import distortion, kmeans_cost, nearest_distances, relative_error
+from daskcoreset.metrics import distortion, kmeans_cost, relative_error
+from daskcoreset.objectives.centers import nearest_distances
 from daskcoreset.testing import CountingArray, CountingScheduler
 
 

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from daskcoreset.blocks import Block
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.moments import Moments, merge_moments, moments_of
+from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities import (
     CONSTRUCTIONS,
     Lightweight,
@@ -50,6 +51,10 @@ class TwoFolds(Sensitivity[Moments]):
 
     name: ClassVar[str] = "two_folds"
     citation: ClassVar[str] = "bachem2018scalable, for tests"
+
+    @property
+    def objective(self) -> QuantizationError:
+        return QuantizationError()
 
     @property
     def folds(self) -> int:

@@ -238,7 +238,7 @@ def test_search__prints_as_a_table() -> None:
             InvalidInputError,
             "n_clusters=3 has no use beside the construction",
         ),
-        ({"size": 10}, InvalidInputError, "'lightweight' takes no n_clusters"),
+        ({"size": 10, "method": "logistic"}, InvalidInputError, "'logistic' takes no n_clusters"),
     ],
 )
 def test_build__auto_refuses(options: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -11,12 +11,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.blocks import Block, Problem
-from daskcoreset.divergences import Divergence, resolve_divergence
+from daskcoreset.divergences import Divergence, domain_problem, resolve_divergence
 from daskcoreset.divergences.base import tiles
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators.base import CoresetModel, Held, is_held
 from daskcoreset.estimators.sums import weighted_sum
-from daskcoreset.sensitivities.spread import domain_problem
 from daskcoreset.solvers.bregman_soft import SoftClustering
 
 if TYPE_CHECKING:

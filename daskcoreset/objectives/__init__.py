@@ -1,22 +1,21 @@
-"""Costs that coresets promise to keep, and the one that belongs to a construction."""
+"""Costs that coresets promise to keep, and the one that a coreset says it is for."""
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives.base import Objective
 from daskcoreset.objectives.centers import Distortion, QuantizationError
 from daskcoreset.objectives.linear import LinearClassifier, LinearCost
 from daskcoreset.objectives.mixtures import MixtureCost
-from daskcoreset.sensitivities.spread import as_divergence
 
 if TYPE_CHECKING:
     from daskcoreset.blocks import Block
 
 __all__ = [
+    "OBJECTIVES",
     "Distortion",
     "LinearClassifier",
     "LinearCost",
@@ -24,76 +23,80 @@ __all__ = [
     "Objective",
     "QuantizationError",
     "objective_for",
-    "parts_of",
+    "recorded",
 ]
 
-
-def parts_of(parameters: Mapping[str, Any]) -> int | None:
-    """Centers or components that a construction is for, by its parameters; None for any.
-
-    Examples
-    --------
-    >>> parts_of({"n_clusters": 5}), parts_of({"n_components": 3}), parts_of({})
-    (5, 3, None)
-    """
-    found: int | None = parameters.get("n_clusters", parameters.get("n_components"))
-    return found
+OBJECTIVES: dict[str, type[Objective[Any]]] = {
+    Distortion.name: Distortion,
+    LinearCost.name: LinearCost,
+    MixtureCost.name: MixtureCost,
+    QuantizationError.name: QuantizationError,
+}
+"""What the provenance of a coreset knows by name."""
 
 
 def objective_for(
-    method: str, parameters: Mapping[str, Any], n_clusters: Any, block: Block
+    provenance: Mapping[str, Any], n_clusters: int | None, block: Block
 ) -> Objective[Any]:
-    """Return the cost that coresets of a construction are made for.
+    """Return the cost that a coreset says it is made for.
 
     Parameters
     ----------
-    method : str
-        Name of the construction.
-    parameters : mapping
-        Its parameters, as in the provenance of a coreset.
+    provenance : mapping
+        Of the coreset; ``provenance["objective"]`` is the `Objective.record` of the cost that
+        its construction names.
     n_clusters : int or None
-        Centers or components of solutions; those of the construction by default.
+        Centers or components of solutions; by default those of the record, where it has any.
     block : Block
-        Rows of a coreset, from which a precision that is left open is estimated.
+        Rows of the coreset, from which a precision that is left open is estimated.
 
     Returns
     -------
     Objective
-        The quantization error, but for constructions that are made for something else.
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
-        If no usable number of clusters is known.
+        If the coreset names no cost, or one that is not of the library: no other is taken in
+        its place. Or if `n_clusters` is no number of clusters.
 
     Examples
     --------
     >>> import numpy as np
     >>> from daskcoreset.blocks import Block
-    >>> objective_for("mixture", {"n_components": 3}, None, Block(np.ones((9, 2)), np.ones(9)))
+    >>> rows = Block(np.ones((9, 2)), np.ones(9))
+    >>> objective_for({"objective": {"name": "mixture cost", "n_components": 3}}, None, rows)
     MixtureCost(n_components=3)
     """
-    if method == "svm":
-        return LinearCost("hinge", float(parameters.get("lam", 1.0)))
-    if method == "logistic":
-        return LinearCost("logistic")
-    k = _checked(parts_of(parameters) if n_clusters is None else n_clusters)
-    if method == "mixture":
-        return MixtureCost(k)
-    if "divergence" in parameters:
-        divergence = as_divergence(parameters["divergence"])
-        return Distortion(k, divergence.fitted(block.points, block.weights))
-    return QuantizationError(k)
-
-
-def _checked(n_clusters: Any) -> int:
-    if n_clusters is None:
+    record = provenance.get("objective")
+    remedy = "pass objective, for example daskcoreset.objectives.QuantizationError(10)."
+    if record is None:
         raise InvalidInputError(
-            "n_clusters is needed, as the coreset's construction does not say of how many centers "
-            "solutions are; pass it, or pass solutions."
+            f"the coreset (method {provenance.get('method')!r}) does not say what cost it is "
+            f"made for; {remedy}"
         )
-    if isinstance(n_clusters, bool) or not isinstance(n_clusters, numbers.Integral):
-        raise InvalidTypeError(f"n_clusters must be an integer, got {n_clusters!r}; pass an int.")
-    if n_clusters < 1:
-        raise InvalidInputError(f"n_clusters must be at least 1, got {n_clusters}; pass more.")
-    return int(n_clusters)
+    parameters = dict(record)
+    name = parameters.pop("name", None)
+    if name not in OBJECTIVES:
+        raise InvalidInputError(
+            f"the coreset is made for the cost {name!r}, which is not one of the library; {remedy}"
+        )
+    objective = OBJECTIVES[name](**parameters)
+    if n_clusters is not None:
+        objective = objective.with_parts(n_clusters)
+    return objective.fitted(block)
+
+
+def recorded(objective: Objective[Any] | None, n_clusters: int | None) -> dict[str, Any] | None:
+    """Return what the provenance of a coreset says of its cost, which `objective_for` reads.
+
+    Examples
+    --------
+    >>> recorded(QuantizationError(), 10)
+    {'name': 'quantization error', 'n_clusters': 10}
+    """
+    if objective is None:
+        return None
+    if objective.n_parts is None and n_clusters is not None:
+        objective = objective.with_parts(n_clusters)
+    return objective.record()

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from dataclasses import fields
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,7 +17,7 @@ if TYPE_CHECKING:
     from daskcoreset.blocks import Block, Problem
     from daskcoreset.typing import FloatArray
 
-__all__ = ["Objective"]
+__all__ = ["Objective", "check_parts", "known_parts"]
 
 Q = TypeVar("Q")
 
@@ -23,20 +27,38 @@ class Objective(ABC, Generic[Q]):
 
     With :math:`f_Q, g \ge 0`, so that a coreset C is right where :math:`\mathrm{cost}_C(Q)` is
     close to :math:`\mathrm{cost}_X(Q)`, relative to it. Subclasses are frozen dataclasses;
-    they travel to the blocks, and so do solutions.
+    they travel to the blocks, and so do solutions. Every sensitivity names one.
 
     Attributes
     ----------
     name : str
-        What the cost is called in reports.
+        What the cost is called in reports and in the provenance.
     """
 
     name: ClassVar[str]
 
     @property
-    @abstractmethod
-    def n_parts(self) -> int:
-        """Parts that a solution has: centers, components."""
+    def n_parts(self) -> int | None:
+        """Parts of the solutions that are made here: centers, components.
+
+        None while nobody has said; 1, as by default, for solutions that have no parts.
+        """
+        return 1
+
+    def with_parts(self, n_parts: int) -> Self:
+        """Return the same cost for solutions of so many parts, where they have any."""
+        del n_parts
+        return self
+
+    def fitted(self, block: Block) -> Self:
+        """Return the same cost with what is left open estimated from the rows of a coreset."""
+        del block
+        return self
+
+    def record(self) -> dict[str, Any]:
+        """Return the name and the parameters in plain JSON values, for the provenance."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {"name": self.name, **values}
 
     @abstractmethod
     def losses(self, block: Block, solution: Q) -> FloatArray:
@@ -79,3 +101,23 @@ class Objective(ABC, Generic[Q]):
     def cost(self, block: Block, solution: Q) -> float:
         """Cost of a solution on rows in memory that stand for all."""
         return self.constant(solution) + self.total(block, solution)
+
+
+def check_parts(n_parts: Any, name: str) -> None:
+    """Refuse a number of centers or components that is none; None is for nobody has said."""
+    if n_parts is None:
+        return
+    if isinstance(n_parts, bool) or not isinstance(n_parts, Integral):
+        raise InvalidTypeError(f"{name} must be an integer, got {n_parts!r}; pass an int.")
+    if n_parts < 1:
+        raise InvalidInputError(f"{name} must be at least 1, got {n_parts}; pass more.")
+
+
+def known_parts(objective: Objective[Any]) -> int:
+    """Return of how many parts solutions are, or say that this has to be known."""
+    if objective.n_parts is None:
+        raise InvalidInputError(
+            "n_clusters is needed, as the coreset's construction does not say of how many centers "
+            "solutions are; pass it, or pass solutions."
+        )
+    return objective.n_parts

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from daskcoreset.clusters import cluster, seed_clusters
-from daskcoreset.divergences.base import Divergence, dense
-from daskcoreset.metrics import as_centers, nearest_distances
-from daskcoreset.objectives.base import Objective
-from daskcoreset.sensitivities.spread import domain_problem
+from daskcoreset.clusters import assign, cluster, seed_clusters
+from daskcoreset.divergences import (
+    Divergence,
+    as_divergence,
+    divergence_parameters,
+    domain_problem,
+)
+from daskcoreset.divergences.base import dense
+from daskcoreset.errors import InvalidInputError
+from daskcoreset.objectives.base import Objective, check_parts, known_parts
 from daskcoreset.solvers.bregman import bregman_hard
 from daskcoreset.solvers.bregman_start import bregman_seeds, prepare
 from daskcoreset.typing import FloatArray
@@ -20,20 +25,30 @@ from daskcoreset.typing import FloatArray
 if TYPE_CHECKING:
     from daskcoreset.blocks import Block, Problem
 
-__all__ = ["Distortion", "QuantizationError"]
+__all__ = ["Distortion", "QuantizationError", "as_centers", "nearest_distances"]
+
+_TILE_NUMBERS = 2**17
+"""Numbers of sparse rows spread out at a time, 1 MiB in float64."""
 
 
 @dataclass(frozen=True)
 class _OfCenters(Objective[FloatArray]):
-    n_clusters: int
+    n_clusters: int | None = None
 
     solved: ClassVar[str]
     seeded: ClassVar[str]
 
+    def __post_init__(self) -> None:
+        check_parts(self.n_clusters, "n_clusters")
+
     @property
-    def n_parts(self) -> int:
+    def n_parts(self) -> int | None:
         """Centers of a solution."""
         return self.n_clusters
+
+    def with_parts(self, n_parts: int) -> Self:
+        """Return the same cost for solutions of so many centers."""
+        return replace(self, n_clusters=n_parts)
 
     def candidates(
         self, block: Block, rng: np.random.Generator
@@ -43,7 +58,8 @@ class _OfCenters(Objective[FloatArray]):
         for i in range(1, 4):
             yield f"{self.seeded} {i}", self.seed(block, rng)
         for i in range(1, 4):
-            rows = rng.choice(len(block), self.n_clusters, p=block.weights / block.weights.sum())
+            share = block.weights / block.weights.sum()
+            rows = rng.choice(len(block), known_parts(self), p=share)
             yield f"random rows {i}", dense(block.points[np.unique(rows)])
 
     def read(self, solution: Any, n_features: int, name: str) -> FloatArray:
@@ -62,8 +78,8 @@ class QuantizationError(_OfCenters):
 
     Parameters
     ----------
-    n_clusters : int
-        Centers of the solutions that are made here.
+    n_clusters : int or None, default=None
+        Centers of the solutions that are made here; None where nobody has said.
 
     References
     ----------
@@ -80,11 +96,11 @@ class QuantizationError(_OfCenters):
 
     def solve(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Centers by k-means++ and a few steps of Lloyd."""
-        return cluster(block.points, block.weights, self.n_clusters, rng).centers
+        return cluster(block.points, block.weights, known_parts(self), rng).centers
 
     def seed(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Centers by k-means++."""
-        return seed_clusters(block.points, block.weights, self.n_clusters, rng).centers
+        return seed_clusters(block.points, block.weights, known_parts(self), rng).centers
 
 
 @dataclass(frozen=True)
@@ -93,31 +109,48 @@ class Distortion(_OfCenters):
 
     Parameters
     ----------
-    n_clusters : int
-        Centers of the solutions that are made here.
-    divergence : Divergence
-        With nothing left open: a Mahalanobis distance has its precision.
+    n_clusters : int or None, default=None
+        Centers of the solutions that are made here; None where nobody has said.
+    divergence : str or Divergence, default="squared_euclidean"
+        As in `daskcoreset.sensitivities.BregmanLightweight`. A precision that is left open is
+        estimated from the coreset by `fitted`.
 
     References
     ----------
     Banerjee, Merugu, Dhillon and Ghosh (2005), section 3.
     """
 
-    divergence: Divergence
+    divergence: str | Divergence = "squared_euclidean"
 
     name: ClassVar[str] = "distortion"
     solved: ClassVar[str] = "Bregman clustering"
     seeded: ClassVar[str] = "seeding"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "divergence", as_divergence(self.divergence))
+
+    @property
+    def _divergence(self) -> Divergence:
+        return as_divergence(self.divergence)
+
+    def fitted(self, block: Block) -> Self:
+        """Estimate a precision that is left open from the rows."""
+        return replace(self, divergence=self._divergence.fitted(block.points, block.weights))
+
+    def record(self) -> dict[str, Any]:
+        """Return the parameters in plain JSON values."""
+        return {**super().record(), "divergence": divergence_parameters(self._divergence)}
+
     def problem(self, block: Block) -> Problem | None:
         """Return the first row of positive weight outside the domain."""
-        return domain_problem(self.divergence, block)
+        return domain_problem(self._divergence, block)
 
     def losses(self, block: Block, solution: FloatArray) -> FloatArray:
         """Divergence of every row to its nearest center; zero for rows that do not count."""
         losses = np.zeros(len(block))
         rows = np.flatnonzero(block.weights > 0)
-        losses[rows] = self.divergence.nearest(block.points[rows], solution)[1]
+        losses[rows] = self._divergence.nearest(block.points[rows], solution)[1]
         return losses
 
     def solve(self, block: Block, rng: np.random.Generator) -> FloatArray:
@@ -125,7 +158,7 @@ class Distortion(_OfCenters):
         found = bregman_hard(
             block.points,
             self._clusters_in(block),
-            divergence=self.divergence,
+            divergence=self._divergence,
             sample_weight=block.weights,
             random_state=rng,
         )
@@ -134,16 +167,43 @@ class Distortion(_OfCenters):
     def seed(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Rows in the manner of k-means++."""
         k = self._clusters_in(block)
-        rows = prepare(block.points, k, self.divergence, block.weights)
+        rows = prepare(block.points, k, self._divergence, block.weights)
         return bregman_seeds(rows, k, rng) + rows.origin
 
     def read(self, solution: Any, n_features: int, name: str) -> FloatArray:
         """Return centers as float64, inside the domain."""
         centers = super().read(solution, n_features, name)
-        problem = self.divergence.problem(centers, name)
+        problem = self._divergence.problem(centers, name)
         if problem is not None:
             raise problem.error(0)
         return centers
 
     def _clusters_in(self, block: Block) -> int:
-        return min(self.n_clusters, int((block.weights > 0).sum()))
+        return min(known_parts(self), int((block.weights > 0).sum()))
+
+
+def as_centers(centers: Any, n_features: int, name: str = "centers") -> FloatArray:
+    """Return the centers of one solution as float64 of shape (k, d), or refuse them."""
+    found = np.array(centers, dtype=np.float64)
+    if found.ndim != 2 or found.shape[1] != n_features or not len(found):
+        raise InvalidInputError(
+            f"{name} has shape {found.shape}; pass at least one center with the {n_features} "
+            f"columns of X."
+        )
+    if not np.isfinite(found).all():
+        raise InvalidInputError(f"{name} is not finite; pass finite centers.")
+    return found
+
+
+def nearest_distances(points: Any, centers: FloatArray) -> FloatArray:
+    """Squared distance of every row to the nearest center, float64 of shape (n,).
+
+    Formed from differences, which cancel nothing however far the centers are apart. Sparse
+    rows are spread out in tiles.
+    """
+    if isinstance(points, np.ndarray):
+        return assign(points, centers)[1]
+    tile_rows = max(1, _TILE_NUMBERS // points.shape[1])
+    starts = range(0, points.shape[0], tile_rows)
+    tiles = [assign(points[start : start + tile_rows], centers)[1] for start in starts]
+    return np.concatenate([np.empty(0), *tiles])

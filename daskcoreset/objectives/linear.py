@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LinearClassifier", "LinearCost"]
 
-_CELLS = 10
-"""Cells of the rough clustering by which rows are sampled for intervals."""
-
 
 @dataclass(frozen=True, eq=False)
 class LinearClassifier:
@@ -53,6 +50,8 @@ class LinearCost(Objective[LinearClassifier]):
     loss : {"hinge", "logistic"}, default="hinge"
     lam : float, default=1.0
         :math:`\lambda`, the C of scikit-learn.
+    intercept : bool, default=True
+        Whether the solutions that are made here have an intercept.
 
     References
     ----------
@@ -61,13 +60,9 @@ class LinearCost(Objective[LinearClassifier]):
 
     loss: Literal["hinge", "logistic"] = "hinge"
     lam: float = 1.0
+    intercept: bool = True
 
     name: ClassVar[str] = "cost of a linear classifier"
-
-    @property
-    def n_parts(self) -> int:
-        """Cells by which rows are sampled."""
-        return _CELLS
 
     def problem(self, block: Block) -> Problem | None:
         """Return the first row without a label."""
@@ -115,7 +110,9 @@ class LinearCost(Objective[LinearClassifier]):
             coef /= max(float(np.abs((rows - mean) @ coef).mean()), 1e-300)
             yield (
                 f"random direction {i}",
-                LinearClassifier(coef, -float(coef @ mean), _positives(block)[-1]),
+                LinearClassifier(
+                    coef, -float(coef @ mean) if self.intercept else 0.0, _positives(block)[-1]
+                ),
             )
 
     def read(self, solution: Any, n_features: int, name: str) -> LinearClassifier:
@@ -141,13 +138,17 @@ class LinearCost(Objective[LinearClassifier]):
     def _fit(self, block: Block, positive: Any) -> LinearClassifier:
         signs = _signs(block, positive)
         if self.loss == "hinge":
-            found = solve_svm(block.points, signs, block.weights, self.lam, tol=1e-4)
+            found = solve_svm(
+                block.points, signs, block.weights, self.lam, tol=1e-4, intercept=self.intercept
+            )
             return LinearClassifier(found.coef, found.intercept, positive)
         from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - slow to import
 
-        model = LogisticRegression(C=self.lam, max_iter=1000, tol=1e-6)
+        model = LogisticRegression(
+            C=self.lam, fit_intercept=self.intercept, max_iter=1000, tol=1e-6
+        )
         model.fit(block.points, signs, sample_weight=block.weights)
-        return LinearClassifier(model.coef_[0], float(model.intercept_[0]), positive)
+        return LinearClassifier(model.coef_[0], float(np.ravel(model.intercept_)[0]), positive)
 
 
 def _signs(block: Block, positive: Any) -> FloatArray:

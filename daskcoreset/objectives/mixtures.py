@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from daskcoreset.divergences.base import dense
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.objectives.base import Objective
+from daskcoreset.objectives.base import Objective, check_parts, known_parts
 from daskcoreset.solvers.mixture_density import log_normalizer, score_samples
 from daskcoreset.solvers.mixture_model import (
     CovarianceType,
@@ -46,22 +46,29 @@ class MixtureCost(Objective[Mixture]):
 
     Parameters
     ----------
-    n_components : int
-        Components of the solutions that are made here.
+    n_components : int or None, default=None
+        Components of the solutions that are made here; None where nobody has said.
 
     References
     ----------
     Lucic, Faulkner, Krause and Feldman (2017), section 2.
     """
 
-    n_components: int
+    n_components: int | None = None
 
     name: ClassVar[str] = "mixture cost"
 
+    def __post_init__(self) -> None:
+        check_parts(self.n_components, "n_components")
+
     @property
-    def n_parts(self) -> int:
+    def n_parts(self) -> int | None:
         """Components of a solution."""
         return self.n_components
+
+    def with_parts(self, n_parts: int) -> Self:
+        """Return the same cost for mixtures of so many components."""
+        return replace(self, n_components=n_parts)
 
     def losses(self, block: Block, solution: Mixture) -> FloatArray:
         """Term of every row."""
@@ -113,7 +120,7 @@ class MixtureCost(Objective[Mixture]):
             found = fit_mixture(
                 rows,
                 block.weights,
-                n_components=min(self.n_components, distinct),
+                n_components=min(known_parts(self), distinct),
                 covariance_type=_kind(rows.shape[1]),
                 reg_covar=max(_FLOOR * variance, 1e-300),
                 max_iter=steps,

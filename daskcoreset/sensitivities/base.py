@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from daskcoreset.blocks import Block, Problem
+    from daskcoreset.objectives import Objective
     from daskcoreset.typing import FloatArray, IndexArray
 
 __all__ = ["Sensitivity"]
@@ -56,6 +57,16 @@ class Sensitivity(ABC, Generic[S]):
     proposal_bound: ClassVar[float | None] = None
     needs_labels: ClassVar[bool] = False
     scores_early: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def objective(self) -> Objective[Any]:
+        """The cost that the construction is made for, one of `daskcoreset.objectives`.
+
+        Required, for `daskcoreset.audit` and ``size="auto"`` judge by it, and a coreset that is
+        right for one cost may be far off for another. How many centers or components solutions
+        have may be left open.
+        """
 
     @property
     def folds(self) -> int:

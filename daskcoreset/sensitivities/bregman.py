@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from daskcoreset.divergences import Divergence
+from daskcoreset.divergences import (
+    Divergence,
+    as_divergence,
+    divergence_parameters,
+    domain_problem,
+)
+from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.spread import (
     Metric,
     Spread,
-    as_divergence,
     depends_on_data,
-    divergence_parameters,
-    domain_problem,
     dominating_distance,
     merge_spreads,
     proposal_distance,
@@ -86,6 +89,11 @@ class BregmanLightweight(Sensitivity[Spread]):
     @property
     def _divergence(self) -> Divergence:
         return as_divergence(self.divergence)
+
+    @property
+    def objective(self) -> Distortion:
+        """The cost of Bregman hard clustering, of any number of centers."""
+        return Distortion(None, self.divergence)
 
     @property
     def proposal_bound(self) -> float | None:  # type: ignore[override]

@@ -9,17 +9,21 @@ import numpy as np
 
 from daskcoreset.blocks import Block
 from daskcoreset.clusters import Clusters, assign, pool, seed_clusters
-from daskcoreset.divergences import Divergence, SquaredMahalanobis
+from daskcoreset.divergences import (
+    Divergence,
+    SquaredMahalanobis,
+    as_divergence,
+    divergence_parameters,
+    domain_problem,
+)
 from daskcoreset.divergences.base import dense, tiles
+from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.kmeans import StrongKMeans
 from daskcoreset.sensitivities.spread import (
     Metric,
     Spread,
-    as_divergence,
     depends_on_data,
-    divergence_parameters,
-    domain_problem,
     dominating_distance,
     is_diagonal,
     merge_spreads,
@@ -167,6 +171,11 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
     @property
     def _divergence(self) -> Divergence:
         return as_divergence(self.divergence)
+
+    @property
+    def objective(self) -> Distortion:
+        """The cost of Bregman hard clustering with k centers."""
+        return Distortion(self.n_clusters, self.divergence)
 
     @property
     def _rough(self) -> StrongKMeans:

@@ -10,6 +10,7 @@ import numpy as np
 
 from daskcoreset.clusters import Clusters, assign, cells, pool, seed_clusters
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.rough import Seeds, merge_seeds, propose, settle_seeds
 
@@ -100,6 +101,11 @@ class StrongKMeans(Sensitivity["Clusters | Seeds"]):
                 f'rough must be "pilot", "kmeans||" or "kmeans++", got {self.rough!r}; pass one '
                 f"of these."
             )
+
+    @property
+    def objective(self) -> QuantizationError:
+        """The k-means cost of k centers."""
+        return QuantizationError(self.n_clusters)
 
     @property
     def centers(self) -> int:

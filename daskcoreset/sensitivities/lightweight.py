@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from daskcoreset.moments import Moments, distances_to, merge_moments, moments_of
+from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities.base import Sensitivity
 
 if TYPE_CHECKING:
@@ -54,6 +55,11 @@ class Lightweight(Sensitivity[Moments]):
     # distance to the block's mean, s^2 the block's variance and D the distance of the means:
     # the distance part is at most 2 Q_i p_i, and so is the uniform part.
     proposal_bound: ClassVar[float | None] = 2.0
+
+    @property
+    def objective(self) -> QuantizationError:
+        """The k-means cost, of any number of centers."""
+        return QuantizationError()
 
     def summarise(
         self, block: Block, previous: Moments | None, rng: np.random.Generator

@@ -13,6 +13,7 @@ from daskcoreset.clusters import dense_rows
 from daskcoreset.divergences.base import dense, product, tiles
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.moments import Moments, merge_moments, moments_of
+from daskcoreset.objectives import LinearCost
 from daskcoreset.ordering import spatial_order
 from daskcoreset.raking import rake
 from daskcoreset.sensitivities.base import Sensitivity
@@ -119,6 +120,11 @@ class Logistic(Sensitivity[Scatter]):
                 f'variant must be "calibrated" or "systematic", got {self.variant!r}; pass one of '
                 f"these."
             )
+
+    @property
+    def objective(self) -> LinearCost:
+        """The cost of logistic regression, with C = 1."""
+        return LinearCost("logistic", intercept=self.intercept)
 
     def problem(self, block: Block) -> Problem | None:
         """Return the first row without a label."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.objectives import MixtureCost
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.kmeans import StrongKMeans
 
@@ -73,6 +74,11 @@ class MixtureCoreset(Sensitivity["Clusters | Seeds"]):
             _ = self._rough  # which checks the number
         except (InvalidInputError, InvalidTypeError) as error:
             raise type(error)(str(error).replace("n_clusters", "n_components")) from None
+
+    @property
+    def objective(self) -> MixtureCost:
+        """The part of the likelihood of k Gaussians that rows decide."""
+        return MixtureCost(self.n_components)
 
     @property
     def _rough(self) -> StrongKMeans:

@@ -11,6 +11,7 @@ import numpy as np
 from daskcoreset.blocks import Block
 from daskcoreset.classes import label_problem
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.svm_calibration import calibrate, cost_of, modes_for
 from daskcoreset.sensitivities.svm_rough import Rough, Seen, Sums, look, merge_sums, sums_over
@@ -161,6 +162,11 @@ class SVM(Sensitivity[Any]):
             raise InvalidInputError(
                 f"variant must be one of {known}, got {self.variant!r}; pass one of these."
             )
+
+    @property
+    def objective(self) -> LinearCost:
+        """The cost of the SVM with this lambda."""
+        return LinearCost("hinge", float(self.lam), self.intercept)
 
     @property
     def folds(self) -> int:

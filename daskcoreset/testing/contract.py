@@ -23,6 +23,7 @@ from daskcoreset.build import build
 from daskcoreset.census import Sampling
 from daskcoreset.coreset import Coreset
 from daskcoreset.passes import Lazy
+from daskcoreset.provenance import thaw
 from daskcoreset.randomness import Stage, stream
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.testing.tools import (
@@ -353,6 +354,34 @@ class SensitivityContract(ABC):
         assert len(tokens) == 1, "the token changes in a round trip through pickle"
         settings_of_class = getattr(type(construction), "__dataclass_params__", None)
         assert getattr(settings_of_class, "frozen", False), "not a frozen dataclass"
+
+    def test_objective__is_a_cost_of_weighted_rows(self) -> None:
+        """What coresets are judged by: costs of rows, finite, not negative, that add up."""
+        X, weights, y = self.data()
+        block = Block(X, weights, y)
+        objective = self.construction().objective
+        if objective.n_parts is None:
+            objective = objective.with_parts(2)
+        assert objective.n_parts is not None, "with_parts does not say of how many parts"
+        objective = objective.fitted(block)
+        assert objective.problem(block) is None, "no cost can be given to rows of `data`"
+        for make in (objective.solve, objective.seed):
+            solution = make(block, np.random.default_rng(0))
+            losses = objective.losses(block, solution)
+            assert losses.shape == (len(X),), f"losses have shape {losses.shape}"
+            assert (np.isfinite(losses) & (losses >= 0)).all(), "losses are negative or not finite"
+            expected = objective.constant(solution) + float(weights @ losses)
+            np.testing.assert_allclose(objective.cost(block, solution), expected)
+            assert expected > 0, "a cost of zero tells nothing"
+            copy = pickle.loads(pickle.dumps((objective, solution)))  # noqa: S301 - our own
+            assert copy[0].cost(block, copy[1]) == objective.cost(block, solution)
+
+    def test_objective__is_in_the_provenance(self) -> None:
+        """A coreset says, in JSON, which cost it is for: no audit has to guess."""
+        record = self.construction().objective.record()
+        assert isinstance(record.get("name"), str), "the cost has no name"
+        found = self.lazy_builds()[0].compute().provenance["objective"]
+        assert thaw(found) == json.loads(json.dumps(record, allow_nan=False))
 
     def test_parameters__say_all_in_json(self) -> None:
         """The provenance can name the construction, and name it completely."""

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from daskcoreset.census import Census
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import InvalidInputError
+from daskcoreset.objectives import recorded
 from daskcoreset.passes import Lazy, fold, fold_now
 from daskcoreset.progress import showing
 from daskcoreset.surroundings import package_versions, warn_complete
@@ -59,6 +60,8 @@ class TreeJob:
         Whether weights are scaled to the total weight of the data.
     size_given : bool, default=True
         Whether the size is the caller's and not the default.
+    n_clusters : int or None, default=None
+        Centers of the solutions that the coreset is for, where the method does not say.
     """
 
     blocks: RowBlocks
@@ -69,6 +72,7 @@ class TreeJob:
     split_every: int
     normalize: bool = False
     size_given: bool = True
+    n_clusters: int | None = None
 
     def __post_init__(self) -> None:
         if self.reducer.needs_labels and not self.blocks.has_labels:
@@ -127,6 +131,7 @@ class TreeJob:
             **record_of(self.reducer, "tree", self.size, self.inner_size, self.seed),
             **({} if self.size_given else {"size_rule": {"rule": "default"}}),
             "complete": complete,
+            "objective": recorded(self.reducer.objective, self.n_clusters),
             "normalized": self.normalize,
             "passes": self.reads,
             "blocks_read_again": 0,
@@ -153,6 +158,7 @@ def record_of(
         "method": reducer.name,
         "parameters": reducer.parameters(),
         "citation": reducer.citation,
+        "objective": recorded(reducer.objective, None),
         "sampling": getattr(reducer, "sampling", None),
         "strategy": strategy,
         "size": size,

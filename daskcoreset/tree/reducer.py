@@ -36,6 +36,7 @@ from daskcoreset.sensitivities import Sensitivity, resolve_method
 
 if TYPE_CHECKING:
     from daskcoreset.blocks import Problem
+    from daskcoreset.objectives import Objective
     from daskcoreset.typing import FloatArray, IndexArray
 
 __all__ = ["Reducer", "SensitivityReducer", "as_block", "resolve_reducer"]
@@ -88,6 +89,11 @@ class Reducer(ABC):
     def needs_labels(self) -> bool:
         """Whether rows must have labels."""
         return False
+
+    @property
+    def objective(self) -> Objective[Any] | None:
+        """The cost that audits judge by; None, as by default, where they have to be told."""
+        return None
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters by name; plain JSON values."""
@@ -194,6 +200,11 @@ class SensitivityReducer(Reducer):
     def needs_labels(self) -> bool:
         """Whether the construction needs labels."""
         return self.construction.needs_labels
+
+    @property
+    def objective(self) -> Objective[Any]:
+        """The cost that the construction is made for."""
+        return self.construction.objective
 
     def parameters(self) -> dict[str, Any]:
         """Parameters of the construction."""
