@@ -183,7 +183,11 @@ def info(
 @app.command()
 def demo(
     data: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A set of DASKCORESET_DATA or scikit-learn.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A set of DASKCORESET_DATA or scikit-learn; made on the spot by default.",
+        ),
     ] = None,
     folder: Annotated[
         str | None, typer.Option(help="Where the store and the picture go; a new one by default.")
@@ -193,7 +197,7 @@ def demo(
     quick: Annotated[bool, typer.Option("--quick", help="Less of everything.")] = False,
     progress: Progress = None,
 ) -> None:
-    """Compare k-means on coresets of real data with k-means on all of it."""
+    """Compare k-means on coresets of a store with k-means on all of it."""
     from daskcoreset.demo import run_demo  # noqa: PLC0415 - imports scikit-learn
 
     run_demo(data, folder=folder, seed=seed, quick=quick, progress=progress)
