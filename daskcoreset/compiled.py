@@ -32,6 +32,9 @@ __all__ = [
 ROW_SUMS = {"reassoc", "contract", "nsz"}  # the sum along a row may be vectorised
 IN_ORDER = {"contract"}  # sums along columns are vectorised as they stand
 
+WHOLE_UNIT = 1e-7
+"""Rounding of a sum of inclusion probabilities: so near to a whole number it is one."""
+
 
 def jit(fastmath: set[str]) -> Callable[..., Any]:
     """Compile loops when they are first called; the one way of doing so in the package.
@@ -132,19 +135,51 @@ def first_nonfinite_row(points: AnyArray) -> int:  # pragma: no cover - runs com
 
 
 @jit(IN_ORDER)
-def walk(inclusion: FloatArray, start: float) -> IndexArray:  # pragma: no cover - runs compiled
-    """Select the rows at which the running sum passes start, start + 1, ..."""
-    expected = 0.0
+def walk(
+    inclusion: FloatArray, uniforms: FloatArray
+) -> IndexArray:  # pragma: no cover - runs compiled
+    """Select one row in every unit of the cumulative inclusion; see `kernels.systematic_walk`."""
+    rows = np.empty(uniforms.shape[0] + 1, np.int64)
+    count, before = 0, 0  # rows taken: in all, and before the current unit
+    position = 0.0  # within the current unit
+    target = uniforms[0]  # where the row of this unit lies
+    taken, unit = False, 0
+    last = -1
     for i in range(inclusion.shape[0]):
-        expected += inclusion[i]
-    rows = np.empty(int(expected) + 2, np.int64)
-    count = 0
-    running = 0.0
-    for i in range(inclusion.shape[0]):
-        running += inclusion[i]
-        if running > start + count:
+        share = inclusion[i]
+        if not share > 0.0:
+            continue
+        position += share
+        if not taken and (position > target or position >= 1.0):
             rows[count] = i
             count += 1
+            taken = True
+        last = i
+        if position < 1.0:
+            continue
+        # The row crosses into the next unit, with the part `position` of its share.
+        position -= 1.0
+        unit += 1
+        if unit == uniforms.shape[0]:  # rounding: the sum was a whole number
+            return rows[:count].copy()
+        crossed = taken and rows[count - 1] == i
+        before, taken = count, False
+        uniform = uniforms[unit]
+        if not crossed:
+            # Given that it was not taken, its chance in this unit makes `share` of both.
+            chance = position / (1.0 - share + position)
+            if uniform < chance:
+                rows[count] = i
+                count += 1
+                taken = True
+            else:
+                uniform = (uniform - chance) / (1.0 - chance)
+        target = position + uniform * (1.0 - position)
+    if position < WHOLE_UNIT:  # nothing but rounding lies in the last unit
+        count = before
+    elif position > 1.0 - WHOLE_UNIT and not taken and (count == 0 or rows[count - 1] != last):
+        rows[count] = last
+        count += 1
     return rows[:count].copy()
 
 

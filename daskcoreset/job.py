@@ -19,6 +19,7 @@ from daskcoreset.surroundings import (
     package_versions,
     warn_caller,
     warn_complete,
+    warn_few,
 )
 
 __all__ = ["Job"]
@@ -176,12 +177,14 @@ class Job:
         return self._coreset(self.root.finish_planned(*results))
 
     def _coreset(self, selection: Selection) -> Coreset:
-        rows = selection.rows
+        root, rows = self.root, selection.rows
         if selection.complete:
-            warn_complete(self.root.size, len(rows), given=self.size_given)
+            warn_complete(root.size, len(rows), given=self.size_given)
         else:
-            for remark in self.root.construction.remarks(selection.census.summary, self.root.size):
+            for remark in root.construction.remarks(selection.census.summary, root.size):
                 warn_caller(remark)
+            if root.sampling == "systematic" and len(rows) < root.size:
+                warn_few(root.size, len(rows))
         weights = selection.weights
         if self.normalize and not selection.complete:
             weights = weights * (selection.census.weight / weights.sum())

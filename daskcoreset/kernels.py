@@ -32,6 +32,10 @@ _TILE_NUMBERS = 8192
 """Numbers in a tile: two sweeps over it stay in the first-level cache."""
 
 
+_WHOLE_UNIT = 1e-7
+"""As in `daskcoreset.compiled`."""
+
+
 def _tile_rows(n_features: int) -> int:
     return max(8, _TILE_NUMBERS // max(1, n_features))
 
@@ -108,19 +112,23 @@ def first_nonfinite_row(points: AnyArray) -> int:
     return int(search(points))
 
 
-def systematic_walk(inclusion: FloatArray, start: float) -> IndexArray:
-    r"""Select rows by systematic sampling with given inclusion probabilities.
+def systematic_walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
+    r"""Select rows by Deville's systematic sampling with given inclusion probabilities.
 
-    Row i is taken when the running sum :math:`\Pi_i = \pi_1 + \dots + \pi_i` passes one of
-    the points :math:`start, start + 1, start + 2, \dots`.
+    The inclusion probabilities are laid end to end and cut into units of length one. In every
+    unit one point is drawn, uniformly, and the row at this point is taken. A row that lies
+    across two units, with parts a and b, is taken at most once: where the first unit took it,
+    the second one draws among its other rows; where not, the second one takes it with
+    probability :math:`b / (1 - a)`. So every row has its inclusion probability
+    :math:`a + b` exactly, and the number of rows is fixed.
 
     Parameters
     ----------
     inclusion : ndarray of shape (n,), float64
         Inclusion probabilities in [0, 1].
-    start : float
-        Uniform on [0, 1); with it every row is taken with probability exactly
-        ``inclusion[i]``.
+    uniforms : ndarray of shape (k,), float64
+        Independent and uniform on [0, 1): one for every unit, k at least the sum of
+        `inclusion` rounded up, and at least one.
 
     Returns
     -------
@@ -129,16 +137,19 @@ def systematic_walk(inclusion: FloatArray, start: float) -> IndexArray:
 
     Examples
     --------
-    >>> systematic_walk(np.full(6, 0.5), 0.25)
-    array([0, 2, 4])
+    >>> systematic_walk(np.full(6, 0.5), np.array([0.25, 0.75, 0.25]))
+    array([0, 3, 4])
 
     References
     ----------
-    Madow (1949), On the theory of systematic sampling, II.
+    Deville (1998), Une nouvelle méthode de tirage à probabilités inégales. Chauvet (2012),
+    On a characterization of ordered pivotal sampling, shows that the ordered pivotal method is
+    the same; Chauvet and Ruiz-Gazen (2017) that its variance is never above that of as many
+    independent draws, for any variable and in any order of the rows.
     """
     compiled = compiled_loops()
     walk = _numpy_walk if compiled is None else compiled.walk
-    rows: IndexArray = walk(inclusion, start)
+    rows: IndexArray = walk(inclusion, uniforms)
     return rows
 
 
@@ -201,6 +212,32 @@ def _numpy_nonfinite(points: AnyArray) -> int:
     return -1
 
 
-def _numpy_walk(inclusion: FloatArray, start: float) -> IndexArray:
-    passed = np.ceil(np.cumsum(inclusion) - start).clip(min=0)
-    return np.flatnonzero(np.diff(passed, prepend=0.0) > 0)
+def _numpy_walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
+    # The loop is sequential, whoever runs it: without numba it is the same loop, interpreted.
+    rows: list[int] = []
+    before, unit, position, target, taken = 0, 0, 0.0, float(uniforms[0]), False
+    positive = np.flatnonzero(inclusion > 0.0)
+    for i, share in zip(positive.tolist(), inclusion[positive].tolist(), strict=True):
+        position += share
+        if not taken and (position > target or position >= 1.0):
+            rows.append(i)
+            taken = True
+        if position < 1.0:
+            continue
+        position, unit = position - 1.0, unit + 1
+        if unit == len(uniforms):
+            return np.array(rows, dtype=np.int64)
+        crossed, before, taken = taken and rows[-1] == i, len(rows), False
+        uniform = float(uniforms[unit])
+        chance = 0.0 if crossed else position / (1.0 - share + position)
+        if uniform < chance:
+            rows.append(i)
+            taken = True
+        elif chance > 0.0:
+            uniform = (uniform - chance) / (1.0 - chance)
+        target = position + uniform * (1.0 - position)
+    if position < _WHOLE_UNIT:
+        del rows[before:]
+    elif position > 1.0 - _WHOLE_UNIT and not taken and rows[-1:] != [int(positive[-1])]:
+        rows.append(int(positive[-1]))
+    return np.array(rows, dtype=np.int64)

@@ -102,7 +102,11 @@ class Root:
             return Plan(None, None)
         numbers, masses = self._masses(census)
         if self.sampling == "systematic":
-            targets = self.candidates * masses.sum(axis=1) / masses.sum()
+            # By the scores, but no block below its share of the rows: one row may hold most of
+            # the scores, and once it is certain those of other blocks are all that count.
+            rows = np.array([census.kept[number] for number in numbers], dtype=np.float64)
+            shares = np.maximum(masses.sum(axis=1) / masses.sum(), rows / rows.sum())
+            targets = np.ceil(self.candidates * shares)
             return Plan(census.summary, dict(zip(numbers, targets, strict=True)))
         quotas = split_quota(self.size, masses, stream(self.seed, Stage.QUOTAS))
         return Plan(census.summary, dict(zip(numbers, quotas, strict=True)))
@@ -155,7 +159,7 @@ class Root:
             number for number, part in drawn.items() if self.size * shares[number] > part.target
         ]
         if short:
-            wanted = {number: self.candidates * shares[number] for number in short}
+            wanted = {number: np.ceil(self.candidates * shares[number]) for number in short}
             leaf = TakePlanned(self.construction, self.sampling, self.seed, Stage.TOP_UP)
             again = reread(short, leaf, Plan(census.summary, wanted))
             drawn.update({part.number: part for part in again.drawn})
@@ -237,7 +241,7 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
         Probabilities :math:`\pi_1` with which they became candidates.
     size : int
     rng : numpy.random.Generator
-        Asked for one number for each of ``construction.tries(size, summary)`` draws.
+        Asked for `size` + 1 numbers for each of ``construction.tries(size, summary)`` draws.
 
     Returns
     -------

@@ -28,8 +28,8 @@ from daskcoreset.blocks import BlockRows
 from daskcoreset.census import Census, Drawn, Plan, Sampling, quiet
 from daskcoreset.randomness import Stage, stream
 from daskcoreset.sampling import (
-    candidate_inclusion,
     draw_with_replacement,
+    inclusion_probabilities,
     systematic,
 )
 from daskcoreset.sensitivities.lightweight import Lightweight
@@ -143,7 +143,7 @@ def thin(
     cheap = Lightweight()
     rng = stream(seed, Stage.THINNING, number, fold)
     scores = cheap.scores(block, cheap.summarise(block, None, rng)).sum(axis=0)
-    inclusion = candidate_inclusion(scores, construction.thin_rows)
+    inclusion = inclusion_probabilities(scores, construction.thin_rows)
     chosen = systematic(inclusion, rng)
     sample = block.take(chosen)
     thinning = Thinning(sample.weights, inclusion[chosen])
@@ -182,11 +182,9 @@ class Harvest:
             return _census(rows, number)
         if self.construction.folds > 1:
             return self._by_estimates(rows, block, number, given)
-        target = (
-            self.candidates / self.n_blocks
-            if self.n_rows is None
-            else self.candidates * rows.read / self.n_rows
-        )
+        share = 1 / self.n_blocks if self.n_rows is None else rows.read / self.n_rows
+        # A whole number, so that chance does not decide how many: that would add variance.
+        target = np.ceil(self.candidates * share)
         rng = stream(self.seed, Stage.CANDIDATES, number)
         with quiet():
             # Rejection needs the block's own scores, which a sample of it has not.
@@ -225,7 +223,7 @@ class Harvest:
 def _candidates(
     block: Block, number: int, scores: FloatArray, target: float, rng: np.random.Generator
 ) -> Drawn:
-    inclusion = candidate_inclusion(scores, target)
+    inclusion = inclusion_probabilities(scores, target)
     chosen = systematic(inclusion, rng)
     if not ((inclusion > 0.0) & (inclusion < 1.0)).any():
         target = np.inf

@@ -14,7 +14,6 @@ from daskcoreset.kernels import systematic_walk
 from daskcoreset.typing import FloatArray, IndexArray
 
 __all__ = [
-    "candidate_inclusion",
     "draw_with_replacement",
     "inclusion_probabilities",
     "merge_duplicates",
@@ -85,36 +84,18 @@ def draw_with_replacement(scores: FloatArray, count: int, rng: np.random.Generat
     return np.asarray(np.searchsorted(running, points, side="right"), dtype=np.int64)
 
 
-def candidate_inclusion(scores: FloatArray, target: float) -> FloatArray:
-    r"""Inclusion probabilities :math:`\min(1, c\, s_i / \sum s)` for about c rows.
-
-    Not rescaled after the cap: where scores are uneven, fewer than `target` rows are
-    expected. That keeps the probabilities a function of the row alone.
-
-    Examples
-    --------
-    >>> candidate_inclusion(np.array([3.0, 1.0]), 2.0)
-    array([1. , 0.5])
-    """
-    total = scores.sum()
-    if not total > 0:
-        return np.zeros_like(scores)
-    inclusion: FloatArray = scores * (target / total)
-    np.minimum(inclusion, 1.0, out=inclusion)
-    return inclusion
-
-
-def inclusion_probabilities(scores: FloatArray, size: int) -> FloatArray:
+def inclusion_probabilities(scores: FloatArray, size: float) -> FloatArray:
     r"""Inclusion probabilities proportional to scores, capped at one, that sum to `size`.
 
     Rows whose share exceeds one are certain; the rest of `size` is spread over the other
-    rows, until none exceeds one.
+    rows, until none exceeds one. However unevenly scores lie, as with heavy tails, as many
+    rows are expected as are wanted.
 
     Parameters
     ----------
     scores : ndarray of shape (n,), float64
         Non-negative.
-    size : int
+    size : float
         Sum wanted; when at most `size` scores are positive, these rows are all certain.
 
     Returns
@@ -130,50 +111,55 @@ def inclusion_probabilities(scores: FloatArray, size: int) -> FloatArray:
     ----------
     Tillé (2006), Sampling Algorithms, section 2.10.
     """
-    inclusion = (scores > 0).astype(np.float64)
-    if inclusion.sum() <= size:
-        return inclusion
-    free = scores > 0
-    left = size
-    while True:
-        share = np.where(free, scores, 0.0)
-        share *= left / share.sum()
-        over = share >= 1.0
-        if not over.any():
-            return np.where(free, share, inclusion)
-        free &= ~over
-        left = size - int((inclusion > 0).sum() - free.sum())
-        if left == 0:  # all that is left to spread is rounding
-            return np.where(free, 0.0, inclusion)
+    positive = scores > 0.0
+    if int(positive.sum()) <= size:
+        return positive.astype(np.float64)
+    total = float(scores.sum())
+    if float(scores.max()) / total * size < 1.0:
+        return np.asarray(scores * (size / total))
+    # Only the int(size) largest rows can be certain.
+    heavy = int(size)
+    parted = np.partition(scores, -heavy - 1)
+    descending = np.sort(parted[-heavy - 1 :])[::-1]
+    light = float(parted[: -heavy - 1].sum())
+    # rest[k] is the sum of all scores but those of the k largest rows.
+    rest = light + np.cumsum(descending[::-1])[::-1]
+    left = size - np.arange(heavy + 1)
+    certain = int((descending / rest * left >= 1.0).argmin())
+    inclusion = np.minimum(scores, descending[certain]) / rest[certain] * left[certain]
+    if certain:
+        inclusion[scores >= descending[certain - 1]] = 1.0
+    return np.asarray(inclusion)
 
 
 def systematic(inclusion: FloatArray, rng: np.random.Generator) -> IndexArray:
-    """Draw rows systematically, without replacement, in the order they stand.
+    """Draw rows without replacement, one in every unit of inclusion, in the order they stand.
 
     Parameters
     ----------
     inclusion : ndarray of shape (n,), float64
         Inclusion probabilities.
     rng : numpy.random.Generator
-        Asked for one uniform number.
+        Asked for one uniform number for every row to be drawn.
 
     Returns
     -------
     ndarray of shape (m,), int64
-        Increasing row numbers; m is the sum of `inclusion` rounded up or down. Neighbours
-        are taken together as rarely as the probabilities allow: an order in which
-        neighbours are alike is a stratification.
+        Increasing row numbers; m is the sum of `inclusion` rounded up or down. An order in
+        which neighbours are alike is a stratification; no order, a periodic one included,
+        makes the variance larger than that of independent draws.
 
     Examples
     --------
     >>> systematic(np.full(4, 0.5), np.random.default_rng(0)).tolist()
-    [1, 3]
+    [1, 2]
 
     References
     ----------
-    Madow (1949).
+    Deville (1998); see `daskcoreset.kernels.systematic_walk`.
     """
-    return systematic_walk(inclusion, rng.random())
+    units = int(np.ceil(inclusion.sum())) + 1
+    return systematic_walk(inclusion, rng.random(units))
 
 
 def merge_duplicates(indices: IndexArray, weights: FloatArray) -> tuple[IndexArray, FloatArray]:

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from daskcoreset.errors import CoresetWarning
 
-__all__ = ["caller_level", "package_versions", "warn_caller", "warn_complete"]
+__all__ = ["caller_level", "package_versions", "warn_caller", "warn_complete", "warn_few"]
 
 
 @cache
@@ -55,4 +55,13 @@ def warn_complete(size: int, rows: int, *, given: bool) -> None:
     warn_caller(
         f"size={size} is not below the number of rows, {rows}: the coreset is the whole data set, "
         f"every row with its own weight."
+    )
+
+
+def warn_few(size: int, rows: int) -> None:
+    """Warn that fewer rows come back than were asked for, where that many were to be drawn."""
+    warn_caller(
+        f"size={size}, but the coreset has {rows} rows: all rows left out have a score of zero, or "
+        f"one so small beside the largest that they never came up. Check sample_weight and the "
+        f"scale of the columns; where a few rows hold nearly all of the cost, these are enough."
     )

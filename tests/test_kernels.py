@@ -200,26 +200,58 @@ def test_first_nonfinite_row__in_every_column_and_tile(
 # --- systematic walk ---------------------------------------------------------------------
 
 
-@given(
-    eighths=arrays(np.int64, st.integers(0, 60), elements=st.integers(0, 8)),
-    start=st.integers(0, 15),
-)
-@shared_fixture
 @both
-def test_systematic_walk__equals_its_definition(eighths: Any, start: int) -> None:
-    # Sixteenths are exact, so that the definition is, too.
-    found = systematic_walk(eighths / 8, start / 16)
+def test_systematic_walk__one_row_at_the_point_of_every_unit() -> None:
+    # Quarters: units hold four rows each, and no row lies across two.
+    uniforms = np.array([0.1, 0.3, 0.6, 0.9])
+    assert systematic_walk(np.full(16, 0.25), uniforms).tolist() == [0, 5, 10, 15]
 
-    passed = 2 * np.cumsum(eighths)
-    points = range(start, int(passed[-1]) if len(passed) else 0, 16)
-    assert found.tolist() == [int((passed <= point).sum()) for point in points]
-    assert found.dtype == np.int64
+
+@both
+@pytest.mark.parametrize(
+    ("first", "second", "rows"),
+    [
+        (0.7, 0.0, [1, 2]),  # taken by the first unit: the second one draws behind it
+        (0.7, 0.99, [1, 2]),
+        (0.2, 0.49, [0, 1]),  # not taken, then with probability 0.2 / (1 - 0.4) = 1 / 3
+        (0.2, 0.33, [0, 1]),
+        (0.2, 0.34, [0, 2]),
+    ],
+)
+def test_systematic_walk__a_row_across_two_units(
+    first: float, second: float, rows: list[int]
+) -> None:
+    inclusion = np.array([0.6, 0.6, 0.8])
+    if second == 0.49:
+        inclusion = np.array([0.6, 0.7, 0.7])  # 0.3 / (1 - 0.4) = 1 / 2
+    assert systematic_walk(inclusion, np.array([first, second, 0.5])).tolist() == rows
 
 
 @both
 def test_systematic_walk__certain_rows_are_all_taken() -> None:
-    for start in (0.0, 0.1, 0.5, 1.0 - 1e-12):
-        assert systematic_walk(np.ones(50), float(start)).tolist() == list(range(50))
+    for uniform in (0.0, 0.1, 0.5, 1.0 - 1e-12):
+        for lead in ([], [0.3], [0.3, 0.0, 0.3]):
+            inclusion = np.array([*lead, *np.ones(50)])
+            rows = systematic_walk(inclusion, np.full(52, uniform))
+            assert set(range(len(lead), len(inclusion))) <= set(rows.tolist())
+
+
+@both
+@pytest.mark.parametrize(
+    ("inclusion", "uniforms", "rows"),
+    [
+        ([0.5, 0.5 - 1e-12], [1.0 - 1e-13], [1]),  # a whole number, but for rounding
+        ([0.5, 0.5 + 1e-12], [0.1, 0.0], [0]),
+        ([0.5, 0.5 + 1e-12], [0.1], [0]),
+        ([0.5, 0.25], [0.8], []),
+        ([0.0, 0.0], [0.0], []),
+        ([], [0.0], []),
+    ],
+)
+def test_systematic_walk__ends(
+    inclusion: list[float], uniforms: list[float], rows: list[int]
+) -> None:
+    assert systematic_walk(np.array(inclusion), np.array(uniforms)).tolist() == rows
 
 
 # --- with and without numba --------------------------------------------------------------
@@ -231,7 +263,7 @@ def test_systematic_walk__certain_rows_are_all_taken() -> None:
         column_moments,
         lambda X, u: squared_distances(X, u[:3]),
         lambda X, _: first_nonfinite_row(np.where(X > 3.1, np.nan, X).astype(X.dtype)),
-        lambda _, u: systematic_walk(u, 0.3),
+        lambda _, u: systematic_walk(u, np.random.default_rng(1).random(len(u))),
     ],
     ids=["column_moments", "squared_distances", "first_nonfinite_row", "systematic_walk"],
 )
@@ -260,7 +292,7 @@ def test_kernels__read_only_arrays() -> None:
     assert column_moments(points, u)[0] == 1.5
     assert squared_distances(points, np.zeros(2)).tolist() == [2.0, 2.0, 2.0]
     assert first_nonfinite_row(points) == -1
-    assert systematic_walk(u, 0.25).tolist() == [0, 2]
+    assert systematic_walk(u, np.array([0.25, 0.25])).tolist() == [0, 2]
 
 
 def test_compiled_loops__are_there_with_numba_and_looked_for_once() -> None:

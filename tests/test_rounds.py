@@ -239,6 +239,7 @@ def test_systematic__reading_again_is_decided_before_drawing(
     # A single far row is drawn or not; to read its block again only if not would count it
     # twice in the mean.
     monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
+    monkeypatch.setattr(root, "OVERSAMPLING", 1)
     X, sizes = uneven_rows()
     blocks = cut_rows(X, sizes)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from daskcoreset.sampling import (
-    candidate_inclusion,
     draw_with_replacement,
     inclusion_probabilities,
     merge_duplicates,
@@ -138,19 +139,7 @@ def test_draw_with_replacement__nothing_wanted() -> None:
 # --- inclusion probabilities -------------------------------------------------------------
 
 
-@given(
-    scores=arrays(np.float64, st.integers(0, 40), elements=MODERATE),
-    target=st.floats(1e-3, 100.0),
-)
-def test_candidate_inclusion__proportional_up_to_the_cap(scores: FloatArray, target: float) -> None:
-    inclusion = candidate_inclusion(scores, target)
-
-    share = target * scores / (scores.sum() or 1.0)
-    np.testing.assert_allclose(inclusion, np.minimum(share, 1.0), rtol=1e-12)
-    assert inclusion.sum() <= target * (1 + 1e-12)
-
-
-def check_inclusion(scores: FloatArray, size: int) -> FloatArray:
+def check_inclusion(scores: FloatArray, size: float) -> FloatArray:
     inclusion = inclusion_probabilities(scores, size)
     positive = int((scores > 0).sum())
     assert inclusion.shape == scores.shape
@@ -161,8 +150,13 @@ def check_inclusion(scores: FloatArray, size: int) -> FloatArray:
     return inclusion
 
 
-@given(scores=arrays(np.float64, st.integers(1, 60), elements=MODERATE), size=st.integers(1, 70))
-def test_inclusion_probabilities__proportional_below_the_cap(scores: FloatArray, size: int) -> None:
+@given(
+    scores=arrays(np.float64, st.integers(1, 60), elements=MODERATE),
+    size=st.one_of(st.integers(1, 70), st.floats(1e-3, 70.0)),
+)
+def test_inclusion_probabilities__proportional_below_the_cap(
+    scores: FloatArray, size: float
+) -> None:
     inclusion = check_inclusion(scores, size)
 
     # All rows below the cap share one factor, by which every row at the cap exceeds it.
@@ -201,16 +195,72 @@ def test_inclusion_probabilities__zeros_count_for_nothing() -> None:
 # --- systematic draws --------------------------------------------------------------------
 
 
-@given(
-    sixteenths=arrays(np.int64, st.integers(1, 30), elements=st.integers(0, 16)),
+EIGHTHS = st.lists(st.integers(1, 8), min_size=1, max_size=6).map(
+    lambda eighths: [Fraction(i, 8) for i in eighths]
 )
-def test_systematic__inclusion_is_exact(sixteenths: Any) -> None:
-    # With multiples of 1/16 the 16 starts between are all that can happen: no chance is left.
-    counts = np.zeros(len(sixteenths), dtype=np.int64)
-    for start in (np.arange(16) + 0.5) / 16:
-        np.add.at(counts, systematic(sixteenths / 16, Fixed(start)), 1)
 
-    assert (counts == sixteenths).all()
+
+def pivotal_design(inclusion: list[Fraction]) -> dict[tuple[int, ...], Fraction]:
+    """Probability of every sample under the ordered pivotal method, as it is defined.
+
+    Two rows with probabilities a and b fight: where a + b < 1 one of them drops out and the
+    other goes on with a + b; else one is taken and the other goes on with a + b - 1.
+    """
+    states: dict[Any, Fraction] = {(-1, Fraction(0), ()): Fraction(1)}
+    for row, b in enumerate(inclusion):
+        following: dict[Any, Fraction] = defaultdict(Fraction)
+        for (other, a, taken), chance in states.items():
+            if a + b < 1:
+                following[other, a + b, taken] += chance * a / (a + b)
+                following[row, a + b, taken] += chance * b / (a + b)
+            elif b == 1:  # certain
+                following[other, a, (*taken, row)] += chance
+            else:
+                wins = (1 - b) / (2 - a - b)
+                following[row, a + b - 1, (*taken, other)] += chance * wins
+                following[other, a + b - 1, (*taken, row)] += chance * (1 - wins)
+        states = following
+    design: dict[tuple[int, ...], Fraction] = defaultdict(Fraction)
+    for (other, a, taken), chance in states.items():
+        design[tuple(sorted((*taken, other)))] += chance * a
+        design[tuple(sorted(taken))] += chance * (1 - a)
+    return {sample: chance for sample, chance in design.items() if chance}
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    "eighths",
+    [[3, 2, 7, 4], [4, 4, 4, 4, 4], [6, 6, 6, 6], [1, 1, 8, 5, 5, 2, 2], [7, 7, 7], [5, 8, 1, 3]],
+)
+def test_systematic__is_the_ordered_pivotal_method(eighths: list[int]) -> None:
+    """Every sample as often as in Chauvet (2012). False-alarm rate: 1e-6 a case."""
+    design = pivotal_design([Fraction(i, 8) for i in eighths])
+    inclusion = np.array(eighths) / 8
+    rng = np.random.default_rng(7)
+    n_draws = 20_000
+    counts = Counter(tuple(systematic(inclusion, rng).tolist()) for _ in range(n_draws))
+
+    assert set(counts) <= set(design)
+    if len(design) > 1:
+        expected = [n_draws * float(chance) for chance in design.values()]
+        assert scipy.stats.chisquare([counts[s] for s in design], expected).pvalue > 1e-6
+
+
+@given(inclusion=EIGHTHS)
+def test_pivotal_design__never_above_independent_draws(inclusion: list[Fraction]) -> None:
+    """For any variable and any order: the theorem on which the default draw rests."""
+    # A last row makes the sum whole, as the sizes of draws are.
+    rest = -sum(inclusion) % 1
+    inclusion += [rest] if rest else []
+    pi, size = np.array(inclusion, dtype=np.float64), float(sum(inclusion))
+    joint = np.zeros((len(pi), len(pi)))
+    for sample, chance in pivotal_design(inclusion).items():
+        joint[np.ix_(sample, sample)] += float(chance)
+
+    np.testing.assert_allclose(np.diag(joint), pi, rtol=1e-12)
+    pivotal = joint / np.outer(pi, pi) - 1.0
+    independent = np.diag(1.0 / pi) - 1.0 / size
+    assert np.linalg.eigvalsh(independent - pivotal).min() > -1e-9
 
 
 @pytest.mark.statistical
@@ -242,17 +292,32 @@ def test_systematic__as_many_rows_as_expected_in_every_stretch(
     assert (inclusion[rows] > 0).all()
     taken = np.isin(np.arange(len(inclusion)), rows)
     assert taken[inclusion == 1].all()
-    # Between any two rows, what is taken differs from what is expected by less than one.
-    ahead = np.concatenate([[0.0], np.cumsum(taken - inclusion)])
-    assert ahead.max() - ahead.min() < 1 + 1e-9
+    # Up to any row, what is taken differs from what is expected by less than one.
+    assert np.abs(np.cumsum(taken - inclusion)).max(initial=0.0) < 1 + 1e-6
+    assert abs(len(rows) - inclusion.sum()) < 1 + 1e-6
 
 
-def test_systematic__asks_for_one_number() -> None:
-    rng, other = np.random.default_rng(0), np.random.default_rng(0)
-    systematic(np.full(100, 0.3), rng)
-    other.random()
+@given(scores=arrays(np.float64, st.integers(2, 400), elements=MODERATE), data=st.data())
+def test_systematic__exactly_as_many_rows_as_wanted(scores: FloatArray, data: Any) -> None:
+    assume((scores > 0).any())
+    size = data.draw(st.integers(1, int((scores > 0).sum())))
+    rows = systematic(inclusion_probabilities(scores, size), np.random.default_rng(0))
 
-    assert rng.random() == other.random()
+    assert len(rows) == len(set(rows.tolist())) == size
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("period", [2, 3, 7, 10, 50, 64, 1000])
+def test_systematic__no_period_resonates(period: int) -> None:
+    """Each value's count within six standard deviations of independent draws.
+
+    False-alarm rate: below 1e-6 a period; one random start for all rows fails each of them.
+    """
+    n, size = 40_000, 4_000
+    rows = systematic(np.full(n, size / n), np.random.default_rng(1))
+    counts = np.bincount(rows % period, minlength=period)
+
+    assert np.abs(counts - size / period).max() <= 6 * np.sqrt(size / period)
 
 
 # --- duplicates --------------------------------------------------------------------------

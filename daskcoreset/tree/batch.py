@@ -30,7 +30,7 @@ from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives import recorded
 from daskcoreset.passes import Lazy, fold, fold_now
 from daskcoreset.progress import showing
-from daskcoreset.surroundings import package_versions, warn_complete
+from daskcoreset.surroundings import package_versions, warn_complete, warn_few
 from daskcoreset.tree.nodes import Grow, Node, Unite
 
 if TYPE_CHECKING:
@@ -123,6 +123,8 @@ class TreeJob:
         points = points_of(node)
         if complete := node.kept <= self.size:
             warn_complete(self.size, node.kept, given=self.size_given)
+        elif len(points) < self.size and getattr(self.reducer, "sampling", None) == "systematic":
+            warn_few(self.size, len(points))
         weights = points.weights
         if self.normalize and not complete:
             weights = weights * (node.weight / weights.sum())

@@ -27,8 +27,8 @@ from daskcoreset.points import WeightedPoints
 from daskcoreset.root import FEWEST_CANDIDATES, OVERSAMPLING, draw_systematically
 from daskcoreset.rounds import thin
 from daskcoreset.sampling import (
-    candidate_inclusion,
     draw_with_replacement,
+    inclusion_probabilities,
     merge_duplicates,
     systematic,
 )
@@ -284,7 +284,7 @@ class SensitivityReducer(Reducer):
         rows = scored.rows
         first = np.ones(len(rows))
         if len(rows) > wanted:
-            inclusion = candidate_inclusion(scored.scores, wanted)
+            inclusion = inclusion_probabilities(scored.scores, wanted)
             chosen = systematic(inclusion, rng)
             rows, first = rows.take(chosen), inclusion[chosen]
         construction, summary = self.construction, scored.summary
