@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import daskcoreset
 from daskcoreset import CoresetStream, root
+from daskcoreset.errors import CoresetWarning
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.typing import FloatArray
 
@@ -192,3 +193,26 @@ def test_coreset_kmeans__finds_interleaved_clusters(method: str) -> None:
     model = CoresetKMeans(10, size=SIZE, method=method, n_init=5, random_state=0).fit(X)
 
     assert costs_of(X, [model.cluster_centers_]).sum() < 1.2 * 0.05**2 * X.size
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_build__warns_when_fewer_rows_than_size_come_back(mode: str) -> None:
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    u = np.zeros(300)
+    u[::60] = 1.0
+    with pytest.warns(CoresetWarning, match="size=10, but the coreset has 5 rows"):
+        coreset = daskcoreset.build(X, size=10, sample_weight=u, random_state=0, **MODES[mode])
+
+    assert coreset.indices.tolist() == [0, 60, 120, 180, 240]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_build__size_rows_come_back_where_one_row_has_nearly_all_of_the_scores(mode: str) -> None:
+    X = np.random.default_rng(0).normal(size=(60_000, 2))
+    X[31_415] = 1e7
+    coreset = daskcoreset.build(
+        da.from_array(X, chunks=(7_000, -1)), size=SIZE, random_state=0, **MODES[mode]
+    )
+
+    assert len(coreset) == SIZE
+    assert 31_415 in coreset.indices
