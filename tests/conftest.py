@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -21,6 +23,24 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],  # a loaded machine is no fault of the code
 )
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+USUAL_PORTS = (8786, 8787)
+"""What a Dask scheduler and its dashboard listen at if nobody says otherwise."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def taken_ports() -> Iterator[None]:
+    """Hold the usual ports, as another program of the same machine may: no test needs them."""
+    with ExitStack() as held:
+        for port in USUAL_PORTS:
+            taken = held.enter_context(socket.socket())
+            try:
+                taken.bind(("", port))
+                taken.listen()
+            except OSError:  # by another program, or another worker of this run
+                continue
+        yield
 
 
 @pytest.fixture(scope="session")

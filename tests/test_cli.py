@@ -320,24 +320,34 @@ def test_working_on__starts_processes_outside_the_main_thread() -> None:
 def test_build__ends_processes_quietly_when_interrupted(tmp_path: Path, out: Path) -> None:
     pytest.importorskip("distributed")
     store = tmp_path / "many.zarr"
-    convert.write_store(np.random.default_rng(0).normal(size=(200_000, 4)), store)
-    arguments = ["build", store, out, "--size=9", "--chunks=40", "--workers=2", "--progress"]
+    convert.write_store(np.random.default_rng(0).normal(size=(2_000, 4)), store)
+    # Workers that take a second a block cannot be done before they are interrupted.
+    slow = tmp_path / "slow.py"
+    slow.write_text(
+        "import time, zarr\n"
+        "def slowed(read):\n"
+        "    return lambda *given: time.sleep(1) or read(*given)\n"
+        "zarr.Array.__getitem__ = slowed(zarr.Array.__getitem__)\n"
+    )
+    arguments = ["build", store, out, "--size=9", "--chunks=10", "--workers=2", "--progress"]
     with subprocess.Popen(
         [sys.executable, "-m", "daskcoreset", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        env=os.environ | {"DASK_DISTRIBUTED__WORKER__PRELOAD": str(slow)},
     ) as process:
         assert process.stderr is not None
         drawn = process.stderr.read(20)  # the bar: the work has begun
-        # As a terminal does at Ctrl-C, to every process of the group.
-        os.killpg(process.pid, signal.SIGINT)
-        try:
-            printed, rest = process.communicate(timeout=30)
-        except subprocess.TimeoutExpired:
-            # Python loses an interrupt that comes while it collects garbage: press again.
+        # Python loses an interrupt that comes while it collects garbage: press until it hears.
+        for _ in range(10):
+            # As a terminal does at Ctrl-C, to every process of the group.
             os.killpg(process.pid, signal.SIGINT)
-            printed, rest = process.communicate(timeout=60)
+            try:
+                printed, rest = process.communicate(timeout=30)
+            except subprocess.TimeoutExpired:
+                continue
+            break
     drawn += rest
     assert (process.returncode, printed) == (130, b"")
     assert drawn.strip().startswith(b"daskcoreset: ")

@@ -336,7 +336,8 @@ class SensitivityContract(ABC):
         """A cluster of two processes agrees with the synchronous scheduler."""
         distributed = pytest.importorskip("distributed")
         expected = _computed(self.lazy_builds(), scheduler="synchronous")
-        options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+        # Any port for its dashboard: None is the usual one, which may be taken.
+        options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
         with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
             found = list(dask.compute(*self.lazy_builds()))
         for one, other in zip(expected, found, strict=True):
