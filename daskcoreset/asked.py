@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
+from daskcoreset.checks import check_flag
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.growth import Rule
 from daskcoreset.sensitivities import Sensitivity, resolve_method
@@ -12,6 +13,7 @@ from daskcoreset.surroundings import warn_caller
 from daskcoreset.tree.reducer import Reducer
 
 __all__ = [
+    "check_kinds",
     "check_sampling",
     "check_sizes",
     "check_strategy",
@@ -21,6 +23,15 @@ __all__ = [
     "rows_for",
     "rule_of",
 ]
+
+
+def check_kinds(epsilon: Any, delta: Any, progress: Any, **flags: Any) -> None:
+    """Refuse what would pass for something else, used or not: text is true to Python."""
+    Rule(1, epsilon, delta)
+    for name, value in flags.items():
+        check_flag(name, value)
+    if progress is not None:
+        check_flag("progress", progress)
 
 
 def construction_of(
@@ -160,7 +171,7 @@ def check_sizes(
 def check_sampling(construction: Sensitivity[Any], sampling: Any, passes: Any) -> None:
     """Refuse draws and reads that the construction cannot do."""
     _check_draws(sampling)
-    if passes not in (1, 2):
+    if isinstance(passes, bool) or passes not in (1, 2):
         raise InvalidInputError(f"passes must be 1 or 2, got {passes!r}; pass one of these.")
     if passes == 1 and construction.folds > 1 and not construction.scores_early:
         raise InvalidInputError(
@@ -181,7 +192,7 @@ def check_tree(size: Any, sampling: Any, passes: Any) -> None:
             'size="auto" grows a sample; pass a number of rows, or leave out strategy="tree".'
         )
     _check_draws(sampling)
-    if passes != 1:
+    if isinstance(passes, bool) or passes != 1:
         raise InvalidInputError(
             f"passes={passes!r}, but a tree reads the data once; leave passes out."
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ from daskcoreset.kernels import first_nonfinite_row
 from daskcoreset.typing import AnyArray, FloatArray, IndexArray, Points
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = [
     "Block",
@@ -23,7 +24,15 @@ __all__ = [
     "plain_labels",
     "promoted_dtype",
     "rows_from",
+    "unusable_row",
 ]
+
+_LARGEST_SUM = 1e300
+"""What weighted squared distances of one block may add up to: a hundred million blocks, and
+four times as much about a far center, still have a sum that float64 holds."""
+
+_LARGEST_VALUE = 1e140
+"""Below it weights are to blame where a sum is too large, above it the value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,27 +256,68 @@ def _bad_weight(weights: FloatArray) -> Problem | None:
 
 
 def _finite_rows(block: Block, rules: Rules) -> tuple[Block, Problem | None]:
-    points: Any = block.points
-    dense = isinstance(points, np.ndarray)
-    first = first_nonfinite_row(points) if dense else _first_nonfinite_sparse(points)
-    if first < 0:
-        return block, None
-    if rules.on_invalid == "drop":
-        return block.take(np.flatnonzero(_finite_mask(points))), None
-    row = points[first] if dense else points[[first]].toarray()[0]
-    column = int(np.flatnonzero(~np.isfinite(row))[0])
+    found = unusable_row(block.points, block.weights)
+    if found is None or rules.on_invalid == "raise":
+        return block, found
+    kept = np.flatnonzero(_rows_with(block.points, np.isfinite))
+    if len(kept) == len(block):
+        return block, found
+    block = block.take(kept)
+    found = unusable_row(block.points, block.weights)
+    # Of the rows that are left: numbered as in the block that was read.
+    return block, None if found is None else replace(found, row=int(kept[found.row or 0]))
+
+
+def unusable_row(points: Points, weights: FloatArray) -> Problem | None:
+    r"""Return the first row that no squared distance can be computed for, or None.
+
+    That is a row with NaN or infinity; or one of positive weight with a value x such that
+    :math:`U d x^2` is beyond float64, U the weight of all the rows or one, if that is more.
+    Of ordinary weights that is some :math:`10^{146}`.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d) or csr_array
+    weights : ndarray of shape (n,), float64
+
+    Examples
+    --------
+    >>> unusable_row(np.array([[1e100], [1e200]]), np.ones(2)).row
+    1
+    """
+    values: Any = points if isinstance(points, np.ndarray) else points.data
+    weight = max(1.0, float(weights.sum()))
+    most = math.sqrt(_LARGEST_SUM / points.shape[1] / weight)
+    # One look clears the usual case; a row without weight may hold any number.
+    if first_nonfinite_row(values if values.ndim == 2 else values[:, np.newaxis], most) < 0:
+        return None
+    usable = _rows_with(points, lambda x: abs(x) <= most)
+    usable |= (weights == 0.0) & _rows_with(points, np.isfinite)
+    if usable.all():
+        return None
+    first = int(usable.argmin())
+    part: Any = points[[first]]
+    row = (part if isinstance(part, np.ndarray) else part.toarray())[0].astype(np.float64)
+    column = int((~(abs(row) <= most)).argmax())
     found = f"X is {row[column]} in column {column}"
-    remedy = '; clean the data, or build with on_invalid="drop", which leaves such rows out.'
-    return block, Problem(found + "{row}" + remedy, first)
+    if not np.isfinite(row[column]):
+        remedy = '; clean the data, or build with on_invalid="drop", which leaves such rows out.'
+    elif abs(row[column]) > _LARGEST_VALUE:
+        remedy = (
+            ", and of values so large squared distances overflow; scale the columns, for example "
+            "with sklearn.preprocessing.MaxAbsScaler, or clean the data."
+        )
+    else:
+        remedy = (
+            f", where sample_weight sums to {weight:g}, and weighted squared distances overflow; "
+            f"scale sample_weight down."
+        )
+    return Problem(found + "{row}" + remedy, first)
 
 
-def _first_nonfinite_sparse(points: Any) -> int:
-    bad = np.flatnonzero(~np.isfinite(points.data))
-    return int(np.searchsorted(points.indptr, bad[0], side="right")) - 1 if len(bad) else -1
-
-
-def _finite_mask(points: Any) -> Any:
+def _rows_with(points: Any, holds: Callable[[Any], Any]) -> Any:
+    """Rows all of whose values have a property that zero has."""
     if isinstance(points, np.ndarray):
-        return np.isfinite(points).all(axis=1)
+        return holds(points).all(axis=1)
     rows = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
-    return np.bincount(rows, weights=~np.isfinite(points.data), minlength=points.shape[0]) == 0
+    return np.bincount(rows, weights=~holds(points.data), minlength=points.shape[0]) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, overload
 
 from daskcoreset.asked import (
+    check_kinds,
     check_sampling,
     check_sizes,
     check_strategy,
@@ -273,6 +274,8 @@ def build(
     ----------
     Bachem, Lucic and Krause (2018), Algorithm 1 and section 4.2.
     """
+    flags = {"normalize": normalize, "compute": compute, "dry_run": dry_run}
+    check_kinds(epsilon, delta, progress, **flags)
     check_strategy(strategy, inner_size)
     if isinstance(method, Coverage) or method == "coverage":
         most = check_options(

@@ -20,7 +20,7 @@ __all__ = [
     "bisection_order",
     "cluster_table",
     "column_moments",
-    "first_nonfinite_row",
+    "first_beyond",
     "jit",
     "kmeans_plus_plus",
     "nearest_center",
@@ -121,16 +121,18 @@ def squared_distances(
         out[i] = total
 
 
-@jit(ROW_SUMS)
-def first_nonfinite_row(points: AnyArray) -> int:  # pragma: no cover - runs compiled
-    """Return the first row that is not finite, or -1."""
-    n, d = points.shape
-    for i in range(n):
-        probe = points[i, 0] * 0
-        for j in range(1, d):
-            probe += points[i, j] * 0
-        if probe != 0:
-            return i
+@jit(IN_ORDER)
+def first_beyond(values: AnyArray, most: Any) -> int:  # pragma: no cover - runs compiled
+    """Return where the first value is that is NaN or longer than `most`, or -1."""
+    for start in range(0, values.shape[0], 4096):
+        stop = min(start + 4096, values.shape[0])
+        beyond = 0
+        for i in range(start, stop):
+            beyond += not (abs(values[i]) <= most)
+        if beyond > 0:
+            for i in range(start, stop):
+                if not (abs(values[i]) <= most):
+                    return i
     return -1
 
 

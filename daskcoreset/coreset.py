@@ -19,6 +19,7 @@ from daskcoreset.errors import (
     MissingDependencyError,
     StoreError,
 )
+from daskcoreset.kernels import first_nonfinite_row
 from daskcoreset.layout import decode, encode
 from daskcoreset.operations import Operations
 from daskcoreset.points import WeightedPoints, concatenate
@@ -54,8 +55,8 @@ class Coreset(Operations, WeightedPoints):
     Raises
     ------
     InvalidInputError
-        As in `WeightedPoints`; also if there are no rows, or ``m``, ``n``, ``d`` or
-        ``columns`` of the provenance contradict the arrays.
+        As in `WeightedPoints`; also if there are no rows, a value is NaN or infinite, or ``m``,
+        ``n``, ``d`` or ``columns`` of the provenance contradict the arrays.
     InvalidTypeError
         As in `WeightedPoints`; also if the provenance is not plain JSON.
 
@@ -79,6 +80,7 @@ class Coreset(Operations, WeightedPoints):
         if not len(self):
             msg = "points has no rows; a coreset has at least one"
             raise InvalidInputError(msg)
+        _check_finite(self.points)
         frozen = freeze(self.provenance)
         if not isinstance(frozen, Mapping):
             msg = f"provenance is a {type(self.provenance).__name__}; pass a mapping"
@@ -180,6 +182,7 @@ class Coreset(Operations, WeightedPoints):
         moves: list[Any] = [0] * len(parts) if offsets is None else list(offsets)
         if len(moves) != len(parts) or not all(
             isinstance(move, int | np.integer)
+            and not isinstance(move, bool)
             and 0 <= move <= np.iinfo(np.int64).max - int(part.indices.max())
             for move, part in zip(moves, parts, strict=False)
         ):
@@ -329,6 +332,19 @@ class Coreset(Operations, WeightedPoints):
         for name, vector in added:
             frame[name] = vector
         return frame
+
+
+def _check_finite(points: Any) -> None:
+    """Refuse NaN and infinity, of which no solver makes anything."""
+    values = points if isinstance(points, np.ndarray) else points.data[:, np.newaxis]
+    place = first_nonfinite_row(values)
+    if place < 0:
+        return
+    sparse = sp.issparse(points)
+    row = int(np.searchsorted(points.indptr, place, side="right")) - 1 if sparse else place
+    bad = values[place][~np.isfinite(values[place])][0]
+    msg = f"points holds {bad} at row {row}; a coreset is of finite rows, so clean or drop it"
+    raise InvalidInputError(msg)
 
 
 def _optional(module: str, extra: str | None = None) -> Any:

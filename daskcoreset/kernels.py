@@ -99,17 +99,21 @@ def squared_distances(points: AnyArray, center: FloatArray) -> FloatArray:
     return out
 
 
-def first_nonfinite_row(points: AnyArray) -> int:
-    """Return the number of the first row with a NaN or an infinity, or -1.
+def first_nonfinite_row(points: AnyArray, most: float = np.inf) -> int:
+    """Return the number of the first row with NaN, infinity or a value beyond `most`, or -1.
 
     Examples
     --------
     >>> first_nonfinite_row(np.array([[0.0], [np.nan]])), first_nonfinite_row(np.zeros((2, 1)))
     (1, -1)
+    >>> first_nonfinite_row(np.array([[3.0], [-5.0]]), 4.0)
+    1
     """
     compiled = compiled_loops()
-    search = _numpy_nonfinite if compiled is None else compiled.first_nonfinite_row
-    return int(search(points))
+    search = _numpy_beyond if compiled is None else compiled.first_beyond
+    limit = points.dtype.type(min(most, float(np.finfo(points.dtype).max)))
+    found = int(search(points.reshape(-1), limit))
+    return found // points.shape[1] if found >= 0 else -1
 
 
 def systematic_walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
@@ -203,10 +207,9 @@ def _numpy_distances(points: AnyArray, center: FloatArray, out: FloatArray) -> N
         np.einsum("ij,ij->i", gap, gap, out=out[start : start + tile_rows])
 
 
-def _numpy_nonfinite(points: AnyArray) -> int:
-    tile_rows = 64 * _tile_rows(points.shape[1])
-    for start in range(0, len(points), tile_rows):
-        bad = ~np.isfinite(points[start : start + tile_rows]).all(axis=1)
+def _numpy_beyond(values: AnyArray, most: Any) -> int:
+    for start in range(0, len(values), 64 * _TILE_NUMBERS):
+        bad = ~(abs(values[start : start + 64 * _TILE_NUMBERS]) <= most)
         if bad.any():
             return start + int(bad.argmax())
     return -1

@@ -28,6 +28,7 @@ from zarr.codecs import ZstdCodec
 from zarr.core.sync import collect_aiterator
 from zarr.storage import FsspecStore, LocalStore, StorePath
 
+from daskcoreset.checks import check_flag
 from daskcoreset.contents import HEADER, JSON, Contents, check_header, spell_dtype
 from daskcoreset.durable import find_previous, is_leftover, new_directory
 from daskcoreset.errors import (
@@ -236,6 +237,7 @@ def _open(place: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
 
 def _replaceable(place: StorePath, kind: str, *, overwrite: bool) -> set[str] | None:
     """List the members of our group there; None if there is nothing; refuse all else."""
+    check_flag("overwrite", overwrite)
     if isinstance(place.store, LocalStore) and place.store.root.is_file():
         msg = f"{place} is a file; choose another path"
         raise StoreError(msg)

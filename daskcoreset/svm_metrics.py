@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.blocks import Block, Problem
+from daskcoreset.checks import check_positive
 from daskcoreset.classes import label_problem, plain_labels
 from daskcoreset.divergences.base import dense, tiles
 from daskcoreset.errors import InvalidInputError
@@ -90,6 +91,7 @@ def svm_report(
     ----------
     Tukan, Baykal, Feldman and Rus (2020), section 2.
     """
+    check_positive("lam", lam)
     blocks = row_blocks(X, y, sample_weight)
     if not blocks.has_labels:
         raise InvalidInputError("y is missing; pass the labels of the rows.")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from operator import add
 from typing import TYPE_CHECKING, Any
 
+from daskcoreset.checks import check_flag
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.gathering import gather
 from daskcoreset.inputs import row_blocks
@@ -64,6 +65,7 @@ def svm_sensitivity(
     ----------
     Tukan, Baykal, Feldman and Rus (2020), Lemmas 2 and 3, and Table 1.
     """
+    check_flag("provable", provable)
     construction = SVM(lam, n_clusters, "paper" if provable else "systematic", intercept)
     blocks = row_blocks(X, y, sample_weight)
     if not blocks.has_labels:

@@ -482,7 +482,7 @@ def test_module__is_silent_in_a_pipe_and_says_errors_in_one_line(npz: Path, out:
     again = _run("build", npz, out, "--size", 20)
     assert (again.returncode, again.stdout) == (1, "")
     assert again.stderr == f"error: {out} exists; pass --overwrite or choose another path\n"
-    wrong = _run("build", npz, out)
+    wrong = _run("build", npz)
     assert (wrong.returncode, wrong.stdout, wrong.stderr.count("\n")) == (2, "", 1)
 
 

@@ -12,12 +12,42 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
 
-from daskcoreset import build
+from daskcoreset import (
+    SVM,
+    ActiveMaxMargin,
+    Coreset,
+    CoresetStream,
+    CoresetTree,
+    Coverage,
+    Logistic,
+    MaxMarginCoreset,
+    MixtureCoreset,
+    OutlierMaxMargin,
+    StrongBregman,
+    StrongKMeans,
+    build,
+    datasets,
+)
 from daskcoreset.cli import main
-from daskcoreset.coreset import Coreset
-from daskcoreset.errors import CoresetWarning
-from daskcoreset.margin.outlier import OutlierMaxMargin
+from daskcoreset.errors import CoresetError, CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.estimators import (
+    AVMClassifier,
+    CoresetBregman,
+    CoresetGaussianMixture,
+    CoresetKMeans,
+    CoresetLogisticRegression,
+    CoresetSVC,
+    CSVRGClassifier,
+    MaxMarginClassifier,
+    ODMClassifier,
+    OutlierMaxMarginClassifier,
+)
+from daskcoreset.inputs import row_blocks
+from daskcoreset.metrics import svm_cost, svm_sensitivity
+from daskcoreset.sizing import auto_size, theory_size
 from tests.test_margin_outlier import by_force
 
 # --- build(X) and nothing else ------------------------------------------------------------
@@ -57,8 +87,6 @@ def test_build__default_size_follows_the_clusters() -> None:
     assert found.provenance["size"] == 15_000
     labels = rows[:, 0] > 0
     # Its clusters are cells of the classes, of which solutions know nothing.
-    from daskcoreset import SVM  # noqa: PLC0415 - beside the sentence about it
-
     assert build(rows, labels, method=SVM(n_clusters=150)).provenance["size"] == 10_000
 
 
@@ -103,3 +131,352 @@ def test_subsets__normals_have_length_one_and_the_margin_is_the_best(batch: int)
         reached = (signs[kept] * (rows[kept] @ found.w + found.b)).min()
         assert found.margin == pytest.approx(reached, rel=1e-9)
     assert tried >= 20
+
+
+# --- values whose squares overflow --------------------------------------------------------
+
+ROWS = np.random.default_rng(0).normal(size=(600, 3))
+SIDES = (ROWS[:, 0] > 0).astype(np.int64)
+ROWS[:, 0] += 2 * SIDES
+OVERFLOW = r"^X is -?[0-9.]+e\+[0-9]+ in column \d at row \d+, and of values so large squared"
+
+
+def one_value(value: float, row: int = 477) -> Any:
+    rows = ROWS.copy()
+    rows[row, 1] = value
+    return rows
+
+
+TOO_LARGE = [
+    pytest.param(ROWS * 1e200, id="all"),
+    pytest.param(one_value(1e200), id="one 1e200"),
+    pytest.param(one_value(-1e300), id="one 1e300"),
+    pytest.param(one_value(1.5e154), id="one 1.5e154"),
+    pytest.param(sp.csr_array(one_value(1e200)), id="sparse"),
+]
+METHODS = ["lightweight", "uniform", StrongKMeans(3), StrongBregman(3), MixtureCoreset(2)]
+
+
+@pytest.mark.parametrize("rows", TOO_LARGE)
+@pytest.mark.parametrize("strategy", ["sampling", "tree"])
+@pytest.mark.parametrize("method", [*METHODS, "svm", "logistic"], ids=str)
+def test_build__overflow_is_one_clear_error(rows: Any, strategy: Any, method: Any) -> None:
+    y = SIDES if method in ("svm", "logistic") else None
+    with pytest.raises(InvalidInputError, match=OVERFLOW):
+        build(rows, y, size=50, method=method, strategy=strategy, chunks=200)
+    with pytest.raises(InvalidInputError, match=OVERFLOW):
+        build(rows, y, size=50, method=method, strategy=strategy, on_invalid="drop")
+
+
+@pytest.mark.parametrize("rows", TOO_LARGE)
+def test_stream__a_batch_that_overflows_is_not_taken(rows: Any, tmp_path: Path) -> None:
+    good = sp.csr_array(ROWS) if sp.issparse(rows) else ROWS
+    options: dict[str, Any] = {"leaf_size": 400, "random_state": 0}
+    stream = CoresetStream("lightweight", 50, store=tmp_path / "s.zarr", **options)
+    stream.partial_fit(good)
+    for _ in range(2):
+        with pytest.raises(InvalidInputError, match=OVERFLOW):
+            stream.partial_fit(rows)
+    assert stream.n_rows == 600
+    assert CoresetStream.load(tmp_path / "s.zarr").n_rows == 600
+    plain = CoresetStream("lightweight", 50, **options).partial_fit(good)
+    assert stream.coreset().equals(plain.coreset())
+    stream.partial_fit(good)
+    assert stream.coreset().provenance["n"] == 1200
+
+
+@pytest.mark.parametrize("rows", TOO_LARGE)
+def test_tree__a_leaf_that_overflows_is_not_stored(rows: Any, tmp_path: Path) -> None:
+    good = sp.csr_array(ROWS) if sp.issparse(rows) else ROWS
+    tree = CoresetTree.create(tmp_path / "t.zarr", size=50, random_state=0)
+    tree.append(good, name="a")
+    before = tree.coreset()
+    for change in (tree.append, lambda X: tree.replace("a", X)):
+        with pytest.raises(InvalidInputError, match=OVERFLOW):
+            change(rows)
+    assert CoresetTree.open(tmp_path / "t.zarr").version == tree.version == 1
+    assert CoresetTree.open(tmp_path / "t.zarr").coreset().equals(before)
+
+
+MODELS = [
+    CoresetKMeans(2),
+    CoresetGaussianMixture(2),
+    CoresetBregman(2),
+    CoresetSVC(),
+    CoresetLogisticRegression(),
+    CSVRGClassifier(),
+    AVMClassifier(),
+    ODMClassifier(),
+    MaxMarginClassifier(),
+    OutlierMaxMarginClassifier(),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_estimators__overflow_is_one_clear_error(model: Any) -> None:
+    for rows in (ROWS * 1e200, one_value(1e300), da.from_array(one_value(1e300), chunks=200)):
+        y = da.from_array(SIDES, chunks=200) if isinstance(rows, da.Array) else SIDES
+        with pytest.raises(InvalidInputError, match=OVERFLOW):
+            clone(model).fit(rows, y)
+
+
+def test_estimators__overflow_is_found_in_prediction_too() -> None:
+    model = CoresetKMeans(2, random_state=0).fit(ROWS)
+    for method in (model.predict, model.transform):
+        with pytest.raises(InvalidInputError, match=OVERFLOW):
+            method(one_value(1e300))
+        with pytest.raises(InvalidInputError, match=OVERFLOW):
+            method(da.from_array(one_value(1e300), chunks=200)).compute()
+
+
+def test_margin__overflow_is_one_clear_error() -> None:
+    for search in (MaxMarginCoreset(), OutlierMaxMargin()):
+        with pytest.raises(InvalidInputError, match=OVERFLOW):
+            search.run(ROWS * 1e200, SIDES)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+@pytest.mark.parametrize("strategy", ["sampling", "tree"])
+def test_build__scale_below_the_bound_changes_no_draw(method: Any, strategy: Any) -> None:
+    """A power of two changes no digit: the largest that float32 holds, and far above it."""
+    for dtype, scale in ((np.float32, 2.0**120), (np.float64, 2.0**400)):
+        rows = ROWS.astype(dtype)
+        options: dict[str, Any] = {"size": 50, "method": method, "strategy": strategy}
+        plain = build(rows, random_state=0, **options)
+        large = build(rows * dtype(scale), random_state=0, **options)
+        assert large.points.dtype == dtype
+        np.testing.assert_array_equal(large.indices, plain.indices)
+        np.testing.assert_allclose(large.weights, plain.weights, rtol=1e-9)
+
+
+def test_kmeans__large_values_of_float32_are_clustered_as_small_ones() -> None:
+    rows = ROWS.astype(np.float32)
+    plain = CoresetKMeans(3, random_state=0).fit(rows)
+    scale = np.float32(2.0**100)
+    for forms in ((rows, rows * scale), (sp.csr_array(rows), sp.csr_array(rows * scale))):
+        small, large = (CoresetKMeans(3, random_state=0).fit(form) for form in forms)
+        np.testing.assert_array_equal(large.labels_, plain.labels_)
+        np.testing.assert_array_equal(small.labels_, plain.labels_)
+        np.testing.assert_allclose(large.cluster_centers_ / scale, plain.cluster_centers_)
+
+    def first_rows(X: Any, k: int, random_state: Any) -> Any:
+        np.testing.assert_allclose(X.max(), rows.max() * scale, rtol=1e-6)
+        return X[:k]
+
+    for init in (first_rows, rows[:3] * scale):
+        found = CoresetKMeans(3, init=init, n_init=1, random_state=0).fit(rows * scale)
+        assert found.inertia_ == pytest.approx(float(plain.inertia_) * float(scale) ** 2, rel=0.3)
+
+
+def test_build__weights_that_make_squares_overflow_are_blamed() -> None:
+    rows = ROWS * 1e100
+    with pytest.raises(InvalidInputError, match=r"sample_weight sums to 6e\+122, and weighted"):
+        build(rows, sample_weight=np.full(600, 1e120), size=50)
+    stream = CoresetStream("lightweight", 50, leaf_size=400).partial_fit(rows)
+    with pytest.raises(InvalidInputError, match="scale sample_weight down"):
+        stream.partial_fit(rows, sample_weight=np.full(600, 1e120))
+    assert stream.coreset().provenance["n"] == 600
+    # Without a weight a row may hold any number, and is never drawn.
+    weight = np.ones(600)
+    weight[477] = 0.0
+    found = build(one_value(1e300), sample_weight=weight, size=50, random_state=0)
+    assert 477 not in found.indices
+    assert np.isfinite(found.weights).all()
+
+
+def test_build__drop_leaves_out_what_is_not_finite_and_names_what_is_too_large() -> None:
+    rows = one_value(1e300)
+    rows[10] = np.nan
+    with pytest.raises(InvalidInputError, match=r"^X is 1e\+300 in column 1 at row 477, and of"):
+        build(rows, size=50, on_invalid="drop")
+    assert build(one_value(np.inf), size=50, on_invalid="drop").provenance["n_dropped"] == 1
+
+
+# --- coresets of what is no number, and arguments of another kind -------------------------
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_coreset__refuses_points_that_are_not_finite(bad: float) -> None:
+    points = np.ones((4, 3))
+    points[2, 1] = bad
+    for form in (points, points.astype(np.float32), sp.csr_array(points)):
+        with pytest.raises(InvalidInputError, match=f"points holds {bad} at row 2; a coreset"):
+            Coreset(form, np.ones(4), np.arange(4))
+    for weights in ([1, 1, 1, bad], [1, 1, 1, -1.0]):
+        with pytest.raises(InvalidInputError, match="weights is .* at row 3; they must be finite"):
+            Coreset(np.ones((4, 3)), np.array(weights), np.arange(4))
+    empty = sp.csr_array((2, 5))
+    assert len(Coreset(empty, np.ones(2), np.arange(2))) == 2
+
+
+@pytest.mark.parametrize(
+    ("points", "weights", "indices", "labels"),
+    [
+        (np.ones(4), np.ones(4), np.arange(4), None),
+        (np.ones((4, 3)), np.ones(3), np.arange(4), None),
+        (np.ones((4, 3)), np.ones((4, 1)), np.arange(4), None),
+        (np.ones((4, 3)), np.ones(4), np.arange(5), None),
+        (np.ones((4, 3)), np.ones(4), np.arange(4), np.arange(3)),
+    ],
+)
+def test_coreset__refuses_shapes_that_disagree(
+    points: Any, weights: Any, indices: Any, labels: Any
+) -> None:
+    with pytest.raises(InvalidInputError, match="has shape"):
+        Coreset(points, weights, indices, labels)
+
+
+@pytest.mark.parametrize("strategy", ["sampling", "tree"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"normalize": "x"}, "normalize is 'x'; pass True or False"),
+        ({"normalize": 1}, "normalize is 1; pass True or False"),
+        ({"compute": "x"}, "compute is 'x'; pass True or False"),
+        ({"compute": None}, "compute is None; pass True or False"),
+        ({"dry_run": "x"}, "dry_run is 'x'; pass True or False"),
+        ({"progress": "x"}, "progress is 'x'; pass True or False"),
+        ({"passes": True}, "passes"),
+        ({"passes": "1"}, "passes"),
+        ({"epsilon": "x"}, "epsilon must be a number, got 'x'"),
+        ({"epsilon": True}, "epsilon must be a number, got True"),
+        ({"epsilon": None}, "epsilon must be a number, got None"),
+        ({"epsilon": 2.0}, "epsilon must lie between 0 and 1, got 2.0"),
+        ({"delta": [0.1]}, "delta must be a number"),
+        ({"delta": 0}, "delta must lie between 0 and 1, got 0"),
+        ({"size": True}, "size must be an integer, got True"),
+        ({"split_every": True}, "split_every must be an integer"),
+        ({"chunks": True}, "chunks must be a number of rows"),
+        ({"random_state": True}, "random_state must be None, an int"),
+        ({"random_state": "x"}, "random_state must be None, an int"),
+        ({"sampling": True}, "sampling must be"),
+        ({"on_invalid": True}, "on_invalid must be"),
+        ({"method": True}, "method must be"),
+        ({"diameter": True}, "diameter=True"),
+    ],
+    ids=str,
+)
+def test_build__arguments_of_another_kind(strategy: Any, options: Any, message: str) -> None:
+    given = {"size": 50, "strategy": strategy, **options}
+    with pytest.raises(CoresetError, match=message):
+        build(ROWS, **given)
+
+
+FLAGS: list[Any] = [
+    lambda flag: SVM(intercept=flag),
+    lambda flag: Logistic(intercept=flag),
+    lambda flag: MaxMarginCoreset(intercept=flag),
+    lambda flag: MaxMarginCoreset(drop=flag),
+    lambda flag: OutlierMaxMargin(intercept=flag),
+    lambda flag: ActiveMaxMargin(intercept=flag),
+    lambda flag: CoresetStream("uniform", 50).partial_fit(ROWS).coreset(normalize=flag),
+    lambda flag: svm_sensitivity(ROWS, SIDES, provable=flag),
+    lambda flag: svm_sensitivity(ROWS, SIDES, intercept=flag),
+    lambda flag: datasets.make_mixture(100, 2, shuffle=flag),
+    lambda flag: build(ROWS, method="coverage", size=5, progress=flag),
+]
+"""Public flags beside those of `build`."""
+
+NUMBERS: list[Any] = [
+    lambda number: SVM(lam=number),
+    lambda number: SVM(n_clusters=number),
+    lambda number: StrongKMeans(number),
+    lambda number: StrongKMeans(3, number),
+    lambda number: StrongBregman(number),
+    lambda number: MixtureCoreset(number),
+    lambda number: Coverage(diameter=number).cover(row_blocks(ROWS)),
+    lambda number: Coverage(max_points=number).cover(row_blocks(ROWS)),
+    lambda number: MaxMarginCoreset(epsilon=number),
+    lambda number: MaxMarginCoreset(max_passes=number),
+    lambda number: MaxMarginCoreset(violators=number),
+    lambda number: MaxMarginCoreset(kernel="rbf", gamma=number).run(ROWS, SIDES),
+    lambda number: MaxMarginCoreset(kernel="poly", degree=number).run(ROWS, SIDES),
+    lambda number: MaxMarginCoreset(kernel="poly", coef0=number).run(ROWS, SIDES),
+    lambda number: OutlierMaxMargin(number),
+    lambda number: OutlierMaxMargin(confidence=number),
+    lambda number: OutlierMaxMargin(max_problems=number),
+    lambda number: ActiveMaxMargin(C=number),
+    lambda number: ActiveMaxMargin(batch=number),
+    lambda number: ActiveMaxMargin(error=number),
+    lambda number: CoresetStream("uniform", number),
+    lambda number: CoresetStream("uniform", 50, number),
+    lambda number: CoresetStream("uniform", 50, inner_size=number),
+    lambda number: build(ROWS, size=50, strategy="tree", inner_size=number),
+    lambda number: svm_sensitivity(ROWS, SIDES, lam=number),
+    lambda number: svm_cost(ROWS, SIDES, np.ones(3), lam=number),
+    lambda number: theory_size(number, 3, epsilon=0.1, delta=0.1),
+    lambda number: theory_size(3, 3, epsilon=number, delta=0.1),
+    lambda number: auto_size(ROWS, n_clusters=number),
+    lambda number: build(ROWS, size=50).audit(ROWS, n_clusters=number),
+    lambda number: build(ROWS, size=50).audit(ROWS, n_clusters=2, sample_size=number),
+    lambda number: build(ROWS, size=50).audit(ROWS, n_clusters=2, confidence=number),
+    lambda number: build(ROWS, size=50).merge(build(ROWS, size=50), offsets=[0, number]),
+    lambda number: datasets.make_mixture(number, 2),
+    lambda number: datasets.make_mixture(100, 2, spread=number),
+]
+"""Public numbers beside those of `build`."""
+
+
+@pytest.mark.parametrize("ask", FLAGS, ids=range(len(FLAGS)))
+@pytest.mark.parametrize("wrong", ["x", 1, 0.0, [True]], ids=str)
+def test_flags__are_true_or_false(ask: Any, wrong: Any) -> None:
+    with pytest.raises(InvalidTypeError, match=r"; pass True or False"):
+        ask(wrong)
+
+
+@pytest.mark.parametrize("ask", NUMBERS, ids=range(len(NUMBERS)))
+@pytest.mark.parametrize("wrong", ["x", True, [1], np.nan], ids=str)
+def test_numbers__are_numbers(ask: Any, wrong: Any) -> None:
+    with pytest.raises(CoresetError):
+        ask(wrong)
+
+
+def test_to_zarr__overwrite_is_true_or_false(tmp_path: Path) -> None:
+    coreset = build(ROWS, size=50, random_state=0)
+    stream = CoresetStream("uniform", 50, random_state=0).partial_fit(ROWS)
+    coreset.to_zarr(tmp_path / "c.zarr")
+    CoresetStream("uniform", 50, store=tmp_path / "s.zarr")
+    wrong: Any = "no"
+    with pytest.raises(InvalidTypeError, match="overwrite is 'no'"):
+        coreset.to_zarr(tmp_path / "c.zarr", overwrite=wrong)
+    with pytest.raises(InvalidTypeError, match="overwrite is 'no'"):
+        stream.save(tmp_path / "s.zarr", overwrite=wrong)
+
+
+# --- dense and sparse rows ----------------------------------------------------------------
+
+
+def _sparse_mixture(seed: int, dtype: Any) -> Any:
+    rng = np.random.default_rng(seed)
+    centers = 3.0 * rng.normal(size=(6, 12))
+    rows = centers[rng.integers(6, size=20_000)] + rng.normal(size=(20_000, 12))
+    return (rows * (rng.random(rows.shape) < 0.3)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("method", ["uniform", "lightweight", StrongKMeans(6)], ids=str)
+def test_build__dense_and_sparse_rows_are_drawn_alike(dtype: Any, method: Any) -> None:
+    rows = _sparse_mixture(0, dtype)
+    for data in ((rows, sp.csr_array(rows)), (da.from_array(rows, chunks=(4000, 12)), None)):
+        sparse = data[1] if data[1] is not None else data[0].map_blocks(sp.csr_array)
+        dense, other = (
+            build(X, size=500, method=method, random_state=1) for X in (data[0], sparse)
+        )
+        np.testing.assert_array_equal(dense.indices, other.indices)
+        np.testing.assert_allclose(dense.weights, other.weights, rtol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kmeans__dense_and_sparse_rows_have_the_same_clusters(dtype: Any) -> None:
+    for seed in range(2):
+        rows = _sparse_mixture(seed, dtype)
+        for size in (500, "auto"):
+            dense, sparse = (
+                CoresetKMeans(6, size=size, n_init=2, random_state=seed).fit(form)
+                for form in (rows, sp.csr_array(rows))
+            )
+            np.testing.assert_array_equal(dense.labels_, sparse.labels_)
+            np.testing.assert_allclose(
+                dense.cluster_centers_, sparse.cluster_centers_, rtol=1e-6, atol=1e-6
+            )
+            np.testing.assert_array_equal(dense.predict(rows), sparse.predict(sp.csr_array(rows)))

@@ -22,6 +22,7 @@ ROOT = Path(daskcoreset.__file__).parent
 LAYERS: dict[str, tuple[str, ...]] = {
     "foundation": (
         "blocks",
+        "checks",
         "compiled",
         "containers",
         "contents",
@@ -156,7 +157,6 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "margin.excluding",
         "margin.smallest",
         "margin.loop",
-        "margin.checks",
         "margin.outlier",
         "margin.build",
         "margin.plot",

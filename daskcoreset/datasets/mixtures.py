@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from daskcoreset.checks import check_flag
 from daskcoreset.datasets.components import Components
 from daskcoreset.datasets.lazy import (
     Chunks,
@@ -109,6 +110,7 @@ def make_mixture(
     outlier_scale = check_real("outlier_scale", outlier_scale, minimum=0)
     offset = check_real("offset", offset)
     outliers = check_real("outliers", outliers, minimum=0, maximum=1)
+    check_flag("shuffle", shuffle)
     seed = resolve_seed(random_state)
     centers = center_scale * block_stream(seed, Part.CENTERS).standard_normal((k, d)) + offset
     shares = imbalance ** -np.linspace(0, 1, k)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from daskcoreset.blocks import unusable_row
 from daskcoreset.build import build
 from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.inputs import row_blocks
@@ -129,6 +130,9 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
             sample_weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
             )
+        problem = unusable_row(X, np.ones(X.shape[0]) if sample_weight is None else sample_weight)
+        if problem is not None:
+            raise problem.error(0)
         return Held(X, y, sample_weight)
 
     def _coreset_of(

@@ -14,7 +14,7 @@ from daskcoreset.divergences.summaries import Scatter, merge_scatters, scatter_o
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.automatic import auto_starts
 from daskcoreset.estimators.base import Held, solver_seed
-from daskcoreset.estimators.canonical import canonical
+from daskcoreset.estimators.canonical import canonical, spread_out
 from daskcoreset.estimators.divergent import DivergenceModel, outside
 from daskcoreset.gathering import gather
 from daskcoreset.inputs import row_blocks
@@ -235,7 +235,7 @@ class CoresetBregman(DivergenceModel):
         return resolve_method(self.method)
 
     def _solve(self, divergence: Divergence, seed: int) -> None:
-        points, weights, _ = canonical(self.coreset_.points, self.coreset_.weights)
+        points, weights, _ = canonical(spread_out(self.coreset_.points), self.coreset_.weights)
         if points.shape[0] < self.n_clusters:
             whole = self.coreset_.provenance["m"] == self.coreset_.provenance["n"]
             raise InvalidInputError(

@@ -9,7 +9,24 @@ import numpy as np
 if TYPE_CHECKING:
     from daskcoreset.typing import AnyArray, FloatArray, IndexArray, Points
 
-__all__ = ["canonical"]
+__all__ = ["canonical", "spread_out"]
+
+_SPREAD_NUMBERS = 2**25
+"""Sparse rows of so many numbers, zeros included, fit beside a coreset: 256 MiB."""
+
+
+def spread_out(points: Points) -> Points:
+    """Return sparse rows as an array, where that is small: the solver's input is the same then.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> spread_out(sp.csr_array(np.eye(2)))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    dense = isinstance(points, np.ndarray) or points.shape[0] * points.shape[1] > _SPREAD_NUMBERS
+    return points if dense else points.toarray()
 
 
 def canonical(

@@ -12,7 +12,7 @@ from daskcoreset.asked import default_size
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.automatic import auto_starts
 from daskcoreset.estimators.base import Held, solver_seed
-from daskcoreset.estimators.canonical import canonical
+from daskcoreset.estimators.canonical import canonical, spread_out
 from daskcoreset.estimators.centers import CentersModel
 from daskcoreset.estimators.lloyd import check_init, solve
 from daskcoreset.estimators.nearest import nearest, weighted_cost
@@ -180,7 +180,7 @@ class CoresetKMeans(CentersModel):
         seed = resolve_seed(self.random_state)
         data = held or (X, None, sample_weight)
         self.coreset_ = self._coreset_of(data, size=size, method=method, seed=seed)
-        points, weights, _ = canonical(self.coreset_.points, self.coreset_.weights)
+        points, weights, _ = canonical(spread_out(self.coreset_.points), self.coreset_.weights)
         self._check_distinct(points.shape[0])
         self.cluster_centers_, self.n_iter_ = solve(
             points,

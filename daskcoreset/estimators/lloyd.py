@@ -46,7 +46,8 @@ def solve(
     """Run k-means on weighted rows.
 
     Dense rows are moved to their weighted mean, in float64, before anything is squared: in
-    float32 a large offset would leave nothing of the distances. scikit-learn measures `tol`
+    float32 a large offset would leave nothing of the distances. All rows are divided by a power
+    of two, which changes no digit, for squares must not overflow. scikit-learn measures `tol`
     by the variance of the rows as they are; that of a coreset is larger than that of the
     data, for its far rows are many and light, so `tol` is put in proportion.
 
@@ -75,13 +76,17 @@ def solve(
     """
     shift: Any = 0.0
     if isinstance(points, np.ndarray):
-        shift, points, ratio = _centered(points, weights)
+        shift, points, scale, ratio = _centered(points, weights)
         tol *= ratio
+    else:
+        scale = _power_of_two(points.data)
+        points = points / scale
     if callable(init):
-        init = _Shifted(init, shift)
+        init = _Shifted(init, shift, scale)
     elif not isinstance(init, str):
         # Sparse rows are not moved; scikit-learn asks for the dtype of the rows.
-        init, n_init = (np.asarray(init, dtype=np.float64) - shift).astype(points.dtype), 1
+        moved = (np.asarray(init, dtype=np.float64) - shift) / scale
+        init, n_init = moved.astype(points.dtype), 1
     model = KMeans(
         n_clusters,
         init=init,
@@ -91,24 +96,33 @@ def solve(
         random_state=seed,
         copy_x=False,
     ).fit(points, sample_weight=weights)
-    centers: FloatArray = model.cluster_centers_.astype(np.float64) + shift
+    centers: FloatArray = model.cluster_centers_.astype(np.float64) * scale + shift
     return Centers(centers, int(model.n_iter_))
 
 
-def _centered(points: AnyArray, weights: FloatArray) -> tuple[FloatArray, AnyArray, float]:
+def _centered(points: AnyArray, weights: FloatArray) -> tuple[FloatArray, AnyArray, float, float]:
     mean: FloatArray = np.average(points, axis=0, weights=weights)
     moved = points - mean
+    scale = _power_of_two(moved)
+    moved /= scale
     variance = float(moved.var(axis=0).mean())
     weighted = float(np.average(np.square(moved), axis=0, weights=weights).mean())
-    return mean, moved.astype(points.dtype), weighted / variance if variance else 1.0
+    return mean, moved.astype(points.dtype), scale, weighted / variance if variance else 1.0
+
+
+def _power_of_two(values: AnyArray) -> float:
+    """Return the power of two next above the largest value."""
+    return float(2.0 ** np.frexp(np.float64(abs(values).max(initial=0.0)))[1])
 
 
 class _Shifted:
     """Calls a user's `init` with the rows where the user knows them to be."""
 
-    def __init__(self, init: Any, shift: Any) -> None:
-        self.init, self.shift = init, shift
+    def __init__(self, init: Any, shift: Any, scale: float) -> None:
+        self.init, self.shift, self.scale = init, shift, scale
 
     def __call__(self, X: Any, n_clusters: int, random_state: Any) -> Any:
-        rows = X + self.shift if isinstance(X, np.ndarray) else X
-        return self.init(rows, n_clusters, random_state=random_state) - self.shift
+        rows = X * self.scale
+        rows = rows + self.shift if isinstance(X, np.ndarray) else rows
+        found = self.init(rows, n_clusters, random_state=random_state)
+        return (found - self.shift) / self.scale

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Distances", "Labels", "nearest", "weighted_cost"]
 
+_WIDEST = 512
+"""Sparse rows of so many columns at most are spread out, a tile at a time, and differences are
+formed as of dense rows, so that the answers are the same. Of wider ones only what is stored is
+looked at: rows that are as near to two centers may then go to the other one."""
+
 _TILE_NUMBERS = 2**20
 """Numbers that one thread takes at a time, 8 MiB: enough to hide what a thread costs."""
 
@@ -100,7 +105,7 @@ def nearest(
     distances = np.empty(points.shape[0])
 
     def fill(rows: slice) -> None:
-        if isinstance(points, np.ndarray):
+        if isinstance(points, np.ndarray) or points.shape[1] <= _WIDEST:
             labels[rows], distances[rows] = assign(points[rows], centers)
             return
         squares = _sparse_squares(points[rows], centers)
@@ -129,7 +134,8 @@ def _in_tiles(
 ) -> None:
     """Do the work on tiles of rows, so that what it makes on the way stays small."""
     n_rows, n_columns = points.shape
-    width = n_columns if isinstance(points, np.ndarray) else n_centers
+    spread = isinstance(points, np.ndarray) or n_columns <= _WIDEST
+    width = n_columns if spread else n_centers
     step = max(1, _TILE_NUMBERS // width)
     tiles = [slice(start, start + step) for start in range(0, n_rows, step)]
     if not threads or len(tiles) < 2:

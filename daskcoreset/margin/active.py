@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from daskcoreset.checks import check_count, check_flag, check_positive, check_share
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.margin.asking import Asking
-from daskcoreset.margin.checks import check_count, check_share
 from daskcoreset.margin.labelled import Labelled, Phase, Rule
 from daskcoreset.margin.oracle import Label, Oracle, coded, plain_labels
 from daskcoreset.margin.pool import Pool, open_pool
@@ -129,8 +129,8 @@ class ActiveMaxMargin:
             raise InvalidInputError(
                 f'strategy must be "pool" or "stream", got {self.strategy!r}; pass one of these.'
             )
-        if not self.C > 0:
-            raise InvalidInputError(f"C must be positive, got {self.C!r}; pass inf for no errors.")
+        check_flag("intercept", self.intercept)
+        check_positive("C", self.C)
         if self.oracle is not None and not callable(self.oracle):
             raise InvalidTypeError(
                 f"oracle is a {type(self.oracle).__name__}, which cannot be called; pass a "

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from daskcoreset.checks import check_count, check_flag, check_share
 from daskcoreset.inputs import row_blocks
-from daskcoreset.margin.checks import check_count, check_share
 from daskcoreset.margin.kernelised import Kernel, KernelLike
 from daskcoreset.margin.loop import Run
 
@@ -114,6 +114,8 @@ class MaxMarginCoreset:
         check_share("epsilon", self.epsilon)
         if self.violators not in ("auto", "block"):
             check_count("violators", self.violators)
+        check_flag("intercept", self.intercept)
+        check_flag("drop", self.drop)
         check_count("max_passes", self.max_passes)
 
     def run(self, X: Any, y: Any, sample_weight: Any = None) -> MarginCoreset:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from daskcoreset.checks import check_count, check_number
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.margin.products import inner_products, squared_lengths
 
@@ -61,6 +62,9 @@ class Kernel:
             raise InvalidInputError(
                 f"kernel is {self.name!r}; pass one of {', '.join(KERNELS)}, or a callable."
             )
+        check_number("gamma", self.gamma)
+        check_number("coef0", self.coef0)
+        check_count("degree", self.degree, 0)
         if not np.isfinite(self.gamma) or self.gamma <= 0 or not np.isfinite(self.coef0):
             raise InvalidInputError(
                 f"gamma is {self.gamma} and coef0 is {self.coef0}; pass a positive gamma and a "

@@ -25,9 +25,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from daskcoreset.checks import check_count, check_flag, check_share
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs import row_blocks
-from daskcoreset.margin.checks import check_count, check_share
 from daskcoreset.margin.classes import find_classes
 from daskcoreset.margin.outlier_search import Search
 from daskcoreset.randomness import RandomState
@@ -116,6 +116,7 @@ class OutlierMaxMargin:
         check_count("k", self.k, 0)
         check_share("epsilon", self.epsilon)
         check_share("confidence", self.confidence)
+        check_flag("intercept", self.intercept)
         check_count("max_problems", self.max_problems)
         check_count("max_passes", self.max_passes)
         if self.method not in METHODS:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from daskcoreset.checks import check_share
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.margin.checks import check_share
 from daskcoreset.margin.triple_solver import solve_triples
 from daskcoreset.margin.triples import Place, Triples, worst_triples
 from daskcoreset.typing import AnyArray, FloatArray, IndexArray

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from daskcoreset.checks import check_flag
 from daskcoreset.classes import class_codes, label_problem, plain_labels
 from daskcoreset.clusters import dense_rows
 from daskcoreset.divergences.base import dense, product, tiles
@@ -115,6 +116,7 @@ class Logistic(Sensitivity[Scatter]):
     needs_labels: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        check_flag("intercept", self.intercept)
         if self.variant not in ("calibrated", "systematic"):
             raise InvalidInputError(
                 f'variant must be "calibrated" or "systematic", got {self.variant!r}; pass one of '

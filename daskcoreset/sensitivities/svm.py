@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 
 from daskcoreset.blocks import Block
+from daskcoreset.checks import check_flag
 from daskcoreset.classes import label_problem
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives import LinearCost
@@ -157,6 +158,7 @@ class SVM(Sensitivity[Any]):
             raise InvalidTypeError(f"n_clusters must be an integer, got {k!r}; pass an int.")
         if k is not None and k < 1:
             raise InvalidInputError(f"n_clusters must be at least 1, got {k}; pass more.")
+        check_flag("intercept", self.intercept)
         if self.variant not in _VARIANTS:
             known = ", ".join(f'"{name}"' for name in _VARIANTS)
             raise InvalidInputError(

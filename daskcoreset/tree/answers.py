@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from daskcoreset.checks import check_flag
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.tree.batch import record_of
@@ -75,6 +76,7 @@ class Answer:
         InvalidInputError
             If no row has a positive weight.
         """
+        check_flag("normalize", normalize)
         union = unite(parts)
         if not union.weights.any():
             raise InvalidInputError(

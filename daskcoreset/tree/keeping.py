@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from daskcoreset.checks import check_flag
 from daskcoreset.durable import new_directory
 from daskcoreset.errors import StoreError
 from daskcoreset.storage import read_group, write_group
@@ -46,6 +47,7 @@ class Kept:
         def may_replace() -> bool:
             if not path.exists() or (path.is_dir() and not any(path.iterdir())):
                 return False
+            check_flag("overwrite", overwrite)
             if not overwrite:
                 msg = f"{path} exists; CoresetStream.load goes on with a stream that is there, or "
                 raise StoreError(f"{msg}choose another path, or save with overwrite=True")
