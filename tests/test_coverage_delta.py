@@ -334,10 +334,12 @@ def test_cover__says_that_distances_overflow(
     if not numba:
         monkeypatch.setattr("daskcoreset.coverage.cover_cells.compiled_loops", lambda: None)
     X = np.array([[1e200], [-1e200], [0.0]])
-    found = cover(row_blocks(X), 1.0, strategy=strategy)
-    assert len(found) == 3
+    with pytest.raises(InvalidInputError, match="of values so large squared distances overflow"):
+        cover(row_blocks(X), 1.0, strategy=strategy)
+    # Rows without weight may hold any number, but there is no distance from it.
+    rows = row_blocks(X, None, [0.0, 0.0, 1.0])
     with pytest.raises(InvalidInputError, match="overflow"):
-        cover(row_blocks(X), max_points=1, strategy=strategy)
+        cover(rows, max_points=1, strategy=strategy)
 
 
 # --- as a coreset

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from daskcoreset import (
     SVM,
     ActiveMaxMargin,
+    BregmanLightweight,
     Coreset,
     CoresetStream,
     CoresetTree,
@@ -32,6 +33,7 @@ from daskcoreset import (
     datasets,
 )
 from daskcoreset.cli import main
+from daskcoreset.divergences import SquaredMahalanobis
 from daskcoreset.errors import CoresetError, CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import (
     AVMClassifier,
@@ -214,8 +216,9 @@ MODELS = [
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_estimators__overflow_is_one_clear_error(model: Any) -> None:
-    for rows in (ROWS * 1e200, one_value(1e300), da.from_array(one_value(1e300), chunks=200)):
-        y = da.from_array(SIDES, chunks=200) if isinstance(rows, da.Array) else SIDES
+    lazy = [] if isinstance(model, ODMClassifier) else [da.from_array(one_value(1e300), 200)]
+    for rows in (ROWS * 1e200, one_value(1e300), *lazy):
+        y = SIDES if isinstance(rows, np.ndarray) else da.from_array(SIDES, chunks=200)
         with pytest.raises(InvalidInputError, match=OVERFLOW):
             clone(model).fit(rows, y)
 
@@ -260,6 +263,7 @@ def test_kmeans__large_values_of_float32_are_clustered_as_small_ones() -> None:
         np.testing.assert_allclose(large.cluster_centers_ / scale, plain.cluster_centers_)
 
     def first_rows(X: Any, k: int, random_state: Any) -> Any:
+        del random_state
         np.testing.assert_allclose(X.max(), rows.max() * scale, rtol=1e-6)
         return X[:k]
 
@@ -284,6 +288,38 @@ def test_build__weights_that_make_squares_overflow_are_blamed() -> None:
     assert np.isfinite(found.weights).all()
 
 
+@pytest.mark.parametrize("method", [*METHODS, "svm", "logistic"], ids=str)
+@pytest.mark.parametrize("strategy", ["sampling", "tree"])
+def test_build__rows_without_weight_that_overflow(method: Any, strategy: Any) -> None:
+    """They are never drawn, or it is said that no distance from them is known."""
+    weight = np.ones(600)
+    weight[477] = 0.0
+    y = SIDES if method in ("svm", "logistic") else None
+    options: dict[str, Any] = {"size": 50, "method": method, "strategy": strategy}
+    try:
+        found = build(one_value(1e300), y, sample_weight=weight, random_state=0, **options)
+    except InvalidInputError as error:
+        assert "distances overflow" in str(error)  # noqa: PT017 - either is right
+        return
+    assert 477 not in found.indices
+    assert np.isfinite(found.weights).all()
+
+
+def test_audit__rows_without_weight_that_overflow() -> None:
+    weight = np.ones(600)
+    weight[477] = 0.0
+    coreset = build(ROWS, size=50, random_state=0)
+    with pytest.raises(InvalidInputError, match="squared distances overflow"):
+        coreset.audit(one_value(1e300), n_clusters=2, sample_weight=weight)
+
+
+@pytest.mark.parametrize("strategy", ["sampling", "tree"])
+def test_build__precision_that_makes_distances_overflow(strategy: Any) -> None:
+    method = BregmanLightweight(SquaredMahalanobis(1e290 * np.eye(3)))
+    with pytest.raises(InvalidInputError, match="squared distances overflow; scale the columns"):
+        build(ROWS * 1e20, size=50, method=method, strategy=strategy)
+
+
 def test_build__drop_leaves_out_what_is_not_finite_and_names_what_is_too_large() -> None:
     rows = one_value(1e300)
     rows[10] = np.nan
@@ -303,7 +339,7 @@ def test_coreset__refuses_points_that_are_not_finite(bad: float) -> None:
         with pytest.raises(InvalidInputError, match=f"points holds {bad} at row 2; a coreset"):
             Coreset(form, np.ones(4), np.arange(4))
     for weights in ([1, 1, 1, bad], [1, 1, 1, -1.0]):
-        with pytest.raises(InvalidInputError, match="weights is .* at row 3; they must be finite"):
+        with pytest.raises(InvalidInputError, match=r"weights is .* at row 3; they must be"):
             Coreset(np.ones((4, 3)), np.array(weights), np.arange(4))
     empty = sp.csr_array((2, 5))
     assert len(Coreset(empty, np.ones(2), np.arange(2))) == 2
@@ -380,10 +416,10 @@ FLAGS: list[Any] = [
 NUMBERS: list[Any] = [
     lambda number: SVM(lam=number),
     lambda number: SVM(n_clusters=number),
-    lambda number: StrongKMeans(number),
+    StrongKMeans,
     lambda number: StrongKMeans(3, number),
-    lambda number: StrongBregman(number),
-    lambda number: MixtureCoreset(number),
+    StrongBregman,
+    MixtureCoreset,
     lambda number: Coverage(diameter=number).cover(row_blocks(ROWS)),
     lambda number: Coverage(max_points=number).cover(row_blocks(ROWS)),
     lambda number: MaxMarginCoreset(epsilon=number),
@@ -392,7 +428,7 @@ NUMBERS: list[Any] = [
     lambda number: MaxMarginCoreset(kernel="rbf", gamma=number).run(ROWS, SIDES),
     lambda number: MaxMarginCoreset(kernel="poly", degree=number).run(ROWS, SIDES),
     lambda number: MaxMarginCoreset(kernel="poly", coef0=number).run(ROWS, SIDES),
-    lambda number: OutlierMaxMargin(number),
+    OutlierMaxMargin,
     lambda number: OutlierMaxMargin(confidence=number),
     lambda number: OutlierMaxMargin(max_problems=number),
     lambda number: ActiveMaxMargin(C=number),
@@ -459,9 +495,8 @@ def test_build__dense_and_sparse_rows_are_drawn_alike(dtype: Any, method: Any) -
     rows = _sparse_mixture(0, dtype)
     for data in ((rows, sp.csr_array(rows)), (da.from_array(rows, chunks=(4000, 12)), None)):
         sparse = data[1] if data[1] is not None else data[0].map_blocks(sp.csr_array)
-        dense, other = (
-            build(X, size=500, method=method, random_state=1) for X in (data[0], sparse)
-        )
+        options: dict[str, Any] = {"size": 500, "method": method, "random_state": 1}
+        dense, other = build(data[0], **options), build(sparse, **options)
         np.testing.assert_array_equal(dense.indices, other.indices)
         np.testing.assert_allclose(dense.weights, other.weights, rtol=1e-10)
 

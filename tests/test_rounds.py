@@ -404,7 +404,7 @@ def test_draw__seed_decides(sampling: Sampling, passes: int) -> None:
     [
         (lambda X, u: (X * np.nan, u), "none of the 32 rows of X is finite; pass"),
         (lambda X, u: (X, u * 0), "sample_weight is zero on every row; give"),
-        (lambda X, u: (X * 1e160, u), "X has values so large that squared distances overflow"),
+        (lambda X, u: (X * 1e160, u), "of values so large squared distances overflow"),
         (lambda X, u: (X, u - 50 * (np.arange(len(u)) == 14)), "sample_weight is -.* at row 14"),
     ],
     ids=["no finite row", "no weight", "overflow", "negative weight"],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from daskcoreset.blocks import Block
+from daskcoreset.blocks import Block, unusable_row
 from daskcoreset.checks import check_flag
 from daskcoreset.classes import label_problem
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
@@ -180,8 +180,11 @@ class SVM(Sensitivity[Any]):
         return self.variant in ("auto", "pilot_mix")
 
     def problem(self, block: Block) -> Problem | None:
-        """Return the first row without a label."""
-        return label_problem(block)
+        """Return the first row without a label, or without a length, whatever its weight."""
+        found = label_problem(block)
+        if found is None and not block.weights.all():
+            found = unusable_row(block.points, np.ones(len(block)))
+        return found
 
     def summarise(self, block: Block, previous: Any, rng: np.random.Generator) -> Any:
         """Sample the classes; in the second fold add up what is known of the rows."""
