@@ -193,7 +193,8 @@ def test_tree__a_leaf_that_overflows_is_not_stored(rows: Any, tmp_path: Path) ->
     tree = CoresetTree.create(tmp_path / "t.zarr", size=50, random_state=0)
     tree.append(good, name="a")
     before = tree.coreset()
-    for change in (tree.append, lambda X: tree.replace("a", X)):
+    changes: list[Any] = [tree.append, lambda X: tree.replace("a", X)]
+    for change in changes:
         with pytest.raises(InvalidInputError, match=OVERFLOW):
             change(rows)
     assert CoresetTree.open(tmp_path / "t.zarr").version == tree.version == 1
@@ -242,7 +243,8 @@ def test_margin__overflow_is_one_clear_error() -> None:
 @pytest.mark.parametrize("strategy", ["sampling", "tree"])
 def test_build__scale_below_the_bound_changes_no_draw(method: Any, strategy: Any) -> None:
     """A power of two changes no digit: the largest that float32 holds, and far above it."""
-    for dtype, scale in ((np.float32, 2.0**120), (np.float64, 2.0**400)):
+    forms: list[Any] = [(np.float32, 2.0**120), (np.float64, 2.0**400)]
+    for dtype, scale in forms:
         rows = ROWS.astype(dtype)
         options: dict[str, Any] = {"size": 50, "method": method, "strategy": strategy}
         plain = build(rows, random_state=0, **options)

@@ -25,8 +25,9 @@ def spread_out(points: Points) -> Points:
     array([[1., 0.],
            [0., 1.]])
     """
-    dense = isinstance(points, np.ndarray) or points.shape[0] * points.shape[1] > _SPREAD_NUMBERS
-    return points if dense else points.toarray()
+    rows: Any = points
+    dense = isinstance(points, np.ndarray) or rows.shape[0] * rows.shape[1] > _SPREAD_NUMBERS
+    return rows if dense else rows.toarray()  # type: ignore[no-any-return]
 
 
 def canonical(

@@ -184,6 +184,8 @@ class SVM(Sensitivity[Any]):
         found = label_problem(block)
         if found is None and not block.weights.all():
             found = unusable_row(block.points, np.ones(len(block)))
+            if found is not None and block.rows is not None:
+                found = replace(found, row=int(block.rows[found.row or 0]))
         return found
 
     def summarise(self, block: Block, previous: Any, rng: np.random.Generator) -> Any:
