@@ -27,7 +27,7 @@ def spread_out(points: Points) -> Points:
     """
     rows: Any = points
     dense = isinstance(points, np.ndarray) or rows.shape[0] * rows.shape[1] > _SPREAD_NUMBERS
-    return rows if dense else rows.toarray()  # type: ignore[no-any-return]
+    return rows if dense else rows.toarray()
 
 
 def canonical(
