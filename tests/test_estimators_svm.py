@@ -130,7 +130,7 @@ def test_fit__bad_input() -> None:
     with pytest.raises(InvalidInputError, match="not among classes"):
         CoresetSVC().partial_fit(X, Y, classes=["no", "maybe"])
     with pytest.raises(InvalidInputError, match="one class only"):
-        CoresetSVC().partial_fit(X[:5], np.ones(5), classes=[0, 1])
+        CoresetSVC().partial_fit(X[:5], np.ones(5))
     with pytest.raises(ValueError, match="'C' parameter"):
         CoresetSVC(C=0.0).fit(X, Y)
     with pytest.raises(InvalidInputError, match="1 class of positive weight"):

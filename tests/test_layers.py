@@ -216,6 +216,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "estimators.active_margin",
         "estimators.automatic",
         "estimators.avm",
+        "estimators.awaiting",
         "estimators.base",
         "estimators.bregman",
         "estimators.canonical",

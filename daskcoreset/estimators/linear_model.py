@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,7 +13,9 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from daskcoreset.coreset import Coreset
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.estimators.awaiting import Awaiting, known_classes
 from daskcoreset.estimators.base import CoresetModel, Held
 from daskcoreset.estimators.canonical import canonical
 from daskcoreset.estimators.delegation import Ask
@@ -21,7 +24,6 @@ from daskcoreset.randomness import RandomState, resolve_seed
 from daskcoreset.tree.stream import CoresetStream
 
 if TYPE_CHECKING:
-    from daskcoreset.coreset import Coreset
     from daskcoreset.sensitivities import Sensitivity
     from daskcoreset.typing import AnyArray, FloatArray
 
@@ -48,6 +50,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
     estimator_: Any
     classes_: AnyArray
     _stream: CoresetStream | None
+    _known: AnyArray | None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -103,7 +106,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
             data = Held(held.X, codes, held.sample_weight)
         seed = resolve_seed(self.random_state)
         coreset = self._coreset_of(data, size=self.size, method=self._method(), seed=seed)
-        self._stream = None
+        self._stream, self._known = None, None
         return self._solve(coreset, classes)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -117,7 +120,9 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
         X : array-like of shape (n, d), or path
         y : array-like of shape (n,), or str
         classes : array-like of shape (n_classes,), optional
-            All labels there will be. Without it, those seen so far.
+            All labels there will be, remembered from the first call that gives them. Rows of
+            one class are enough then, and `classes_` are these; what was not seen yet is not
+            predicted. Without it, classes are those seen so far, at least two.
         sample_weight : array-like of shape (n,), or str, optional
 
         Returns
@@ -128,31 +133,39 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
         Raises
         ------
         InvalidInputError
-            If rows do not fit those before, or a label is not among `classes`.
+            If rows do not fit those before, or a label is not among `classes`. Nothing was
+            taken then.
         """
         self._check_solver()
         stream = getattr(self, "_stream", None)
         fresh = stream is None and not hasattr(self, "coreset_")
+        known = known_classes(classes, getattr(self, "_known", None))
         held = self._hold(X, y, sample_weight, reset=fresh)
         if held is not None:
             check_classification_targets(held.y)
             X, y, sample_weight = held.X, held.y, held.sample_weight
-            wrong = np.setdiff1d(y, y if classes is None else classes)
-            if len(wrong):
-                raise InvalidInputError(f"y holds {wrong[0]!r}, which is not among classes.")
         elif not fresh:
             self._open(X)
         if stream is None:
             stream = CoresetStream(self._method(), self.size, random_state=self.random_state)
             if not fresh:
-                known = self.coreset_
-                labels = known.labels if self._classes is None else self._classes[known.labels]
-                stream.partial_fit(known.points, labels, known.weights)
-        self._stream = stream.partial_fit(X, y, sample_weight)
-        coreset = stream.coreset(normalize=True)
+                old = self.coreset_
+                labels = old.labels if self._classes is None else self._classes[old.labels]
+                stream.partial_fit(old.points, labels, old.weights)
+        # A copy shares what is never changed, so that a refusal leaves all as it was.
+        stream = copy(stream).partial_fit(X, y, sample_weight)
+        coreset, seen = _answer_of(stream, known)
+        self._stream, self._known = stream, known
         if held is None:
             self._note_features(X, coreset)
-        return self._solve(coreset, None)
+        if known is None or len(seen) == len(known):
+            return self._solve(coreset, None)
+        self.coreset_, self._classes, inner = coreset, None, None
+        if len(seen) > 1:
+            inner = self._solve(coreset, None).estimator_
+        self.estimator_ = Awaiting(inner, known, seen, coreset.n_features)
+        self.classes_ = known
+        return self
 
     def _check_solver(self) -> None:
         self._validate_params()
@@ -256,6 +269,22 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
             found = self.estimator_.predict(held.X)
             return float(accuracy_score(held.y, found, sample_weight=held.sample_weight))
         return accuracy(self.estimator_, self._open(X, y, sample_weight))
+
+
+def _answer_of(stream: CoresetStream, known: AnyArray | None) -> tuple[Coreset, AnyArray]:
+    """Coreset of a stream, and the classes that it has rows of; refuses unknown classes."""
+    rows = stream.rows()
+    assert rows.labels is not None  # noqa: S101 - constructions ask for them
+    seen = np.unique(rows.labels[rows.weights > 0.0])
+    wrong = np.setdiff1d(seen, seen if known is None else known)
+    if len(wrong):
+        raise InvalidInputError(f"y holds {wrong[0]!r}, which is not among classes, {known}.")
+    if known is None or len(seen) != 1:
+        coreset = stream.coreset(normalize=True)
+        return coreset, np.unique(coreset.labels)  # type: ignore[arg-type] # there are labels
+    # No construction draws from rows of one class: all that is held stands for them.
+    record = {"m": len(rows), "n": stream.n_rows - stream.n_dropped, "d": rows.n_features}
+    return Coreset(rows.points, rows.weights, rows.indices, rows.labels, record), seen
 
 
 def coreset_is_all(coreset: Coreset) -> bool:

@@ -29,12 +29,14 @@ from daskcoreset.tree.answers import Answer
 from daskcoreset.tree.buckets import Growth
 from daskcoreset.tree.feeding import State, open_batch, read_ahead
 from daskcoreset.tree.keeping import Kept
+from daskcoreset.tree.nodes import unite
 from daskcoreset.tree.reducer import Reducer
 from daskcoreset.tree.saved import Settings
 
 if TYPE_CHECKING:
     from daskcoreset.census import Sampling
     from daskcoreset.coreset import Coreset
+    from daskcoreset.points import WeightedPoints
     from daskcoreset.sensitivities import Sensitivity
 
 __all__ = ["CoresetStream"]
@@ -244,6 +246,18 @@ class CoresetStream:
         self._state = state
         self._unsaved = 0 if due else self._unsaved + 1
 
+    def rows(self) -> WeightedPoints:
+        """Return all rows in memory with their weights: what a coreset would be drawn from.
+
+        Raises
+        ------
+        InvalidInputError
+            If no row came yet.
+        """
+        if not self._state.n_kept:
+            raise InvalidInputError("the stream has no rows yet; call partial_fit first.")
+        return unite(self._state.buckets.parts())
+
     def coreset(self, *, normalize: bool = False) -> Coreset:
         """Return a coreset of all rows so far; the stream goes on as if it had not been asked.
 
@@ -258,9 +272,7 @@ class CoresetStream:
         InvalidInputError
             If no row of positive weight came yet.
         """
-        state, said = self._state, self._settings
-        if not state.n_kept:
-            raise InvalidInputError("the stream has no rows yet; call partial_fit first.")
+        state, said, rows = self._state, self._settings, self.rows()
         assert state.form is not None  # noqa: S101 - there are rows
         answer = Answer(
             strategy="stream",
@@ -275,7 +287,7 @@ class CoresetStream:
             },
         )
         rng = stream(said.seed, Stage.TREE_ROOT, state.n_rows)
-        return answer.coreset(state.buckets.parts(), said, rng, normalize=normalize)
+        return answer.coreset([rows], said, rng, normalize=normalize)
 
     def save(self, path: str | os.PathLike[str] | None = None, *, overwrite: bool = False) -> None:
         """Save the stream with all that it needs to go on, whole or not at all.
