@@ -6,8 +6,9 @@ thread without BLAS, so that its bits are the same wherever it runs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,25 @@ from daskcoreset.typing import AnyArray, FloatArray, IndexArray, Points
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Clusters", "assign", "cells", "cluster", "dense_rows", "pool", "seed_clusters"]
+__all__ = [
+    "Clusters",
+    "Partition",
+    "approach",
+    "assign",
+    "cells",
+    "cells_of",
+    "cluster",
+    "costs_of",
+    "dense_rows",
+    "own_distances",
+    "plus_plus",
+    "pool",
+    "seed_cells",
+    "seed_clusters",
+]
+
+_TILE_NUMBERS = 2**20
+"""Numbers of sparse rows spread out at a time: 8 MiB."""
 
 _LLOYD_STEPS = 10
 """A rough solution is all that scores need; cost falls little after a few steps."""
@@ -84,13 +103,52 @@ def seed_clusters(
     ----------
     Arthur and Vassilvitskii (2007), k-means++: the advantages of careful seeding.
     """
+    return seed_cells(points, weights, n_clusters, rng).clusters
+
+
+class Partition(NamedTuple):
+    """Cells of a block, and where its rows lie.
+
+    Attributes
+    ----------
+    clusters : Clusters
+    labels : ndarray of shape (n,), int64
+        Cell of every row.
+    distances : ndarray of shape (n,), float64
+        Squared distance of every row to the center of its own cell.
+    """
+
+    clusters: Clusters
+    labels: IndexArray
+    distances: FloatArray
+
+
+def seed_cells(
+    points: Points, weights: FloatArray, n_clusters: int, rng: np.random.Generator
+) -> Partition:
+    """Do as `seed_clusters`, and say where the rows lie."""
     dense = dense_rows(points)
-    labels = np.zeros(len(dense), dtype=np.int64)
-    distances = np.full(len(dense), np.inf)
-    coins = rng.random(n_clusters)
+    labels, distances = np.zeros(len(dense), dtype=np.int64), np.full(len(dense), np.inf)
+    rows = plus_plus(dense, weights, rng.random(n_clusters), labels, distances)
+    return cells_of(dense, weights, labels, dense[rows].astype(np.float64))
+
+
+def plus_plus(  # noqa: PLR0917 - all of them are always given
+    points: AnyArray,
+    weights: FloatArray,
+    coins: FloatArray,
+    labels: IndexArray,
+    distances: FloatArray,
+    known: int = 0,
+) -> IndexArray:
+    """Draw further centers by k-means++, one for each of the uniform numbers `coins`.
+
+    `labels` and `distances` are those by the `known` centers; without any, infinite. They
+    follow the rows that are returned; fewer than `coins` once no row has a distance left.
+    """
     seed = _numpy_seeds if (loops := compiled_loops()) is None else loops.kmeans_plus_plus
-    rows = seed(dense, weights, coins, labels, distances)
-    return _table(dense, weights, labels, dense[rows].astype(np.float64))
+    rows: IndexArray = seed(points, weights, coins, known, labels, distances)
+    return rows
 
 
 def assign(points: Points, centers: FloatArray) -> tuple[IndexArray, FloatArray]:
@@ -106,19 +164,35 @@ def assign(points: Points, centers: FloatArray) -> tuple[IndexArray, FloatArray]
     >>> assign(np.array([[0.0], [9.0]]), np.array([[1.0], [10.0]]))
     (array([0, 1]), array([1., 1.]))
     """
-    dense = dense_rows(points)
-    labels = np.empty(len(dense), dtype=np.int64)
-    distances = np.empty(len(dense))
-    nearest = _numpy_nearest if (loops := compiled_loops()) is None else loops.nearest_center
-    nearest(dense, np.ascontiguousarray(centers.T), labels, distances)
+    labels = np.zeros(points.shape[0], dtype=np.int64)
+    distances = np.full(points.shape[0], np.inf)
+    approach(points, centers, 0, labels, distances)
     return labels, distances
+
+
+def approach(
+    points: Points, centers: AnyArray, first: int, labels: IndexArray, distances: FloatArray
+) -> None:
+    """Let rows that are nearer to new centers, numbered from `first`, change over to them."""
+    centers = np.ascontiguousarray(centers)
+    nearest = _numpy_nearest if (loops := compiled_loops()) is None else loops.nearest_center
+    for rows, tile in _tiles(points):
+        nearest(tile, centers, first, labels[rows], distances[rows])
+
+
+def own_distances(points: Points, labels: IndexArray, centers: FloatArray) -> FloatArray:
+    """Squared distances of rows to the centers that `labels` give them."""
+    distances = np.empty(len(labels))
+    own = _numpy_own if (loops := compiled_loops()) is None else loops.own_distances
+    for rows, tile in _tiles(points):
+        own(tile, labels[rows], centers, distances[rows])
+    return distances
 
 
 def cells(points: Points, weights: FloatArray, centers: FloatArray) -> Clusters:
     """Cells of given centers: each moves to the mean of the rows nearest to it."""
-    dense = dense_rows(points)
-    labels, _ = assign(dense, centers)
-    return _table(dense, weights, labels, np.array(centers, dtype=np.float64))
+    labels, _ = assign(points, centers)
+    return cells_of(points, weights, labels, np.array(centers, dtype=np.float64)).clusters
 
 
 def cluster(
@@ -171,43 +245,67 @@ def dense_rows(points: Any) -> AnyArray:
     return np.ascontiguousarray(points if isinstance(points, np.ndarray) else points.toarray())
 
 
-def _table(
-    points: AnyArray, weights: FloatArray, labels: IndexArray, centers: FloatArray
-) -> Clusters:
-    mass, cost = np.zeros(len(centers)), np.zeros(len(centers))
-    table = _numpy_table if (loops := compiled_loops()) is None else loops.cluster_table
-    table(points, weights, labels, centers, mass, cost)
+def _tiles(points: Points) -> Iterator[tuple[slice, AnyArray]]:
+    """All rows at once, or sparse ones spread out a few at a time."""
+    n, d = points.shape
+    step = n if isinstance(points, np.ndarray) else max(1, _TILE_NUMBERS // max(1, d))
+    for start in range(0, n, max(1, step)):
+        rows = slice(start, start + step)
+        yield rows, dense_rows(points[rows])
+
+
+def cells_of(
+    points: Points, weights: FloatArray, labels: IndexArray, centers: FloatArray
+) -> Partition:
+    """Cells of `labels` about their means, found from `centers` so that offsets cost nothing."""
+    k = len(centers)
+    mass, shift = np.zeros(k), np.zeros(centers.shape)
+    means = _numpy_means if (loops := compiled_loops()) is None else loops.cell_means
+    if not k:  # no row has a weight
+        return Partition(Clusters(centers, mass, mass), labels, np.zeros(len(labels)))
+    for rows, tile in _tiles(points):
+        means(tile, weights[rows], labels[rows], centers, mass, shift)
     used = mass > 0
-    return Clusters(centers[used], mass[used], cost[used])
+    centers[used] += shift[used] / mass[used, np.newaxis]
+    distances = own_distances(points, labels, centers)
+    costs = np.bincount(labels, weights=costs_of(weights, distances), minlength=k)
+    if not used.all():
+        labels = np.maximum(np.cumsum(used) - 1, 0)[labels]
+    found = Clusters(centers[used], mass[used], costs[used].astype(np.float64))
+    return Partition(found, labels, distances)
 
 
-def _numpy_seeds(
+def costs_of(weights: FloatArray, distances: FloatArray) -> FloatArray:
+    """Costs of rows, u d^2."""
+    mass = weights * distances
+    mass[weights == 0.0] = 0.0  # a row without weight may lie at any distance
+    return mass
+
+
+def _numpy_seeds(  # noqa: PLR0917 - as the compiled loop takes them
     points: AnyArray,
     weights: FloatArray,
     coins: FloatArray,
+    known: int,
     labels: IndexArray,
     distances: FloatArray,
 ) -> IndexArray:
-    rows: list[int] = []
-    for label, coin in enumerate(coins):
-        running = np.cumsum(weights * distances if rows else weights)
+    chosen: list[int] = []
+    for label, coin in enumerate(coins, start=known):
+        running = np.cumsum(weights * distances if label else weights)
         if running[-1] == 0:
             break
         target = min(coin * running[-1], np.nextafter(running[-1], 0.0))
         row = int(np.searchsorted(running, target, side="right"))
-        rows.append(row)
-        gaps = points - points[row].astype(np.float64)
-        squares = np.einsum("ij,ij->i", gaps, gaps)
-        labels[squares < distances] = label
-        np.minimum(distances, squares, out=distances)
-    return np.array(rows, dtype=np.int64)
+        chosen.append(row)
+        _numpy_nearest(points, points[[row]].astype(np.float64), label, labels, distances)
+    return np.array(chosen, dtype=np.int64)
 
 
 def _numpy_nearest(
-    points: AnyArray, columns: FloatArray, labels: IndexArray, distances: FloatArray
+    points: AnyArray, centers: AnyArray, first: int, labels: IndexArray, distances: FloatArray
 ) -> None:
-    distances.fill(np.inf)
-    for label, center in enumerate(columns.T):
+    for label, center in enumerate(centers, start=first):
         gaps = points - center
         squares = np.einsum("ij,ij->i", gaps, gaps)
         nearer = squares < distances
@@ -215,20 +313,23 @@ def _numpy_nearest(
         distances[nearer] = squares[nearer]
 
 
-def _numpy_table(  # noqa: PLR0917 - as the compiled loop takes them
+def _numpy_means(  # noqa: PLR0917 - as the compiled loop takes them
     points: AnyArray,
     weights: FloatArray,
     labels: IndexArray,
     centers: FloatArray,
     mass: FloatArray,
-    cost: FloatArray,
+    shift: FloatArray,
 ) -> None:
     k = len(centers)
     mass += np.bincount(labels, weights=weights, minlength=k)
-    safe = np.where(mass > 0, mass, 1.0)
     for j in range(centers.shape[1]):
         moved = weights * (points[:, j] - centers[labels, j])
-        centers[:, j] += np.bincount(labels, weights=moved, minlength=k) / safe
+        shift[:, j] += np.bincount(labels, weights=moved, minlength=k)
+
+
+def _numpy_own(
+    points: AnyArray, labels: IndexArray, centers: FloatArray, distances: FloatArray
+) -> None:
     gaps = points - centers[labels]
-    squares = weights * np.einsum("ij,ij->i", gaps, gaps)
-    cost += np.bincount(labels, weights=squares, minlength=k)
+    np.einsum("ij,ij->i", gaps, gaps, out=distances)

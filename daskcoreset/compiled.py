@@ -18,12 +18,13 @@ __all__ = [
     "IN_ORDER",
     "ROW_SUMS",
     "bisection_order",
-    "cluster_table",
+    "cell_means",
     "column_moments",
     "first_beyond",
     "jit",
     "kmeans_plus_plus",
     "nearest_center",
+    "own_distances",
     "squared_distances",
     "walk",
 ]
@@ -34,6 +35,9 @@ IN_ORDER = {"contract"}  # sums along columns are vectorised as they stand
 
 WHOLE_UNIT = 1e-7
 """Rounding of a sum of inclusion probabilities: so near to a whole number it is one."""
+
+_LANES = 128
+"""Rows beside one another in `nearest_center`."""
 
 
 def jit(fastmath: set[str]) -> Callable[..., Any]:
@@ -321,26 +325,50 @@ def bisection_order(
 
 
 @jit(IN_ORDER)
-def nearest_center(
-    points: AnyArray, columns: FloatArray, labels: IndexArray, distances: FloatArray
+def nearest_center(  # noqa: C901 - one loop a step; split, it would be no clearer
+    points: AnyArray,
+    centers: AnyArray,
+    first: int,
+    labels: IndexArray,
+    distances: FloatArray,
 ) -> None:  # pragma: no cover - runs compiled
-    """Fill `labels` and `distances`; `columns` are the centers transposed, (d, k)."""
+    """Let rows nearer to one of `centers` than `distances` change over; numbered from `first`.
+
+    In the dtype of `centers`. Rows lie beside one another, so that a center meets many at once.
+    """
     n, d = points.shape
-    k = columns.shape[1]
-    total = np.empty(k)
-    for i in range(n):
-        total[:] = 0.0
-        for j in range(d):
-            x = np.float64(points[i, j])
-            for c in range(k):
-                gap = x - columns[j, c]
-                total[c] += gap * gap
-        best = 0
-        for c in range(1, k):
-            if total[c] < total[best]:
-                best = c
-        labels[i] = best
-        distances[i] = total[best]
+    tile = np.empty((d, _LANES), centers.dtype)
+    total, least = np.empty(_LANES, centers.dtype), np.empty(_LANES, centers.dtype)
+    label = np.empty(_LANES, np.int64)
+    for start in range(0, n, _LANES):
+        rows = min(_LANES, n - start)
+        for i in range(rows):
+            for j in range(d):
+                tile[j, i] = points[start + i, j]
+            least[i] = distances[start + i]
+        label[:] = -1
+        for c in range(centers.shape[0]):
+            total[:] = 0.0
+            for j in range(0, d - 3, 4):
+                a, b = centers[c, j], centers[c, j + 1]
+                e, f = centers[c, j + 2], centers[c, j + 3]
+                for i in range(_LANES):
+                    p, q = tile[j, i] - a, tile[j + 1, i] - b
+                    r, s = tile[j + 2, i] - e, tile[j + 3, i] - f
+                    total[i] += (p * p + q * q) + (r * r + s * s)
+            for j in range(d - d % 4, d):
+                a = centers[c, j]
+                for i in range(_LANES):
+                    p = tile[j, i] - a
+                    total[i] += p * p
+            for i in range(_LANES):
+                if total[i] < least[i]:
+                    least[i] = total[i]
+                    label[i] = c
+        for i in range(rows):
+            if label[i] >= 0:
+                labels[start + i] = first + label[i]
+                distances[start + i] = least[i]
 
 
 @jit(ROW_SUMS)
@@ -360,60 +388,68 @@ def _approach(
 
 
 @jit(IN_ORDER)
-def kmeans_plus_plus(
+def kmeans_plus_plus(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     weights: FloatArray,
     coins: FloatArray,
+    known: int,
     labels: IndexArray,
     distances: FloatArray,
 ) -> IndexArray:  # pragma: no cover - runs compiled
-    """Return the rows chosen; `distances` start infinite, `coins` are one uniform a center."""
+    """Return the rows chosen, `coins` being one uniform number for each.
+
+    `distances` are those to the centers that are known; without any they start infinite.
+    """
     n = points.shape[0]
     rows = np.empty(coins.shape[0], np.int64)
     for c in range(coins.shape[0]):
+        fresh = known + c == 0
         total = 0.0
         for i in range(n):
-            total += weights[i] if c == 0 else weights[i] * distances[i]
+            total += weights[i] if fresh else weights[i] * distances[i]
         if total == 0.0:  # every row is a center already
             return rows[:c].copy()
         running, chosen = 0.0, -1
         for i in range(n):
-            share = weights[i] if c == 0 else weights[i] * distances[i]
+            share = weights[i] if fresh else weights[i] * distances[i]
             running += share
             if share > 0.0:
                 chosen = i
                 if running > coins[c] * total:
                     break
         rows[c] = chosen
-        _approach(points, chosen, c, labels, distances)
+        _approach(points, chosen, known + c, labels, distances)
     return rows
 
 
 @jit(IN_ORDER)
-def cluster_table(  # noqa: PLR0917 - numba takes arguments by position
+def cell_means(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     weights: FloatArray,
     labels: IndexArray,
     centers: FloatArray,
     mass: FloatArray,
-    cost: FloatArray,
+    shift: FloatArray,
 ) -> None:  # pragma: no cover - runs compiled
-    """Move `centers` to the weighted means of their rows; fill `mass` and `cost` about them."""
+    """Add up by cell the weights of rows, and their weighted gaps to the center."""
     n, d = points.shape
-    shift = np.zeros(centers.shape)
     for i in range(n):
         c = labels[i]
         mass[c] += weights[i]
         for j in range(d):
             shift[c, j] += weights[i] * (points[i, j] - centers[c, j])
-    for c in range(centers.shape[0]):
-        if mass[c] > 0.0:
-            for j in range(d):
-                centers[c, j] += shift[c, j] / mass[c]
+
+
+@jit(ROW_SUMS)
+def own_distances(
+    points: AnyArray, labels: IndexArray, centers: FloatArray, distances: FloatArray
+) -> None:  # pragma: no cover - runs compiled
+    """Fill `distances` with those of rows to the centers of their own cells."""
+    n, d = points.shape
     for i in range(n):
         c = labels[i]
         total = 0.0
         for j in range(d):
             gap = points[i, j] - centers[c, j]
             total += gap * gap
-        cost[c] += weights[i] * total
+        distances[i] = total

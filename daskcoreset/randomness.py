@@ -32,7 +32,6 @@ class Stage(enum.IntEnum):
     ROOT = 3
     TOP_UP = 4
     SUMMARIES = 5
-    THINNING = 6
     SETTLING = 7
     SIZING = 8
     AUDIT = 9

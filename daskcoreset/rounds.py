@@ -20,7 +20,7 @@ is decided by the summaries, not by what was drawn, so nothing is biased by it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,14 +32,13 @@ from daskcoreset.sampling import (
     inclusion_probabilities,
     systematic,
 )
-from daskcoreset.sensitivities.lightweight import Lightweight
 from daskcoreset.typing import FloatArray, IndexArray
 
 if TYPE_CHECKING:
     from daskcoreset.blocks import Block
     from daskcoreset.sensitivities import Sensitivity
 
-__all__ = ["Harvest", "Summarise", "TakePlanned", "Thinning", "Weigh", "thin"]
+__all__ = ["Harvest", "Summarise", "TakePlanned", "Weigh"]
 
 _MOST_PROPOSALS = 4
 """Proposals for each row of a block at most: a `size` above the number of rows, where that is
@@ -86,9 +85,8 @@ class Summarise:
         if rows.block is None:
             return _census(rows, number)
         with quiet():
-            block, _ = thin(self.construction, rows.block, self.seed, number, self.fold)
             rng = stream(self.seed, Stage.SUMMARIES, number, self.fold)
-            local = self.construction.summarise(block, previous, rng)
+            local = self.construction.summarise(rows.block, previous, rng)
             if self.fold == self.construction.folds - 1:
                 return _last_census(self.construction, rows, number, local, previous)
         return _census(rows, number, local, keeps=False)
@@ -122,32 +120,6 @@ class Weigh:
         with quiet():
             scores = self.construction.scores(rows.block, summary)
         return replace(_census(rows, number), masses={number: scores.sum(axis=1)})
-
-
-class Thinning(NamedTuple):
-    """Own weights and inclusion probabilities of the rows of a thinned block."""
-
-    weights: FloatArray
-    inclusion: FloatArray
-
-
-def thin(
-    construction: Sensitivity[Any], block: Block, seed: int, number: int, fold: int = 0
-) -> tuple[Block, Thinning | None]:
-    """Return a weighted lightweight sample of a large block, and how it was taken.
-
-    Blocks of at most ``construction.thin_rows`` rows come back as they are, with None.
-    """
-    if construction.thin_rows is None or len(block) <= construction.thin_rows:
-        return block, None
-    cheap = Lightweight()
-    rng = stream(seed, Stage.THINNING, number, fold)
-    scores = cheap.scores(block, cheap.summarise(block, None, rng)).sum(axis=0)
-    inclusion = inclusion_probabilities(scores, construction.thin_rows)
-    chosen = systematic(inclusion, rng)
-    sample = block.take(chosen)
-    thinning = Thinning(sample.weights, inclusion[chosen])
-    return replace(sample, weights=thinning.weights / thinning.inclusion), thinning
 
 
 @dataclass(frozen=True)
@@ -187,18 +159,10 @@ class Harvest:
         target = np.ceil(self.candidates * share)
         rng = stream(self.seed, Stage.CANDIDATES, number)
         with quiet():
-            # Rejection needs the block's own scores, which a sample of it has not.
-            sample, kept = (
-                thin(self.construction, block, self.seed, number)
-                if self.sampling == "systematic"
-                else (block, None)
-            )
             summaries = stream(self.seed, Stage.SUMMARIES, number)
-            local = self.construction.summarise(sample, None, summaries)
-            scores = self.construction.scores(sample, local).sum(axis=0)
+            local, scores = self.construction.proposal(block, summaries)
             if self.sampling == "systematic":
-                drawn = _candidates(sample, number, scores, target, rng)
-                drawn = drawn if kept is None else _unthinned(drawn, sample, kept)
+                drawn = _candidates(block, number, scores, target, rng)
             else:
                 if self.n_rows is None:
                     target = min(target, _MOST_PROPOSALS * rows.read)
@@ -228,21 +192,6 @@ def _candidates(
     if not ((inclusion > 0.0) & (inclusion < 1.0)).any():
         target = np.inf
     return Drawn(number, block.take(chosen), inclusion[chosen], target=target)
-
-
-def _unthinned(drawn: Drawn, sample: Block, kept: Thinning) -> Drawn:
-    """Give rows drawn from a thinned block their own weights, and both probabilities."""
-    place = np.searchsorted(_numbers(sample), _numbers(drawn.rows))
-    rows = replace(drawn.rows, weights=kept.weights[place])
-    probability = drawn.probability * kept.inclusion[place]
-    # Never read again: its summary is that of the sample, so that the decision would depend on
-    # what was drawn, which is a bias.
-    return replace(drawn, rows=rows, probability=probability, target=np.inf)
-
-
-def _numbers(rows: Block) -> IndexArray:
-    assert rows.rows is not None  # noqa: S101 - rows that were taken are numbered
-    return rows.rows
 
 
 def _proposals(

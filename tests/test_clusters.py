@@ -84,7 +84,7 @@ def test_seed_clusters__draws_by_squared_distance() -> None:
         coins = np.random.default_rng(seed).random(2)
         loops = compiled_loops()
         draw = clusters._numpy_seeds if loops is None else loops.kmeans_plus_plus
-        first, second = draw(points, weights, coins, labels, distances)
+        first, second = draw(points, weights, coins, 0, labels, distances)
         counts[first, second] += 1
     for first in range(4):
         mass = weights * ((points - points[first]) ** 2).ravel()

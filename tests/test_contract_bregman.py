@@ -55,10 +55,6 @@ class OnPositive(Sensitivity[Any]):
     def masses_are_exact(self) -> bool:  # type: ignore[override]
         return self.inner.masses_are_exact
 
-    @property
-    def thin_rows(self) -> int | None:
-        return self.inner.thin_rows
-
     def _on(self, block: Block) -> Block:
         return replace(block, points=as_rows(block.points))
 

@@ -15,6 +15,7 @@ from daskcoreset.blocks import Block
 from daskcoreset.clusters import Clusters, assign
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.metrics import distortion, kmeans_cost
+from daskcoreset.sensitivities import rough
 from daskcoreset.sensitivities.rough import merge_seeds, propose, settle_seeds
 from daskcoreset.testing import CountingArray, assert_mean, cut_rows, draw
 from daskcoreset.typing import AnyArray, FloatArray
@@ -112,16 +113,18 @@ def test_welterweight__fewer_centers_than_clusters() -> None:
     assert coreset.provenance["parameters"]["n_centers"] == 4
 
 
-class Thinned(StrongKMeans):
-    @property
-    def thin_rows(self) -> int:
-        return 40
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Treat blocks of more than 40 rows as long ones."""
+    for name, rows in (("_DIRECT_ROWS", 40), ("_SAMPLE_ROWS", 20), ("_ROWS_PER_CENTER", 1)):
+        monkeypatch.setattr(rough, name, rows)
 
 
 @pytest.mark.statistical
+@pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("weighted", [False, True])
-def test_thinning__costs_stay_unbiased(weighted: bool) -> None:
-    """Costs from blocks of which a sample was seen; false-alarm rate 1e-6."""
+def test_long_blocks__costs_stay_unbiased(weighted: bool) -> None:
+    """Costs from blocks that are solved in rounds; false-alarm rate 1e-6."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 2)) * rng.lognormal(size=(600, 1))
     u = rng.integers(0, 4, 600).astype(float) if weighted else np.ones(600)
@@ -134,16 +137,17 @@ def test_thinning__costs_stay_unbiased(weighted: bool) -> None:
 
     estimates = []
     for seed in range(600):
-        drawn = draw(blocks, Thinned(3), 60, seed=seed)
+        drawn = draw(blocks, StrongKMeans(3), 60, seed=seed)
         estimates.append(costs(np.asarray(drawn.rows.points), drawn.weights))
 
     assert_mean(np.array(estimates), costs(X, u))
 
 
-def test_thinning__rows_keep_their_numbers_and_weights() -> None:
+@pytest.mark.usefixtures("short")
+def test_long_blocks__rows_keep_their_numbers_and_weights() -> None:
     X = np.arange(1000.0).reshape(500, 2)
 
-    coreset = build(X, size=50, method=Thinned(3), chunks=200, random_state=0)
+    coreset = build(X, size=50, method=StrongKMeans(3), chunks=200, random_state=0)
 
     np.testing.assert_array_equal(coreset.points, X[coreset.indices])
     assert len(set(coreset.indices.tolist())) == 50

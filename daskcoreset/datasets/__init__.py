@@ -10,7 +10,12 @@ task for each block, so reading the labels does not draw the points.
 from __future__ import annotations
 
 from daskcoreset.datasets.files import BUNDLED, Dataset, available, load, load_bundled
-from daskcoreset.datasets.hard import make_geometric, make_near_mean
+from daskcoreset.datasets.hard import (
+    make_geometric,
+    make_giants,
+    make_hidden,
+    make_near_mean,
+)
 from daskcoreset.datasets.instances import (
     make_benchmark,
     make_svm_lower_bound,
@@ -26,7 +31,9 @@ __all__ = [
     "load_bundled",
     "make_benchmark",
     "make_geometric",
+    "make_giants",
     "make_heavy_tailed",
+    "make_hidden",
     "make_imbalanced",
     "make_mixture",
     "make_near_mean",

@@ -1,8 +1,9 @@
-"""Mixtures that are hard for a way of sampling: clusters near the mean, and at all scales."""
+"""Mixtures that are hard for a way of sampling: tiny clusters, and rows at all scales."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     import dask.array as da
     import numpy.typing as npt
 
-    from daskcoreset.typing import FloatArray
+    from daskcoreset.typing import AnyArray, FloatArray, IndexArray
 
-__all__ = ["make_geometric", "make_near_mean"]
+__all__ = ["make_geometric", "make_giants", "make_hidden", "make_near_mean"]
 
 
 def make_near_mean(
@@ -183,6 +184,202 @@ def make_geometric(
         chunks=chunks,
         dtype=dtype,
     )
+
+
+def make_hidden(
+    n: int,
+    d: int,
+    *,
+    n_far: int = 2,
+    n_hidden: int = 10,
+    hidden_rows: int = 50,
+    far: float = 100.0,
+    near: float = 10.0,
+    spread: float = 0.02,
+    chunks: Chunks = "auto",
+    dtype: npt.DTypeLike = "float32",
+    random_state: RandomState = None,
+) -> tuple[da.Array, da.Array]:
+    """Clusters of some fifty rows near the mean of a million: no sample of the rows holds them.
+
+    Nearly all rows lie in a few clusters far out, which balance each other. The rest is hidden
+    in between: a sample of 16,384 rows of a million expects less than one row of each, whether
+    it is uniform or by distance to the mean. Yet a solution without them costs many times the
+    best one.
+
+    Parameters
+    ----------
+    n, d : int
+        Rows and columns.
+    n_far : int, default=2
+        Large clusters, at least two.
+    n_hidden : int, default=10
+        Small clusters, of about `hidden_rows` rows each.
+    hidden_rows : int, default=50
+        Expected rows of a small cluster.
+    far, near : float, default=100.0, 10.0
+        Distance of the large and of the small centres from the origin (for the large ones
+        before their mean is taken off).
+    spread : float, default=0.02
+        Standard deviation of every cluster in each coordinate.
+    chunks, dtype, random_state
+        As for `make_mixture`.
+
+    Returns
+    -------
+    X, y : dask.array.Array
+        As for `make_mixture`; the small clusters have the last `n_hidden` numbers.
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        If an argument lies outside its range or is of the wrong type.
+
+    Examples
+    --------
+    >>> X, y = make_hidden(100_000, 5, random_state=0)
+    >>> sizes = np.bincount(y.compute())
+    >>> len(sizes), bool(sizes[2:].max() < 100)
+    (12, True)
+    """
+    hidden_rows = check_count("hidden_rows", hidden_rows, minimum=1)
+    n_hidden = check_count("n_hidden", n_hidden, minimum=1)
+    n = check_count("n", n, minimum=1)
+    if n_hidden * hidden_rows > n:
+        raise InvalidInputError(
+            f"n must be at least n_hidden * hidden_rows = {n_hidden * hidden_rows}, got {n}; pass "
+            f"more rows."
+        )
+    return make_near_mean(
+        n,
+        d,
+        n_clusters=check_count("n_far", n_far, minimum=2) + n_hidden,
+        n_near=n_hidden,
+        near_share=n_hidden * hidden_rows / n,
+        far=far,
+        near=near,
+        spread=spread,
+        chunks=chunks,
+        dtype=dtype,
+        random_state=random_state,
+    )
+
+
+def make_giants(
+    n: int,
+    d: int,
+    *,
+    n_giants: int = 8,
+    share: float = 0.995,
+    n_clusters: int = 40,
+    spread: float = 0.05,
+    chunks: Chunks = "auto",
+    dtype: npt.DTypeLike = "float32",
+    random_state: RandomState = None,
+) -> tuple[da.Array, da.Array]:
+    r"""Mixture with a few rows, each of which holds nearly all the variance left to it.
+
+    The largest row has the given share of the variance, the next one this share of the rest,
+    and so on: byte counts of connections look like that. Below them lie clusters of very
+    unlike sizes. A sample by distance to the mean consists of the largest row alone, and a
+    solution may spend a center on every giant and still has to tell the clusters apart.
+
+    Parameters
+    ----------
+    n, d : int
+        Rows and columns.
+    n_giants : int, default=8
+        Rows with a scale of their own, fewer than `n`. With the default share each lies 14
+        times as far out as the next.
+    share : float, default=0.995
+        Share of the variance that a giant holds among the rows below it, between 0 and 1.
+    n_clusters : int, default=40
+        Clusters of all other rows; the sizes fall geometrically, from the first to the last by
+        a factor of a thousand, and their centres are normal with variance one.
+    spread : float, default=0.05
+        Standard deviation of every cluster in each coordinate.
+    chunks, dtype, random_state
+        As for `make_mixture`.
+
+    Returns
+    -------
+    X, y : dask.array.Array
+        As for `make_mixture`; giants have the label -1.
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        If an argument lies outside its range or is of the wrong type.
+
+    Examples
+    --------
+    >>> X, y = make_giants(100_000, 5, random_state=0)
+    >>> costs = ((X - X.mean(axis=0)) ** 2).sum(axis=1).compute()
+    >>> bool(costs.max() > 0.99 * costs.sum()), int((y == -1).sum())
+    (True, 8)
+    """
+    n = check_count("n", n, minimum=2)
+    d = check_count("d", d, minimum=1)
+    n_giants = check_count("n_giants", n_giants, minimum=1)
+    k = check_count("n_clusters", n_clusters, minimum=1)
+    share = check_real("share", share, minimum=0, maximum=1)
+    spread = check_real("spread", spread, minimum=0)
+    if n_giants >= n:
+        raise InvalidInputError(f"n_giants must be below n={n}, got {n_giants}; pass fewer.")
+    if share == 1.0:
+        raise InvalidInputError("share must be below 1, or nothing is left to the others.")
+    seed = resolve_seed(random_state)
+    rng = block_stream(seed, Part.CENTERS, 1)
+    shares = 1000.0 ** (-np.arange(k) / max(1, k - 1))
+    # The variance of the clusters is about one in each coordinate.
+    squares = n * d * share / (1 - share) / (1 - share) ** np.arange(n_giants, dtype=np.float64)
+    giants = rng.standard_normal((n_giants, d))
+    giants *= (np.sqrt(squares) / np.linalg.norm(giants, axis=1))[:, None]
+    return _Giants(
+        seed=seed,
+        n=n,
+        centers=block_stream(seed, Part.CENTERS).standard_normal((k, d)),
+        spreads=np.full(k, spread),
+        shares=shares / shares.sum(),
+        outliers=0.0,
+        dof=math.inf,
+        shuffle=True,
+        dtype=check_dtype(dtype),
+        giants=giants,
+        places=np.sort(rng.choice(n, size=n_giants, replace=False)),
+    ).arrays("giants", chunks)
+
+
+@dataclass(frozen=True, eq=False)
+class _Giants(Components):
+    """Components, some of whose rows are replaced.
+
+    Attributes
+    ----------
+    giants : ndarray of shape (g, d), float64
+    places : ndarray of shape (g,), int64
+        Their row numbers, increasing.
+    """
+
+    giants: FloatArray
+    places: IndexArray
+
+    def labels(self, block: int, start: int, stop: int) -> IndexArray:
+        """Return the numbers of the clusters of the rows of one block, -1 for giants."""
+        labels = super().labels(block, start, stop)
+        labels[self._here(start, stop)[1]] = -1
+        return labels
+
+    def points(self, block: int, start: int, stop: int) -> AnyArray:
+        """Return the points of one block."""
+        points = super().points(block, start, stop)
+        giants, rows = self._here(start, stop)
+        points[rows] = giants
+        return points
+
+    def _here(self, start: int, stop: int) -> tuple[FloatArray, IndexArray]:
+        here = slice(*np.searchsorted(self.places, [start, stop]))
+        return self.giants[here], self.places[here] - start
 
 
 def _directions(seed: int, k: int, d: int) -> FloatArray:

@@ -73,15 +73,6 @@ class Sensitivity(ABC, Generic[S]):
         """Folds of `summarise` that `scores` needs; each sees the settled summary before it."""
         return 1
 
-    @property
-    def thin_rows(self) -> int | None:
-        """Rows of a block that its summary needs; None for all.
-
-        With a number, the library hands `summarise` a weighted lightweight sample of about so
-        many rows of every larger block, so that a costly summary stays cheap beside the read.
-        """
-        return None
-
     def problem(self, block: Block) -> Problem | None:
         """Return what makes the rows of a block unfit for the construction, or None.
 
@@ -140,6 +131,22 @@ class Sensitivity(ABC, Generic[S]):
         ndarray of shape (n_components, n), float64
             Their sum over components is the score; draws are made in proportion to it.
         """
+
+    def proposal(self, block: Block, rng: np.random.Generator) -> tuple[S, FloatArray]:
+        """Summarise one block, and score its rows by this summary alone.
+
+        What a block of a single fold does in one read; to be overridden where a summary knows
+        scores by the way.
+
+        Returns
+        -------
+        local : S
+            As of `summarise`, with the same random numbers.
+        scores : ndarray of shape (n,), float64
+            Sums over the components.
+        """
+        local = self.summarise(block, None, rng)
+        return local, self.scores(block, local).sum(axis=0)
 
     @abstractmethod
     def masses(self, local: S, summary: S) -> FloatArray:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 
 from daskcoreset.blocks import Block
-from daskcoreset.clusters import Clusters, assign, pool, seed_clusters
+from daskcoreset.clusters import Clusters, cells_of, pool
 from daskcoreset.divergences import (
     Divergence,
     SquaredMahalanobis,
@@ -20,6 +20,7 @@ from daskcoreset.divergences.base import dense, tiles
 from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.kmeans import StrongKMeans
+from daskcoreset.sensitivities.rough import rough_cells
 from daskcoreset.sensitivities.spread import (
     Metric,
     Spread,
@@ -32,7 +33,8 @@ from daskcoreset.sensitivities.spread import (
 
 if TYPE_CHECKING:
     from daskcoreset.blocks import Problem
-    from daskcoreset.typing import FloatArray, Points
+    from daskcoreset.clusters import Partition
+    from daskcoreset.typing import FloatArray, IndexArray, Points
 
 __all__ = ["Cells", "Solution", "StrongBregman"]
 
@@ -70,6 +72,11 @@ class Cells:
             return self.metric
         assert self.spread is not None  # noqa: S101 - it depends on the data
         return dominating_distance(divergence, self.spread)
+
+    def of(self, centers: FloatArray, weights: FloatArray, costs: FloatArray) -> Cells:
+        """Return these cells, with what is known of all rows."""
+        costs = costs.reshape(len(centers), -1)
+        return replace(self, centers=centers, weights=weights, costs=costs)
 
     def solution(self, metric: Metric, origin: FloatArray | None = None) -> Solution:
         """Return the cells in coordinates, about `origin`, whose distances are Euclidean."""
@@ -135,11 +142,6 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
         If a parameter cannot be used. When building: if a row of positive weight lies outside
         the domain (the first such row is named), or if the covariance is singular.
 
-    Notes
-    -----
-    Blocks of more than `thin_rows` rows are summarised from a weighted sample: a few rows may
-    lie below the box that A is made for. Weights are unbiased all the same.
-
     Examples
     --------
     >>> import numpy as np, daskcoreset
@@ -188,11 +190,6 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
         divergence = self._divergence
         return 2 if depends_on_data(divergence) and not is_diagonal(divergence) else 1
 
-    @property
-    def thin_rows(self) -> int:
-        """Rows of a block that make its own rough solution."""
-        return self._rough.thin_rows
-
     def problem(self, block: Block) -> Problem | None:
         """Return the first row outside the domain."""
         return domain_problem(self._divergence, block)
@@ -201,6 +198,22 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
         self, block: Block, previous: Cells | Solution | None, rng: np.random.Generator
     ) -> Cells:
         """Cells of the block by k-means++; in the first fold of two the spread alone."""
+        cells, rows = self._nothing(block, previous)
+        if not len(rows) or (previous is None and self.folds > 1):
+            return cells
+        return self._filled(cells, block, rows, rng)[0]
+
+    def proposal(self, block: Block, rng: np.random.Generator) -> tuple[Cells, FloatArray]:
+        """Cells of the block, and scores by the distances that they were made with."""
+        cells, rows = self._nothing(block, None)
+        scores = np.zeros(len(block))
+        if len(rows):
+            cells, found = self._filled(cells, block, rows, rng)
+            scores[rows] = self._rough.score_by(found, block.weights[rows])
+        return cells, scores
+
+    def _nothing(self, block: Block, previous: Cells | Solution | None) -> tuple[Cells, IndexArray]:
+        """Return what is known before there are cells, and the rows of positive weight."""
         divergence, d = self._divergence, block.points.shape[1]
         spread, metric = None, None
         if isinstance(previous, Solution):
@@ -211,10 +224,27 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
             metric = cast("Metric", divergence)
         costs = np.empty((0, d if metric is None else 1))
         cells = Cells(np.empty((0, d)), np.empty(0), costs, spread, metric)
-        rows = np.flatnonzero(block.weights > 0)
-        if not len(rows) or (previous is None and self.folds > 1):
-            return cells
-        return _fill(cells, block.take(rows), cells.distance(divergence), self._rough.centers, rng)
+        return cells, np.flatnonzero(block.weights > 0)
+
+    def _filled(
+        self, cells: Cells, block: Block, rows: IndexArray, rng: np.random.Generator
+    ) -> tuple[Cells, Partition]:
+        """Cells of the rows of positive weight, by the distance that is known of them."""
+        if len(rows) < len(block):
+            block = block.take(rows)
+        points, u, metric = block.points, block.weights, cells.distance(self._divergence)
+        if not isinstance(metric, SquaredMahalanobis):
+            found = rough_cells(points, u, self._rough.centers, rng)
+            clusters = found.clusters
+            return cells.of(clusters.centers, clusters.weights, clusters.costs), found
+        points = dense(points)
+        found = rough_cells(_white(metric, points, points[0]), u, self._rough.centers, rng)
+        labels, costs = found.labels, found.clusters.costs
+        starts = np.repeat(points[:1], len(costs), axis=0)
+        means = cells_of(points, u, labels, starts).clusters.centers
+        if cells.metric is None:
+            costs = _costs_by_column(points, u, labels, means)
+        return cells.of(means, found.clusters.weights, costs), found
 
     def merge(self, first: Cells | Solution, second: Cells | Solution) -> Cells:
         """Put the tables of both after one another."""
@@ -285,25 +315,10 @@ def _white(metric: Metric, points: Points, origin: FloatArray) -> Any:
     return points
 
 
-def _fill(
-    cells: Cells, block: Block, metric: Metric, n_centers: int, rng: np.random.Generator
-) -> Cells:
-    """Cells of rows of positive weight, seeded by k-means++ with `metric`."""
-    rows, u = dense(block.points), block.weights
-    white = _white(metric, rows, rows[0])
-    labels, _ = assign(white, seed_clusters(white, u, n_centers, rng).centers)
-    # The cells of the means that the seeds moved to; some may have lost their rows.
-    used, labels = np.unique(labels, return_inverse=True)
-
-    def by_cell(values: FloatArray) -> FloatArray:
-        return np.bincount(labels, weights=u * values, minlength=len(used)).astype(np.float64)
-
-    weights = by_cell(np.ones(len(u)))
-    gaps = rows - rows[0]
-    means = np.stack([by_cell(column) for column in gaps.T], axis=1) / weights[:, np.newaxis]
-    gaps -= means[labels]
-    if cells.metric is None:
-        costs = np.stack([by_cell(column**2) for column in gaps.T], axis=1)
-    else:
-        costs = by_cell(metric.generator(gaps))[:, np.newaxis]
-    return replace(cells, centers=means + rows[0], weights=weights, costs=costs)
+def _costs_by_column(
+    points: FloatArray, weights: FloatArray, labels: IndexArray, means: FloatArray
+) -> FloatArray:
+    costs = np.empty(means.shape)
+    for j, column in enumerate(points.T):
+        costs[:, j] = np.bincount(labels, weights=weights * (column - means[labels, j]) ** 2)
+    return costs

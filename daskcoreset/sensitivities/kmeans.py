@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from daskcoreset.clusters import Clusters, assign, cells, pool, seed_clusters
+from daskcoreset.clusters import Clusters, assign, cells, pool
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities.base import Sensitivity
-from daskcoreset.sensitivities.rough import Seeds, merge_seeds, propose, settle_seeds
+from daskcoreset.sensitivities.rough import (
+    Seeds,
+    merge_seeds,
+    propose,
+    rough_cells,
+    settle_seeds,
+)
 
 if TYPE_CHECKING:
     from daskcoreset.blocks import Block
+    from daskcoreset.clusters import Partition
     from daskcoreset.typing import FloatArray
 
 __all__ = ["StrongKMeans"]
@@ -113,11 +120,6 @@ class StrongKMeans(Sensitivity["Clusters | Seeds"]):
         return self.n_clusters if self.n_centers is None else self.n_centers
 
     @property
-    def thin_rows(self) -> int:
-        """Rows of a block that make its own rough solution: enough for 64 to a center."""
-        return max(16_384, 64 * self.centers)
-
-    @property
     def folds(self) -> int:
         """One for a pilot; else one for each proposal of centers, and one that weighs them."""
         return self._proposing + 1
@@ -135,11 +137,27 @@ class StrongKMeans(Sensitivity["Clusters | Seeds"]):
     ) -> Clusters | Seeds:
         """Cells of the block, or proposals for further centers."""
         if self.rough == "pilot":
-            return seed_clusters(block.points, block.weights, self.centers, rng)
+            return rough_cells(block.points, block.weights, self.centers, rng).clusters
         seeds = previous if isinstance(previous, Seeds) else None
         if seeds is None or seeds.folds < self._proposing:
             return propose(block, seeds, self._proposed, rng)
         return cells(block.points, block.weights, seeds.centers)
+
+    def proposal(self, block: Block, rng: np.random.Generator) -> tuple[Clusters, FloatArray]:
+        """Cells of the block, and scores by the distances that they were made with."""
+        assert self.rough == "pilot"  # noqa: S101 - several folds make no proposals
+        found = rough_cells(block.points, block.weights, self.centers, rng)
+        return found.clusters, self.score_by(found, block.weights)
+
+    def score_by(self, found: Partition, weights: FloatArray) -> FloatArray:
+        """Return u s(x) by a rough solution, each row in the cell where it lies."""
+        if not len(found.clusters):
+            return np.zeros(len(weights))
+        by_distance, by_cell, by_weight = self._terms(found.clusters)
+        scores = (by_cell + by_weight)[found.labels]
+        scores += by_distance * found.distances
+        scores *= weights
+        return scores
 
     def merge(self, first: Clusters | Seeds, second: Clusters | Seeds) -> Clusters | Seeds:
         """Put the tables of both after one another, or keep the best proposals."""

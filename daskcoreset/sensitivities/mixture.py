@@ -84,16 +84,15 @@ class MixtureCoreset(Sensitivity["Clusters | Seeds"]):
     def _rough(self) -> StrongKMeans:
         return StrongKMeans(self.n_components)
 
-    @property
-    def thin_rows(self) -> int:
-        """Rows of a block that make its own rough solution."""
-        return self._rough.thin_rows
-
     def summarise(
         self, block: Block, previous: Clusters | Seeds | None, rng: np.random.Generator
     ) -> Clusters | Seeds:
         """Cells of the block by k-means++."""
         return self._rough.summarise(block, previous, rng)
+
+    def proposal(self, block: Block, rng: np.random.Generator) -> tuple[Clusters, FloatArray]:
+        """Cells of the block, and scores by the distances that they were made with."""
+        return self._rough.proposal(block, rng)
 
     def merge(self, first: Clusters | Seeds, second: Clusters | Seeds) -> Clusters | Seeds:
         """Put the tables of both after one another."""

@@ -1,26 +1,163 @@
-r"""Rough k-means solutions by folds: k-means|| and, as its smallest case, k-means++.
+r"""Rough k-means solutions: of a long block in one go, and of all data by folds.
 
-Every fold proposes rows with probability proportional to :math:`u\, d(x, C)^2`, C the centers so
-far, uniformly in the first. A proposal carries the key :math:`E / (u\, d(x, C)^2)` with E
-exponential; the rows with the smallest keys of all blocks are a sample without replacement,
-and keeping the smallest is associative (Efraimidis and Spirakis 2006). With one row a fold that
-is k-means++ on data of any size; with about 2 k rows a fold, and five folds, k-means||.
+**Of a block** (`rough_cells`), by k-means++ in rounds. In each, a few thousand rows are drawn
+in proportion to :math:`u\, d(x, C)^2`, C the centers so far, k-means++ goes on among these
+alone, and the distances of *all* rows to the new centers are taken. So the cost that the next
+round draws by is the cost of all rows: what a sample has missed makes up much of it, and is
+found by the next one. The giants of a heavy tail are drawn with certainty and leave the rest of
+the sample to rows of smaller scale; k-means++ meets them one scale after another.
+
+**By folds**: k-means|| and, as its smallest case, k-means++. Every fold proposes rows with
+probability proportional to :math:`u\, d(x, C)^2`, by weight alone in the first. A proposal
+carries the key :math:`E / (u\, d(x, C)^2)` with E exponential; the rows with the smallest keys
+of all blocks are a sample without replacement, and keeping the smallest is associative
+(Efraimidis and Spirakis 2006). With one row a fold that is k-means++ on data of any size; with
+about 2 k rows a fold, and five folds, k-means||.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.clusters import assign, dense_rows
-from daskcoreset.typing import FloatArray
+from daskcoreset.clusters import (
+    Partition,
+    approach,
+    assign,
+    cells_of,
+    costs_of,
+    dense_rows,
+    own_distances,
+    plus_plus,
+    seed_cells,
+)
+from daskcoreset.sampling import draw_with_replacement, inclusion_probabilities, systematic
+from daskcoreset.typing import AnyArray, FloatArray, IndexArray, Points
 
 if TYPE_CHECKING:
     from daskcoreset.blocks import Block
 
-__all__ = ["Seeds", "merge_seeds", "propose", "settle_seeds"]
+__all__ = ["Seeds", "merge_seeds", "propose", "rough_cells", "settle_seeds"]
+
+_DIRECT_ROWS = 16_384
+"""Rows of a block in which k-means++ draws from all of them."""
+
+_SAMPLE_ROWS = 4096
+"""Rows of the sample of a round, at least."""
+
+_ROWS_PER_CENTER = 64
+"""Rows for a center, where that makes either more."""
+
+_ENOUGH = 1.5
+"""Centers of a long block for each that is wanted. The root pools them; so many by k-means++
+cost no more than k good ones."""
+
+_MOST = 4
+"""The same at most: as long as every round halves the cost."""
+
+_MOST_ROUNDS = 16
+"""Rounds at most: those that find one value of many equal rows find little else."""
+
+_FLOAT32_COSTS = (1e-12, 1e30)
+"""Largest squared distance for which float32 has room on both sides."""
+
+
+def rough_cells(
+    points: Points, weights: FloatArray, n_clusters: int, rng: np.random.Generator
+) -> Partition:
+    r"""Cells of a block of any length, with exact weights, means and costs over all its rows.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d) or csr_array
+    weights : ndarray of shape (n,), float64
+    n_clusters : int
+        Centers wanted, k.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Partition
+        Of up to 16,384 rows, or 64 k, those of `seed_clusters`. Of more rows about 1.5 k cells,
+        and up to 4 k as long as every k / 2 further ones halve the cost; fewer where fewer rows
+        are distinct.
+
+    Notes
+    -----
+    Beside the distances of all rows to all centers a round takes one sum over the rows and one
+    draw. No table of n x k numbers is made.
+
+    Examples
+    --------
+    >>> found = rough_cells(
+    ...     np.repeat([[0.0], [9.0]], [10**5, 1], axis=0),
+    ...     np.ones(10**5 + 1),
+    ...     2,
+    ...     np.random.default_rng(0),
+    ... )
+    >>> sorted(found.clusters.weights.tolist())
+    [1.0, 100000.0]
+
+    References
+    ----------
+    Arthur and Vassilvitskii (2007), k-means++; Bahmani et al. (2012), k-means||, for the rounds;
+    Aggarwal, Deshpande and Kannan (2009), Adaptive sampling for k-means clustering, for a
+    constant factor with a multiple of k centers.
+    """
+    if points.shape[0] <= max(_DIRECT_ROWS, _ROWS_PER_CENTER * n_clusters):
+        return seed_cells(points, weights, n_clusters, rng)
+    labels, seeds = _seeds_in_rounds(points, weights, n_clusters, rng)
+    return cells_of(points, weights, labels, seeds)
+
+
+def _seeds_in_rounds(
+    points: Points, weights: FloatArray, n_clusters: int, rng: np.random.Generator
+) -> tuple[IndexArray, FloatArray]:
+    n = points.shape[0]
+    labels = np.zeros(n, dtype=np.int64)
+    if not weights.any():
+        return labels, np.empty((0, points.shape[1]))
+    seeds = [dense_rows(points[draw_with_replacement(weights, 1, rng)])]
+    distances = own_distances(points, labels, seeds[0].astype(np.float64))
+    # Rows and seeds of float32 differ exactly enough in float32, at whatever offset.
+    low, high = _FLOAT32_COSTS
+    narrow = points.dtype == np.float32 and low < distances.max() < high
+    count = max(8, math.ceil(n_clusters / 2))
+    mass = costs_of(weights, distances)
+    cost, found = float(mass.sum()), 1
+    for _ in range(_MOST_ROUNDS):
+        if not 0.0 < cost < np.inf:  # an infinite one is an error at the root
+            break
+        chosen = _seeds_of_sample(points, weights, distances, mass, count, rng)
+        wide = chosen if narrow else chosen.astype(np.float64)
+        approach(points, wide, found, labels, distances)
+        seeds.append(chosen)
+        found += len(chosen)
+        mass = costs_of(weights, distances)
+        before, cost = cost, float(mass.sum())
+        if found >= _MOST * n_clusters or (found >= _ENOUGH * n_clusters and cost > before / 2):
+            break
+    return labels, np.concatenate(seeds).astype(np.float64)
+
+
+def _seeds_of_sample(  # noqa: PLR0917 - all of them are always given
+    points: Points,
+    weights: FloatArray,
+    distances: FloatArray,
+    mass: FloatArray,
+    count: int,
+    rng: np.random.Generator,
+) -> AnyArray:
+    """Go on with k-means++ among rows drawn by their costs."""
+    inclusion = inclusion_probabilities(mass, max(_SAMPLE_ROWS, _ROWS_PER_CENTER * count))
+    rows = systematic(inclusion, rng)
+    sample = dense_rows(points[rows])
+    u, near = weights[rows] / inclusion[rows], distances[rows]
+    labels = np.zeros(len(rows), dtype=np.int64)
+    return sample[plus_plus(sample, u, rng.random(count), labels, near, known=1)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,6 @@ from daskcoreset.census import Sampling, quiet
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.points import WeightedPoints
 from daskcoreset.root import FEWEST_CANDIDATES, OVERSAMPLING, draw_systematically
-from daskcoreset.rounds import thin
 from daskcoreset.sampling import (
     draw_with_replacement,
     inclusion_probabilities,
@@ -246,8 +245,7 @@ class SensitivityReducer(Reducer):
         if not len(points):
             return {}
         with quiet():
-            block, _ = thin(self.construction, as_block(points), _fresh(rng), 0)
-            summary = self._summary(block, rng)
+            summary = self._summary(as_block(points), rng)
         self.construction.check(summary)
         return self.construction.describe(summary)
 
@@ -260,9 +258,6 @@ class SensitivityReducer(Reducer):
         return summary
 
     def _scored(self, block: Block, rng: np.random.Generator) -> _Scored[Any]:
-        # A sample of a large block, where the construction wants one, is a coreset of it: what
-        # is drawn from that is unbiased too, and the rest of the rows need not be scored.
-        block, _ = thin(self.construction, block, _fresh(rng), 0)
         summary = self._summary(block, rng)
         scores = self.construction.scores(block, summary).sum(axis=0)
         total = scores.sum()
@@ -350,7 +345,3 @@ def resolve_reducer(
 def _positions(rows: Block) -> IndexArray:
     assert rows.rows is not None  # noqa: S101 - as_block numbers them
     return rows.rows
-
-
-def _fresh(rng: np.random.Generator) -> int:
-    return int(rng.integers(2**63))
