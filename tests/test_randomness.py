@@ -31,7 +31,6 @@ def test_stage__values_are_part_of_the_promise() -> None:
         "ROOT": 3,
         "TOP_UP": 4,
         "SUMMARIES": 5,
-        "THINNING": 6,
         "SETTLING": 7,
     }
     found = {name: stage.value for name, stage in Stage.__members__.items()}

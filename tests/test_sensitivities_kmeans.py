@@ -228,7 +228,8 @@ def test_build__all_weight_on_one_row(method: Any) -> None:
     weights = np.zeros(100)
     weights[42] = 7.0
 
-    coreset = build(X, size=10, method=method, sample_weight=weights, random_state=0)
+    with pytest.warns(CoresetWarning, match="size=10, but the coreset has 1 rows"):
+        coreset = build(X, size=10, method=method, sample_weight=weights, random_state=0)
 
     np.testing.assert_array_equal(coreset.indices, [42])
     np.testing.assert_allclose(coreset.weights, [7.0])
