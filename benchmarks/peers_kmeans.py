@@ -23,7 +23,7 @@ from pathlib import Path
 import dask.array as da
 import numpy as np
 import zarr
-from memory import high_water, reset_high_water
+from common import high_water, reset_high_water
 from sklearn.cluster import KMeans, MiniBatchKMeans
 
 import daskcoreset

@@ -2,121 +2,210 @@
 
 For every set, size and seed: build a coreset, solve k-means on it, evaluate the solution on
 all data. Uniform and lightweight coresets as in the paper (independent draws, two reads)
-stand beside the default of this library. Prints a Markdown table, and writes it with a
-figure and the raw errors into the folder given.
+stand beside the default of `build` and that of `CoresetKMeans`, strong coresets in one read.
+Writes a table, a figure and the raw errors into the folder given.
 
     DASKCORESET_DATA=... python benchmarks/quality.py --seeds 20
 
 Bachem, Lucic and Krause (2018), section 7: k-means++ and Lloyd on everything is FULL, and the
-same on each subsample.
+same on each subsample. FULL does not depend on this library: what a run found stays in
+``full.json``, and ``--fresh`` finds it again. Times are seconds of the processor, with one
+thread for k-means, so that they may be compared on a machine that does other work too.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import common
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, StrMethodFormatter
 from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
 
 import daskcoreset
 from daskcoreset.datasets import available, load
 from daskcoreset.metrics import kmeans_cost, relative_error
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NAME = "quality"
+INDEPENDENT = {"sampling": "multinomial", "passes": 2}
 METHODS = {
-    "uniform": {"method": "uniform", "sampling": "multinomial", "passes": 2},
-    "lightweight, paper": {"method": "lightweight", "sampling": "multinomial", "passes": 2},
-    "default": {},
+    "uniform": {"method": "uniform", **INDEPENDENT},
+    "lightweight, paper": {"method": "lightweight", **INDEPENDENT},
+    "`build`": {},
+    "`CoresetKMeans`": {"method": "kmeans"},
 }
+LOOKS = dict(zip(METHODS, ("C7s:", "C0o--", "C3^-", "C2D-."), strict=True))
 SETS = ("cod_rna", "kdd_bio", "covtype", "skin", "ijcnn1", "credit")
 N_BLOCKS = 20
+FULL_RUNS = 3
+
+Draw = Callable[[np.ndarray, int, int], tuple[np.ndarray, np.ndarray, float]]
+"""``draw(X, size, seed)`` returns points, weights and seconds spent outside of the call."""
 
 
 def solve(points: np.ndarray, weights: np.ndarray | None, k: int, seed: int) -> np.ndarray:
-    """Return the centers that k-means++ and Lloyd find from one start."""
-    model = KMeans(k, n_init=1, random_state=seed).fit(points, sample_weight=weights)
+    """Return the centers that k-means++ and Lloyd find from one start, on one thread."""
+    with threadpool_limits(1):
+        model = KMeans(k, n_init=1, random_state=seed).fit(points, sample_weight=weights)
     return model.cluster_centers_
 
 
-def errors_of(
-    X: np.ndarray, full: float, *, k: int, size: int, options: dict[str, object], seeds: range
-) -> np.ndarray:
-    """Return the relative error of the solution for each seed."""
-    solutions = []
-    for seed in seeds:
-        coreset = daskcoreset.build(
-            X, size=size, random_state=seed, chunks=-(-len(X) // N_BLOCKS), **options
-        )
-        solutions.append(solve(coreset.points, coreset.weights, k, seed))
-    return relative_error(kmeans_cost(X, solutions), full)
+def full_of(name: str, X: np.ndarray, k: int, out: Path, *, fresh: bool) -> dict[str, Any]:
+    """Return costs and seconds of k-means on everything, from an earlier run where there is one."""
+    place, key = out / "full.json", f"{name}|{k}"
+    known = json.loads(place.read_text()) if place.exists() else {}
+    if fresh or key not in known:
+        costs, seconds = [], []
+        for seed in range(FULL_RUNS):
+            with common.timed() as clock:
+                centers = solve(X, None, k, seed)
+            costs.append(float(kmeans_cost(X, centers)))
+            seconds.append(clock.cpu)
+        known[key] = {"costs": costs, "seconds": seconds}
+        out.mkdir(parents=True, exist_ok=True)
+        place.write_text(json.dumps(known, indent=1) + "\n")
+    return dict(known[key])
 
 
-def interval(errors: np.ndarray) -> float:
-    """Half width of the 95 % interval of the mean, normal approximation."""
-    return float(1.96 * errors.std(ddof=1) / np.sqrt(len(errors)))
+def drawn_by(options: dict[str, Any]) -> Draw:
+    """Return a way to draw by `daskcoreset.build`."""
+
+    def draw(X: np.ndarray, size: int, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
+        blocks = -(-len(X) // N_BLOCKS)
+        coreset = daskcoreset.build(X, size=size, random_state=seed, chunks=blocks, **options)
+        return coreset.points, coreset.weights, 0.0
+
+    return draw
 
 
-def run(name: str, k: int, sizes: list[int], seeds: range) -> dict[str, object]:
+def measure(
+    X: np.ndarray, full: float, draw: Draw, *, k: int, size: int, seeds: int
+) -> dict[str, list[float]]:
+    """Return relative errors, and seconds to build and to solve."""
+    solutions, seconds = [], []
+    for seed in range(seeds):
+        with common.timed() as clock:
+            points, weights, outside = draw(X, size, seed)
+            solutions.append(solve(points, weights, k, seed))
+        seconds.append(clock.cpu + outside)
+    return {
+        "errors": relative_error(kmeans_cost(X, solutions), full).tolist(),
+        "seconds": seconds,
+    }
+
+
+def run(
+    name: str, draws: dict[str, Draw], *, k: int, sizes: list[int], seeds: int, full: dict[str, Any]
+) -> dict[str, Any]:
     """Measure one data set."""
     X = np.asarray(load(name).X)
-    start = time.perf_counter()
-    full = float(np.mean(kmeans_cost(X, [solve(X, None, k, seed) for seed in range(3)])))
-    print(f"{name}: {X.shape}, FULL {full:.6g} in {time.perf_counter() - start:.0f} s", flush=True)
+    cost = float(np.mean(full["costs"]))
     cells = {}
-    for method, options in METHODS.items():
+    for method, draw in draws.items():
         for size in sizes:
-            errors = errors_of(X, full, k=k, size=size, options=options, seeds=seeds)
-            cells[f"{method}|{size}"] = errors.tolist()
-            print(f"  {method} {size}: {errors.mean():.1%} +- {interval(errors):.1%}", flush=True)
-    return {"set": name, "shape": X.shape, "full": full, "errors": cells}
+            found = measure(X, cost, draw, k=k, size=size, seeds=seeds)
+            cells[f"{method}|{size}"] = found
+            mean, half = np.mean(found["errors"]), common.interval(found["errors"])
+            print(f"{name} k={k} {method} {size}: {mean:.1%} +- {half:.1%}", flush=True)
+    return {
+        "set": name,
+        "k": k,
+        "shape": X.shape,
+        "full": cost,
+        "full_seconds": float(np.mean(full["seconds"])),
+        "full_spread": [one / cost - 1 for one in full["costs"]],
+        "cells": cells,
+    }
 
 
-def table(results: list[dict[str, object]], sizes: list[int]) -> str:
-    """Return the Markdown table: mean relative error in % with its 95 % interval."""
+def shown(found: dict[str, list[float]]) -> str:
+    """Return mean and interval of the error in %."""
+    errors = 100 * np.array(found["errors"])
+    return f"{errors.mean():.1f} ± {common.interval(errors):.1f}"
+
+
+def report(data: dict[str, Any]) -> str:
+    """Return all cells as Markdown."""
+    sizes = data["stamp"]["sizes"]
+    rows = []
+    for result in data["results"]:
+        for size in sizes:
+            found = {method: result["cells"][f"{method}|{size}"] for method in METHODS}
+            speeds = [result["full_seconds"] / np.median(f["seconds"]) for f in found.values()]
+            rows.append(
+                [
+                    result["set"],
+                    size,
+                    *map(shown, found.values()),
+                    " / ".join(f"{speed:.0f}" for speed in speeds),
+                ]
+            )
     lines = [
-        "| set | size | " + " | ".join(METHODS) + " | default / paper |",
-        "|---|---|" + "---|" * (len(METHODS) + 1),
+        f"# k-means with k = {data['stamp']['k']}",
+        "",
+        "Relative error of the cost against k-means on everything in %, mean ± 95 % interval of",
+        f"{data['stamp']['seeds']} seeds; speed-up: seconds of the processor, everything over",
+        f"building and solving. {common.stamped(data)}",
+        "",
+        *common.table(["set", "size", *METHODS, "speed-up"], rows),
     ]
-    for result in results:
-        for size in sizes:
-            found = {m: np.array(result["errors"][f"{m}|{size}"]) for m in METHODS}
-            cells = [f"{100 * e.mean():.1f} ± {100 * interval(e):.1f}" for e in found.values()]
-            ratio = found["default"].mean() / found["lightweight, paper"].mean()
-            lines.append(f"| {result['set']} | {size} | " + " | ".join(cells) + f" | {ratio:.2f} |")
     return "\n".join(lines) + "\n"
 
 
-def figure(results: list[dict[str, object]], sizes: list[int], k: int) -> Figure:
-    """Draw error against size, one panel a set."""
-    columns = min(3, len(results))
-    rows = -(-len(results) // columns)
-    drawing = Figure(figsize=(4 * columns, 3.2 * rows), layout="constrained")
-    FigureCanvasAgg(drawing)
-    axes = drawing.subplots(rows, columns, squeeze=False).ravel()
-    looks = (("C7", "s", ":"), ("C0", "o", "--"), ("C3", "^", "-"))
-    styles = dict(zip(METHODS, looks, strict=True))
-    for ax, result in zip(axes, results, strict=False):
-        for method, (color, marker, line) in styles.items():
-            found = [100 * np.array(result["errors"][f"{method}|{size}"]) for size in sizes]
-            means, bars = [e.mean() for e in found], [interval(e) for e in found]
-            look = {"c": color, "marker": marker, "ls": line, "capsize": 3}
-            ax.errorbar(sizes, means, bars, label=method, **look)
-        ax.set(xscale="log", yscale="log", title=result["set"], xticks=sizes, xticklabels=sizes)
-        ax.minorticks_off()
+def readme(data: dict[str, Any]) -> str:
+    """Return the table of the README."""
+    made, rows = data["stamp"], []
+    for result in data["results"]:
+        for size in (1000, 5000):
+            cells = [shown(result["cells"][f"{method}|{size}"]) for method in METHODS]
+            rows.append([result["set"], size, *cells])
+    lines = [
+        f"k-means with k = {made['k']} on real data: relative error of the cost, in %, of the",
+        "solution found on the coreset against the solution found on everything; mean and 95 %",
+        f"interval of {made['seeds']} seeds (`benchmarks/quality.py`; all sizes and speed-ups in",
+        f"`benchmarks/results/quality.md`). {common.stamped(data)}",
+        "",
+        *common.table(["set", "size", *METHODS], rows),
+    ]
+    return "\n".join(lines)
+
+
+def figure(data: dict[str, Any], looks: dict[str, str], *, times: bool) -> Figure:
+    """Draw the error against the size or against the seconds, one panel a set."""
+    results = data["results"]
+    drawing, axes = common.panels(len(results))
+    for ax, result in zip(axes, results, strict=True):
+        sizes = sorted({size for _, size in common.parts_of(result["cells"])})
+        for method, look in looks.items():
+            found = [result["cells"][f"{method}|{size}"] for size in sizes]
+            errors = [100 * np.array(one["errors"]) for one in found]
+            places = [np.median(one["seconds"]) for one in found] if times else sizes
+            means = [max(one.mean(), 0.1) for one in errors]
+            bars = [common.interval(one) for one in errors]
+            ax.errorbar(
+                places, means, bars, fmt=look[2:], color=look[:2], capsize=3, ms=4, label=method
+            )
+        ax.set(xscale="log", yscale="log", title=f"{result['set']}, k = {result['k']}")
+        if times:
+            ax.axvline(result["full_seconds"], color="black", lw=1, ls=(0, (5, 3)))
+        else:
+            ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
+            ax.minorticks_off()
         ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        ax.grid(visible=True, alpha=0.3)
-    for ax in axes[len(results) :]:
-        ax.set_axis_off()
-    drawing.supxlabel("coreset size")
+    words = "seconds of the processor to build and to solve; dashed: k-means on everything"
+    drawing.supxlabel(words if times else "rows in the coreset")
     drawing.supylabel("relative error of the cost, %")
-    handles, labels = axes[0].get_legend_handles_labels()
-    drawing.legend(handles, labels, loc="outside upper center", ncols=3, title=f"k-means, k = {k}")
+    handles, labels = drawing.axes[0].get_legend_handles_labels()
+    drawing.legend(handles, labels, loc="outside upper center", ncols=len(looks))
     return drawing
 
 
@@ -127,19 +216,27 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, default=[1000, 2000, 5000])
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--k", type=int, default=100)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--fresh", action="store_true", help="solve on everything again")
+    parser.add_argument("--out", type=Path, default=common.RESULTS)
     args = parser.parse_args()
     names = [name for name in args.sets if name in available()]
     if not names:
         print("skipped: DASKCORESET_DATA names no folder with these sets")
         return
-    results = [run(name, args.k, args.sizes, range(args.seeds)) for name in names]
-    args.out.mkdir(parents=True, exist_ok=True)
-    text = table(results, args.sizes)
-    (args.out / "quality.md").write_text(text)
-    (args.out / "quality.json").write_text(json.dumps(results))
-    figure(results, args.sizes, args.k).savefig(args.out / "quality.png", dpi=120)
-    print(text)
+    made = common.stamp(k=args.k, seeds=args.seeds, sizes=args.sizes)
+    draws = {
+        method: drawn_by(options | ({"n_clusters": args.k} if "kmeans" in options.values() else {}))
+        for method, options in METHODS.items()
+    }
+    results = []
+    for name in names:
+        full = full_of(name, np.asarray(load(name).X), args.k, args.out, fresh=args.fresh)
+        results.append(run(name, draws, k=args.k, sizes=args.sizes, seeds=args.seeds, full=full))
+    data = {"stamp": made, "results": results}
+    common.write(NAME, data, args.out, report)
+    figure(data, LOOKS, times=False).savefig(args.out / "quality.png", dpi=120)
+    figure(data, LOOKS, times=True).savefig(args.out / "quality_time.png", dpi=120)
+    print(report(data))
 
 
 if __name__ == "__main__":

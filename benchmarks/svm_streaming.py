@@ -1,36 +1,44 @@
 """Error of linear SVMs on coresets of a stream, against the SVM on everything.
 
-The rows of every set come in batches, in random order, into a `CoresetStream` and into a
-uniform reservoir of the same size; after the last one a classifier is fitted on either and
-its objective is evaluated on all rows. Features are standardised, lambda = 1. Writes a table,
-a figure like the paper's 3 and 5, and the raw errors.
+The rows of every set come in batches, in random order, into `CoresetStream` with leaves of
+32, 8 and 4 times its size, into Algorithm 2 as published (leaves of twice the size, nodes of the
+size, independent draws by the scores of Algorithm 1), and into two uniform reservoirs: of the
+same size, and of as many rows as the first stream holds at most. After the last row a classifier
+is fitted on either and its objective is evaluated on all rows. Features are standardised,
+lambda = 1. Writes a table, figures like the paper's 3 and 5, and the raw errors.
 
     DASKCORESET_DATA=... python benchmarks/svm_streaming.py --trials 30
 
 Tukan, Baykal, Feldman and Rus (2020), On Coresets for Support Vector Machines, section 6 and
-Algorithm 2.
+Algorithm 2. Times are seconds of the processor.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import common
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from svm_offline import SETS, cost, data_of
+from threadpoolctl import threadpool_limits
 
 from daskcoreset import SVM, CoresetStream
 from daskcoreset.datasets import available
 from daskcoreset.linear import solve_svm
 
-METHODS = ("reservoir", "stream")
-LOOKS = {"reservoir": "C7s:", "stream": "C3^-"}
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NAME = "svm_streaming"
+SMALL, LARGE = "reservoir", "reservoir, same memory"
+STREAMS = {"stream": 32, "stream, leaves of 8": 8, "stream, leaves of 4": 4, "Algorithm 2": 2}
+"""Rows of a leaf for every row of the coreset."""
+
+METHODS = (SMALL, LARGE, *STREAMS)
+LOOKS = dict(zip(METHODS, ("C7s:", "C1v-.", "C3^-", "C4D-", "C5o-", "C0o--"), strict=True))
 BATCH = 5000
 
 
@@ -43,94 +51,147 @@ def reservoir(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
     return held
 
 
-def stream_error(
-    X: np.ndarray, y: np.ndarray, size: int, full: float, seed: int
-) -> dict[str, tuple[float, float]]:
-    """Return the error and the seconds of every method."""
+def stream_of(method: str, size: int, seed: int) -> CoresetStream:
+    """Return an empty stream."""
+    leaf = STREAMS[method] * size
+    if method == "Algorithm 2":
+        return CoresetStream(
+            SVM(variant="paper"), size, leaf, inner_size=size, sampling="multinomial",
+            random_state=seed,
+        )  # fmt: skip
+    return CoresetStream(SVM(), size, leaf, random_state=seed)
+
+
+def trial(X: np.ndarray, y: np.ndarray, size: int, seed: int) -> dict[str, list[float]]:
+    """Return cost, seconds, and rows held at most, for every method."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(y))
-    found = {}
-    start = time.perf_counter()
-    held = order[reservoir(len(y), size, rng)]
-    fit = solve_svm(X[held], y[held].astype(float), np.full(len(held), len(y) / len(held)))
-    error = cost(X, y, fit.coef, fit.intercept) / full - 1
-    found["reservoir"] = (error, time.perf_counter() - start)
-    start = time.perf_counter()
-    stream = CoresetStream(SVM(), size, random_state=seed)
-    for first in range(0, len(y), BATCH):
-        rows = order[first : first + BATCH]
-        stream.partial_fit(X[rows], y[rows])
-    coreset = stream.coreset()
-    fit = solve_svm(coreset.points, coreset.labels.astype(float), coreset.weights)
-    error = cost(X, y, fit.coef, fit.intercept) / full - 1
-    found["stream"] = (error, time.perf_counter() - start)
+    found: dict[str, list[float]] = {}
+    for method in STREAMS:
+        held = 0
+        with threadpool_limits(1), common.timed() as clock:
+            stream = stream_of(method, size, seed)
+            for first in range(0, len(y), BATCH):
+                rows = order[first : first + BATCH]
+                stream.partial_fit(X[rows], y[rows])
+                held = max(held, stream.n_held)
+            coreset = stream.coreset()
+            signs = coreset.labels.astype(float)
+            fit = solve_svm(coreset.points, signs, coreset.weights)
+        found[method] = [cost(X, y, fit.coef, fit.intercept), clock.cpu, held]
+    for method, rows_held in ((SMALL, size), (LARGE, int(found["stream"][2]))):
+        with threadpool_limits(1), common.timed() as clock:
+            rows = order[reservoir(len(y), rows_held, rng)]
+            weights = np.full(len(rows), len(y) / len(rows))
+            fit = solve_svm(X[rows], y[rows].astype(float), weights)
+        found[method] = [cost(X, y, fit.coef, fit.intercept), clock.cpu, len(rows)]
     return found
 
 
-def run(name: str, trials: int, count: int) -> dict[str, Any]:
+def run(name: str, trials: int, count: int, least: int) -> dict[str, Any]:
     """Measure one set."""
     X, y = data_of(name)
     n = len(y)
     full = solve_svm(X, y.astype(float), np.ones(n), tol=1e-6).cost
     print(f"{name}: {X.shape}, F {full:.6g}", flush=True)
-    errors, seconds = {}, {}
-    for size in (round(size) for size in np.geomspace(math.log(n), n**0.8, count)):
-        found = [stream_error(X, y, size, full, seed) for seed in range(trials)]
+    result: dict[str, Any] = {"set": name, "shape": X.shape, "full": full, "trials": trials}
+    cells: dict[str, dict[str, Any]] = {}
+    for size in (round(size) for size in np.geomspace(max(least, math.log(n)), n**0.8, count)):
+        found = [trial(X, y, size, seed) for seed in range(trials)]
         for method in METHODS:
-            errors[f"{method}|{size}"] = [one[method][0] for one in found]
-            seconds[f"{method}|{size}"] = float(np.median([one[method][1] for one in found]))
-        cells = (np.mean(errors[f"{method}|{size}"]) for method in METHODS)
-        print(f"  {size}: " + ", ".join(f"{cell:.3%}" for cell in cells), flush=True)
-    return {
-        "set": name,
-        "shape": X.shape,
-        "full": full,
-        "trials": trials,
-        "errors": errors,
-        "seconds": seconds,
-    }
+            costs, seconds, held = zip(*(one[method] for one in found), strict=True)
+            cells[f"{method}|{size}"] = {
+                "errors": [one / full - 1 for one in costs],
+                "seconds": float(np.median(seconds)),
+                "held": max(held),
+            }
+        means = (np.mean(cells[f"{method}|{size}"]["errors"]) for method in METHODS)
+        print(f"  {size}: " + ", ".join(f"{mean:.3%}" for mean in means), flush=True)
+    return result | {"cells": cells}
 
 
-def table(results: list[dict[str, Any]]) -> str:
+def shown(found: dict[str, Any], n: int) -> str:
+    """Return error, rows held and seconds."""
+    held = "all rows" if found["held"] >= n else f"{found['held']:,} held"
+    return f"{common.cell(float(np.mean(found['errors'])), 3)} ({held}, {found['seconds']:.2f} s)"
+
+
+def report(data: dict[str, Any]) -> str:
     """Return the Markdown table."""
     lines = [
         "# Linear SVMs on coresets of a stream",
         "",
-        "Relative error of F in %, mean ± standard deviation; seconds of the stream for all rows.",
-        "",
-        "| set | trials | size | reservoir | stream | seconds |",
-        "|---|---|---|---|---|---|",
+        "Mean relative error of F in %; in brackets rows held at most and seconds of the processor",
+        f"for all rows, classifier included. {common.stamped(data)}",
     ]
-    for result in results:
-        for size in sorted({int(key.split("|")[1]) for key in result["errors"]}):
-            found = [100 * np.array(result["errors"][f"{m}|{size}"]) for m in METHODS]
-            cells = " | ".join(f"{e.mean():.3g} ± {e.std(ddof=1):.2g}" for e in found)
-            took = result["seconds"][f"stream|{size}"]
-            lines.append(
-                f"| {result['set']} | {result['trials']} | {size} | {cells} | {took:.2f} |"
-            )
-    return "\n".join(lines) + "\n"
+    for result in data["results"]:
+        n, d = result["shape"]
+        sizes = sorted({size for _, size in common.parts_of(result["cells"])})
+        rows = [
+            [size, *(shown(result["cells"][f"{method}|{size}"], n) for method in METHODS)]
+            for size in sizes
+        ]
+        title = f"## {result['set']}: {n:,} x {d}, {result['trials']} trials"
+        lines += ["", title, "", *common.table(["size", *METHODS], rows)]
+    rows = []
+    for method in METHODS[1:]:
+        wins = dict.fromkeys((SMALL, LARGE), 0)
+        cells = [
+            (result["cells"], size)
+            for result in data["results"]
+            for size in sorted({size for _, size in common.parts_of(result["cells"])})
+        ]
+        for found, size in cells:
+            for other in wins:
+                means = [np.mean(found[f"{m}|{size}"]["errors"]) for m in (method, other)]
+                wins[other] += bool(means[0] < means[1])
+        rows.append([method, *(f"{count} of {len(cells)}" for count in wins.values())])
+    heads = ["method", f"below the {SMALL}", f"below the {LARGE}"]
+    return (
+        "\n".join([*lines, "", "How often the mean error is:", "", *common.table(heads, rows)])
+        + "\n"
+    )
 
 
-def figure(results: list[dict[str, Any]]) -> Figure:
-    """Draw mean errors with their standard deviations, one panel a set."""
-    columns = min(3, len(results))
-    rows = -(-len(results) // columns)
-    drawing = Figure(figsize=(4 * columns, 3.2 * rows + 0.4), layout="constrained")
-    FigureCanvasAgg(drawing)
-    axes = drawing.subplots(rows, columns, squeeze=False).ravel()
-    for ax, result in zip(axes, results, strict=False):
-        sizes = sorted({int(key.split("|")[1]) for key in result["errors"]})
+def readme(data: dict[str, Any]) -> str:
+    """Return the table of the README."""
+    rows = []
+    for result in data["results"]:
+        n = result["shape"][0]
+        sizes = sorted({size for _, size in common.parts_of(result["cells"])})
+        size = min(sizes, key=lambda size: abs(math.log(size / 1000)))
+        cells = [shown(result["cells"][f"{m}|{size}"], n) for m in METHODS if "of 8" not in m]
+        rows.append([result["set"], f"{n:,}", size, *cells])
+    trials = sorted({result["trials"] for result in data["results"]})
+    return "\n".join(
+        [
+            "SVM on a stream: relative error of the cost in %, and in brackets rows held at most",
+            f"and seconds of the processor; means of {' or '.join(map(str, trials))} trials",
+            "(`benchmarks/svm_streaming.py`; all sizes in `benchmarks/results/svm_streaming.md`).",
+            common.stamped(data),
+            "",
+            *common.table(["set", "rows", "size", *(m for m in METHODS if "of 8" not in m)], rows),
+        ]
+    )
+
+
+def figure(data: dict[str, Any], value: str) -> Figure:
+    """Draw mean errors or seconds against the size, one panel a set."""
+    drawing, axes = common.panels(len(data["results"]))
+    for ax, result in zip(axes, data["results"], strict=True):
+        sizes = sorted({size for _, size in common.parts_of(result["cells"])})
         for method, look in LOOKS.items():
-            means = [100 * np.mean(result["errors"][f"{method}|{size}"]) for size in sizes]
-            ax.plot(sizes, np.maximum(means, 1e-4), look[2:], color=look[:2], label=method)
+            found = [result["cells"][f"{method}|{size}"] for size in sizes]
+            values = [100 * np.mean(one["errors"]) for one in found]
+            if value == "seconds":
+                values = [one["seconds"] for one in found]
+            ax.plot(sizes, np.maximum(values, 1e-4), look[2:], color=look[:2], label=method, ms=4)
         ax.set(xscale="log", yscale="log", title=result["set"])
-        ax.grid(visible=True, alpha=0.3)
-    for ax in axes[len(results) :]:
-        ax.set_axis_off()
     drawing.supxlabel("size of the coreset")
-    drawing.supylabel("relative error of F, %")
-    drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    seconds = "seconds of the processor for all rows"
+    drawing.supylabel(seconds if value == "seconds" else "relative error of F, %")
+    handles, labels = drawing.axes[0].get_legend_handles_labels()
+    drawing.legend(handles, labels, loc="outside upper center", ncols=3)
     return drawing
 
 
@@ -140,19 +201,19 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=SETS[:-1])
     parser.add_argument("--trials", type=int, default=30)
     parser.add_argument("--sizes", type=int, default=8, help="how many sizes")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--least", type=int, default=1, help="the least size")
+    parser.add_argument("--out", type=Path, default=common.RESULTS)
     args = parser.parse_args()
     names = [name for name in args.sets if name == "pathological" or name in available()]
     if len(names) < len(args.sets):
         print("skipped: DASKCORESET_DATA names no folder with all sets")
-    results = []
-    args.out.mkdir(parents=True, exist_ok=True)
+    data: dict[str, Any] = {"stamp": common.stamp(), "results": []}
     for name in names:
-        results.append(run(name, args.trials, args.sizes))
-        (args.out / "svm_streaming.md").write_text(table(results))
-        (args.out / "svm_streaming.json").write_text(json.dumps(results))
-        figure(results).savefig(args.out / "svm_streaming.png", dpi=110)
-    print(table(results))
+        data["results"].append(run(name, args.trials, args.sizes, args.least))
+        common.write(NAME, data, args.out, report)
+        figure(data, "errors").savefig(args.out / "svm_streaming.png", dpi=110)
+        figure(data, "seconds").savefig(args.out / "svm_streaming_seconds.png", dpi=110)
+    print(report(data))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from typing import Any
 import dask
 import numpy as np
 import zarr
-from memory import high_water
+from common import high_water
 
 from daskcoreset.blocks import Block
 from daskcoreset.estimators import CSVRGClassifier

@@ -25,7 +25,7 @@ import dask
 import dask.array as da
 import numpy as np
 import zarr
-from memory import high_water, reset_high_water
+from common import high_water, reset_high_water
 
 import daskcoreset
 

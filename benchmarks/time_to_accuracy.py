@@ -1,30 +1,38 @@
 """Seconds to an accuracy, for kernel machines of growing size on more than 100,000 rows.
 
 Every method grows in the way that it has: core points for `CSVRGClassifier`, trained on all rows
-and on as many as ``size="auto"`` draws, landmarks for Nystroem + LinearSVC, random features for
-RBFSampler + SGDClassifier, and rows for `sklearn.svm.SVC`, whose subsample ends with all of them.
-Width and penalty are the best of nine on 5,000 rows, and so is the loss of ours, that of the
-optimal margin distribution machine or the squared hinge. A method stops growing when a fit takes
-longer than the limit, and a fit that takes three times as long is ended.
+and on as many as ``size="auto"`` draws, and for the paper's own algorithm (a cover, and its
+variance-reduced gradient); landmarks for Nystroem + LinearSVC and random features for RBFSampler +
+SGDClassifier, each trained on all rows and on as many as ``size="auto"`` draws for that size; rows
+for `sklearn.svm.SVC`, whose subsample ends with all of them. LightGBM and
+HistGradientBoostingClassifier, which are no kernel machines, show what can be had at all. Width
+and penalty are the best of nine on 5,000 rows, and so is the loss of ours, that of the optimal
+margin distribution machine or the squared hinge. A method stops growing when a fit takes longer
+than the limit, and a fit that takes twice as long is ended. Seconds are those of the
+processor, with one thread.
 
     DASKCORESET_DATA=... OMP_NUM_THREADS=1 python benchmarks/time_to_accuracy.py
+
+LightGBM is left out with a remark where it is not installed: ``pip install ".[bench]"`` brings it.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import multiprocessing
 import os
+import resource
 import time
 import warnings
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import common
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
@@ -34,21 +42,35 @@ from table2 import split
 from daskcoreset.datasets import available, load
 from daskcoreset.estimators import CSVRGClassifier
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NAME = "time_to_accuracy"
 SETS = ("ijcnn1", "covtype", "cod_rna", "skin")
 GAMMAS = (0.5, 2.0, 8.0)
 PENALTIES = (0.1, 1.0, 10.0)
 LOSSES = ("odm", "squared_hinge")
 POINTS = (25, 50, 100, 200, 400, 800, 1600)
 ROWS = (1000, 3000, 10_000, 30_000, 100_000, 10**9)
-OURS, SVM = 'CSVRG, size="auto"', "SVC on a subsample"
+TREES = (25, 50, 100, 200, 400, 800)
+OURS, ALL, PAPER = 'CSVRG, size="auto"', "CSVRG, all rows", "the paper's algorithm"
+SVM, LIGHT, BOOSTING = "SVC on a subsample", "LightGBM", "HistGradientBoosting"
+NYSTROEM, FOURIER = "Nystroem + LinearSVC", "RBFSampler + SGD"
+SAME = ", same rows"
 LOOKS = {
     OURS: "C0o-",
-    "CSVRG": "C4v-",
-    "Nystroem + LinearSVC": "C1s--",
-    "RBFSampler + SGD": "C2^-.",
+    ALL: "C4v-",
+    PAPER: "C5x-",
     SVM: "C3s:",
+    NYSTROEM + SAME: "C1D-.",
+    FOURIER + SAME: "C2d-.",
+    NYSTROEM: "C1s--",
+    FOURIER: "C2^--",
+    LIGHT: "C7*-",
+    BOOSTING: "C6P-",
 }
-PREDICTED = 20_000
+IN_README = (OURS, ALL, PAPER, SVM, NYSTROEM + SAME, FOURIER + SAME, LIGHT, BOOSTING)
+PREDICTED = 10_000
 """Rows whose classes are predicted; SVC takes minutes for all."""
 
 
@@ -59,18 +81,44 @@ Choice = tuple[float, float, str]
 def make(method: str, size: int, choice: Choice, seed: int = 0) -> Any:
     """Return a model of a size; of SVC, the machine alone."""
     gamma, penalty, loss = choice
-    if method in {OURS, "CSVRG"}:
+    if method in {OURS, ALL, PAPER}:
+        how: dict[str, Any] = {"size": "auto" if method == OURS else None}
+        if method == PAPER:
+            how = {"strategy": "online", "solver": "csvrg", "max_iter": 20}
         return CSVRGClassifier(
             loss, gamma=gamma, C=penalty, max_points=size, theta=0.4, mu=0.2, tol=1e-3,
-            size="auto" if method == OURS else None, random_state=seed,
+            random_state=seed, **how,
         )  # fmt: skip
-    if method == "Nystroem + LinearSVC":
+    if method.startswith(NYSTROEM):
         features: Any = Nystroem(gamma=gamma, n_components=size, random_state=seed)
         return make_pipeline(features, LinearSVC(C=penalty, random_state=seed))
-    if method == "RBFSampler + SGD":
+    if method.startswith(FOURIER):
         features = RBFSampler(gamma=gamma, n_components=size, random_state=seed)
         return make_pipeline(features, SGDClassifier(alpha=1e-5 / penalty, random_state=seed))
+    if method == BOOSTING:
+        return HistGradientBoostingClassifier(
+            max_iter=size, learning_rate=0.3 * penalty**0.5, random_state=seed
+        )
+    if method == LIGHT:
+        from lightgbm import LGBMClassifier  # noqa: PLC0415 - optional
+
+        return LGBMClassifier(
+            n_estimators=size, learning_rate=0.3 * penalty**0.5, n_jobs=1, verbose=-1,
+            random_state=seed,
+        )  # fmt: skip
     return SVC(C=penalty, gamma=gamma, cache_size=1000)
+
+
+def rows_for(method: str, step: int, n: int) -> int:
+    """Return how many rows a method trains on."""
+    if method == SVM:
+        return min(step, n)
+    return min(n, max(10_000, 100 * step)) if method.endswith(SAME) else n
+
+
+def steps_of(method: str) -> tuple[int, ...]:
+    """Return how a method grows."""
+    return ROWS if method == SVM else TREES if method in {LIGHT, BOOSTING} else POINTS
 
 
 def data_of(name: str, seed: int) -> tuple[np.ndarray, ...]:
@@ -79,11 +127,13 @@ def data_of(name: str, seed: int) -> tuple[np.ndarray, ...]:
     return split(np.asarray(found.X, dtype=np.float32), np.asarray(found.y), seed)
 
 
-def tuned(method: str, data: tuple[np.ndarray, ...]) -> Choice:
-    """Choose gamma, the penalty and the loss on few rows."""
-    train, labels, test, truth = (part[:5000] for part in data)
-    losses = LOSSES if method in {OURS, "CSVRG"} else ("",)
-    choices = list(itertools.product(GAMMAS, PENALTIES, losses))
+@cache
+def tuned(method: str, name: str) -> Choice:
+    """Choose gamma, the penalty and the loss on few rows; of trees, the length of the steps."""
+    train, labels, test, truth = (part[:5000] for part in data_of(name, 0))
+    losses = LOSSES if method == ALL else ("",)
+    gammas = GAMMAS[:1] if method in {LIGHT, BOOSTING} else GAMMAS
+    choices = list(itertools.product(gammas, PENALTIES if len(gammas) > 1 else (0.1, 1.0), losses))
     scores = [make(method, 200, one).fit(train, labels).score(test, truth) for one in choices]
     return choices[int(np.argmax(scores))]
 
@@ -91,47 +141,57 @@ def tuned(method: str, data: tuple[np.ndarray, ...]) -> Choice:
 def fitted(model: Any, data: tuple[np.ndarray, ...], stop: int) -> list[float]:
     """Seconds to train and to predict, accuracy, and the size of the model."""
     train, labels, test, truth = data
-    start = time.perf_counter()
+    start = time.process_time()
     model.fit(train[:stop], labels[:stop])
-    middle = time.perf_counter()
+    middle = time.process_time()
     found = model.predict(test[:PREDICTED])
-    end = time.perf_counter()
+    end = time.process_time()
     size = len(model.support_) if isinstance(model, SVC) else 0
     return [middle - start, float(np.mean(found == truth[:PREDICTED])), end - middle, size]
 
 
 def ended(seconds: float, *args: Any) -> list[float] | None:
-    """Fit in a process that is ended after so many seconds."""
+    """Fit in a process that is ended after so many seconds of the processor."""
+
+    def work() -> None:
+        spent = int(np.ceil(time.process_time() + seconds))
+        resource.setrlimit(resource.RLIMIT_CPU, (spent, spent))
+        sender.send(fitted(*args))
+
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=lambda: sender.send(fitted(*args)))
+    process = context.Process(target=work)
     process.start()
-    found = receiver.recv() if receiver.poll(seconds) else None
-    process.terminate()
-    process.join()
-    return found
+    sender.close()
+    try:
+        return list(receiver.recv())
+    except EOFError:
+        return None
+    finally:
+        process.join()
 
 
 def curve(method: str, name: str, limit: float, repeats: int) -> list[dict[str, float]]:
     """Seconds, accuracy and size as a method grows: means over splits, while they are short."""
     splits = [data_of(name, seed) for seed in range(repeats)]
-    choice = tuned(method, splits[0])
+    choice = tuned({OURS: ALL, PAPER: ALL}.get(method, method.removesuffix(SAME)), name)
     print(name, method, choice, flush=True)
     fitted(make(method, 20, choice), splits[0], 2000)  # whatever is compiled at first
     n, found = len(splits[0][0]), []
-    for step in ROWS if method == SVM else POINTS:
-        rows = min(step, n) if method == SVM else n
+    for step in steps_of(method):
+        rows = rows_for(method, step, n)
         runs: list[list[float]] = []
         while len(runs) < repeats and sum(run[0] for run in runs) <= limit / 10:
             seed = len(runs)
-            one = ended(3 * limit, make(method, step, choice, seed), splits[seed], rows)
+            one = ended(2 * limit, make(method, step, choice, seed), splits[seed], rows)
             if one is None:
-                print(f"{name} {method} {step}: ended after {3 * limit:.0f} s", flush=True)
+                print(f"{name} {method} {step}: ended after {2 * limit:.0f} s", flush=True)
                 return found
             runs.append(one)
         seconds, accuracy, predicting, support = np.mean(runs, axis=0).tolist()
         found.append({
             "size": rows if method == SVM else step, "of": n, "model": support or step,
+            "rows": max(10_000, 100 * step) if method == OURS else rows,
             "runs": len(runs),
             "seconds": seconds, "accuracy": accuracy, "predicting": predicting,
         })  # fmt: skip
@@ -146,64 +206,95 @@ def first_time(points: list[dict[str, float]], accuracy: float) -> float:
     return min((p["seconds"] for p in points if p["accuracy"] >= accuracy), default=np.inf)
 
 
-def told(seconds: float, points: list[dict[str, float]]) -> str:
-    """Return seconds as text."""
+def told(accuracy: float, points: list[dict[str, float]]) -> str:
+    """Return the seconds to an accuracy, or what was reached at best."""
+    seconds = first_time(points, accuracy)
     if np.isfinite(seconds):
         return f"{seconds:.2f}"
-    return f"not in {max(p['seconds'] for p in points):.0f}"
+    best = max(points, key=lambda point: point["accuracy"], default=None)
+    return "-" if best is None else f"no: {100 * best['accuracy']:.1f} % in {best['seconds']:.1f}"
 
 
-def table(results: dict[str, dict[str, list[dict[str, float]]]]) -> str:
+def report(data: dict[str, Any]) -> str:
     """Return the Markdown text."""
+    made, results = data["stamp"], data["results"]
     lines = [
         "# Seconds to an accuracy",
         "",
-        "Seconds of the quickest model that reaches it on rows that were held out; 'not in' where",
-        "the largest one that was tried does not, after so many seconds. The accuracies are those",
-        "of the peers' own models, so that each is looked at where it is best.",
+        "Seconds of the quickest model that reaches it on rows that were held out; where none",
+        "does, the best that was tried and its seconds. The accuracies are those of the models of",
+        "every method, so that each is looked at where it is best. Seconds of the processor on one",
+        f"thread; a method grew until a fit took more than {made['limit']:g} s. Means of",
+        f"{made['repeats']} random splits at most. {common.stamped(data)}",
         "",
-        "| set | accuracy | of | " + " | ".join(LOOKS) + f" | that / {OURS} |",
-        "|---|---|---|" + "---|" * (len(LOOKS) + 1),
     ]
+    rows = []
     for name, curves in results.items():
-        for peer in list(LOOKS)[2:]:
-            for point in curves[peer]:
-                if peer == SVM and point["size"] < point["of"]:
-                    continue  # a subsample
-                accuracy = point["accuracy"]
-                times = [first_time(curves[method], accuracy) for method in LOOKS]
-                cells = [told(t, curves[m]) for t, m in zip(times, LOOKS, strict=True)]
-                ratio = f"{point['seconds'] / times[0]:.1f}" if np.isfinite(times[0]) else "-"
-                which = "SVC, all rows" if peer == SVM else f"{peer}, {point['size']}"
-                lines.append(
-                    f"| {name} | {100 * accuracy:.2f} % | {which} | "
-                    + " | ".join([*cells, ratio]) + " |"
-                )  # fmt: skip
-    lines += ["", "| set | method | size | train s | accuracy | predict s | numbers in the model |",
-              "|---|---|---|---|---|---|---|"]  # fmt: skip
-    lines += [
-        f"| {name} | {method} | {p['size']:,.0f} | {p['seconds']:.2f} | "
-        f"{100 * p['accuracy']:.2f} % | {p['predicting']:.2f} | {p['model']:,.0f} |"
-        for name, curves in results.items()
-        for method, points in curves.items()
-        for p in points
-    ]
-    return "\n".join(lines) + "\n"
+        for peer, points in curves.items():
+            if not points:
+                continue
+            best = max(points, key=lambda point: point["accuracy"])
+            accuracy = best["accuracy"]
+            cells = [told(accuracy, curves[method]) for method in curves]
+            rows.append([name, f"{100 * accuracy:.2f} %", f"{peer}, {best['size']:,.0f}", *cells])
+    methods = list(next(iter(results.values())))
+    lines += common.table(["set", "accuracy", "the best of", *methods], rows)
+    rows = [
+        [
+            name, method, f"{p['size']:,.0f}", f"{p['rows']:,.0f}", f"{p['seconds']:.2f}",
+            f"{100 * p['accuracy']:.2f} %", f"{p['predicting']:.2f}", f"{p['model']:,.0f}",
+        ]
+        for name, curves in results.items() for method, points in curves.items() for p in points
+    ]  # fmt: skip
+    heads = ["set", "method", "size", "rows", "train s", "accuracy", "predict s", "numbers kept"]
+    return "\n".join([*lines, "", *common.table(heads, rows)]) + "\n"
 
 
-def figure(results: dict[str, dict[str, list[dict[str, float]]]]) -> Figure:
+def readme(data: dict[str, Any]) -> str:
+    """Return the table of the README."""
+    made, rows = data["stamp"], []
+    for name, curves in data["results"].items():
+        methods = [method for method in IN_README if method in curves]
+        n = f"{curves[OURS][0]['of']:,.0f}"
+        for size in (100, 400):
+            aims = [point["accuracy"] for point in curves[OURS] if point["size"] == size]
+            for accuracy in aims:
+                times = [first_time(curves[method], accuracy) for method in methods]
+                cells = [f"{t:.2f}" if np.isfinite(t) else "-" for t in times]
+                rows.append([name, n, f"{100 * accuracy:.1f} %", *cells])
+        bests = [max(curves[m], key=lambda p: p["accuracy"], default=None) for m in methods]
+        cells = [
+            "-" if best is None else f"{100 * best['accuracy']:.1f} % in {best['seconds']:.1f}"
+            for best in bests
+        ]
+        rows.append([name, n, "best tried", *cells])
+    return "\n".join(
+        [
+            "Seconds to train (of the processor, one thread) until an accuracy is reached on rows",
+            'that were held out: those of `size="auto"` with 100 and with 400 core points,',
+            "and the best of each method among the sizes whose fit took no more than about",
+            f'{made["limit"]:g} s. "Same rows" trains on as many rows as `size="auto"` draws.',
+            "LightGBM and HistGradientBoosting are no kernel machines; they show what the data",
+            f"allow. Means of {made['repeats']} random splits at most",
+            "(`benchmarks/time_to_accuracy.py`; all methods and sizes in",
+            f"`benchmarks/results/time_to_accuracy.md`). {common.stamped(data)}",
+            "",
+            *common.table(["set", "rows", "accuracy", *methods], rows),
+        ]
+    )
+
+
+def figure(data: dict[str, Any]) -> Figure:
     """Draw accuracy against seconds."""
-    drawing = Figure(figsize=(3.6 * len(results), 3.4), layout="constrained")
-    FigureCanvasAgg(drawing)
-    axes = drawing.subplots(1, len(results), squeeze=False)[0]
+    results = data["results"]
+    drawing, axes = common.panels(len(results), columns=2, height=3.6)
     for ax, (name, curves) in zip(axes, results.items(), strict=True):
         for method, points in curves.items():
             seconds, accuracy = [p["seconds"] for p in points], [p["accuracy"] for p in points]
             ax.plot(seconds, 100 * np.array(accuracy), LOOKS[method], label=method, markersize=4)
         ax.set(xscale="log", xlabel="seconds to train", ylabel="accuracy, %", title=name)
-        ax.grid(visible=True, alpha=0.3)
-    lines, labels = axes[0].get_legend_handles_labels()
-    drawing.legend(lines, labels, loc="outside lower center", ncols=len(LOOKS))
+    lines, labels = drawing.axes[0].get_legend_handles_labels()
+    drawing.legend(lines, labels, loc="outside lower center", ncols=4)
     return drawing
 
 
@@ -213,21 +304,24 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument("--limit", type=float, default=100.0, help="seconds of one fit")
     parser.add_argument("--repeats", type=int, default=5, help="random splits at most")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--out", type=Path, default=common.RESULTS)
     args = parser.parse_args()
     names = [name for name in args.sets if name in available()]
     if not names:
         print("skipped: DASKCORESET_DATA names no folder with these sets")
         return
+    methods = list(LOOKS)
+    if find_spec("lightgbm") is None:
+        print('without LightGBM, which is not installed; pip install ".[bench]" brings it')
+        methods.remove(LIGHT)
     warnings.simplefilter("ignore")  # peers that stop early say so
-    results: dict[str, dict[str, list[dict[str, float]]]] = {}
-    args.out.mkdir(parents=True, exist_ok=True)
+    made = common.stamp(limit=args.limit, repeats=args.repeats)
+    data: dict[str, Any] = {"stamp": made, "results": {}}
     for name in names:
-        results[name] = {m: curve(m, name, args.limit, args.repeats) for m in LOOKS}
-        (args.out / "time_to_accuracy.json").write_text(json.dumps(results))
-        (args.out / "time_to_accuracy.md").write_text(table(results))
-        figure(results).savefig(args.out / "time_to_accuracy.png", dpi=110)
-    print(table(results))
+        data["results"][name] = {m: curve(m, name, args.limit, args.repeats) for m in methods}
+        common.write(NAME, data, args.out, report)
+        figure(data).savefig(args.out / "time_to_accuracy.png", dpi=110)
+    print(report(data))
 
 
 if __name__ == "__main__":

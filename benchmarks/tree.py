@@ -33,8 +33,8 @@ from statistics import median
 import dask
 import numpy as np
 import zarr
+from common import high_water, reset_high_water
 from distributed import Client, LocalCluster
-from memory import high_water, reset_high_water
 from sklearn.cluster import KMeans
 
 import daskcoreset
