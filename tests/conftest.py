@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from daskcoreset.testing import shared_cluster
+
 # No deadline: the first call of a kernel compiles it, which takes seconds once.
 settings.register_profile("default", deadline=None, max_examples=50)
 # The same examples on every run, so that a red build can be repeated, and more of them.
@@ -44,13 +46,7 @@ def taken_ports() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Any]:
-    """Two worker processes of one thread each, started once; connect with ``Client(cluster)``.
-
-    No client stays connected: it would become the default scheduler of every other test.
-    """
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-    ) as started:
-        yield started
+def cluster() -> Any:
+    """Two worker processes of one thread each, started once; connect with ``Client(cluster)``."""
+    pytest.importorskip("distributed")
+    return shared_cluster()

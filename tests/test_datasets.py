@@ -25,6 +25,7 @@ from daskcoreset.errors import (
     MissingDependencyError,
     StoreError,
 )
+from daskcoreset.testing import shared_pool
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,7 +128,7 @@ def test_bits__are_the_same_on_every_scheduler(make: Make) -> None:
 def test_bits__are_the_same_in_processes() -> None:
     arrays = [array for make in ALL.values() for array in make(chunks=100)]
     expected = dask.compute(*arrays, scheduler="synchronous")
-    found = dask.compute(*arrays, scheduler="processes", num_workers=2)
+    found = dask.compute(*arrays, scheduler="processes", pool=shared_pool())
     for one, other in zip(expected, found, strict=True):
         assert one.tobytes() == other.tobytes()
 

@@ -29,7 +29,7 @@ from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeErr
 from daskcoreset.estimators import AVMClassifier, CSVRGClassifier, ODMClassifier, csvrg
 from daskcoreset.inputs import row_blocks
 from daskcoreset.randomness import resolve_seed
-from daskcoreset.testing import CountingArray, CountingScheduler
+from daskcoreset.testing import CountingArray, CountingScheduler, shared_pool
 from daskcoreset.typing import AnyArray, FloatArray
 
 MODELS = [
@@ -195,7 +195,7 @@ def test_fit__same_bits_on_processes_and_a_cluster(model: Any, cluster: Any) -> 
     from distributed import Client  # noqa: PLC0415
 
     expected = clone(model).fit(*chunked())
-    with dask.config.set(scheduler="processes", num_workers=2):
+    with dask.config.set(scheduler="processes", pool=shared_pool()):
         found = clone(model).fit(*chunked())
     assert found.dual_coef_.tobytes() == expected.dual_coef_.tobytes()
     with Client(cluster):

@@ -30,6 +30,7 @@ from daskcoreset.coreset import WeightedPoints
 from daskcoreset.errors import InvalidTypeError
 from daskcoreset.inputs import row_blocks
 from daskcoreset.passes import read_block
+from daskcoreset.testing import shared_pool
 from daskcoreset.typing import AnyArray
 from tests.strategies import chunks_of, dask_arrays
 
@@ -357,7 +358,7 @@ def test_build__nothing_computed_while_defined(
 def test_build__same_bits_on_processes(
     kind: Callable[[Path], Made], tmp_path: Path, reference: dict[int, Coreset]
 ) -> None:
-    with dask.config.set(scheduler="processes", num_workers=1):
+    with dask.config.set(scheduler="processes", pool=shared_pool()):
         assert_same(coreset_of(kind(tmp_path)), reference[1])
 
 

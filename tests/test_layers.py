@@ -254,6 +254,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "sizing",
         "testing",
         "testing.contract",
+        "testing.processes",
         "testing.tools",
         "workers",
     ),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import pickle
 import sys
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import Any
 
 import dask
@@ -37,7 +35,7 @@ from daskcoreset.margin.plot import plot_gap, plot_margins
 from daskcoreset.margin.products import inner_products, squared_lengths
 from daskcoreset.margin.result import MarginCoreset, Pass
 from daskcoreset.margin.separability import NotSeparableError, opposite_duplicates
-from daskcoreset.testing.tools import CountingArray, cut_rows
+from daskcoreset.testing import CountingArray, cut_rows, shared_pool
 from daskcoreset.typing import AnyArray, FloatArray
 from tests.test_margin_hard import separable
 
@@ -267,9 +265,7 @@ def test_run__gives_the_same_bits_on_threads() -> None:
 @pytest.mark.slow
 @pytest.mark.distributed
 def test_run__gives_the_same_bits_in_processes() -> None:
-    # One pool for all reads: starting a process takes longer than the work.
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        same_bits({"scheduler": "processes", "pool": pool}, [{"intercept": True}])
+    same_bits({"scheduler": "processes", "pool": shared_pool()}, [{"intercept": True}])
 
 
 @given(seed=st.integers(0, 2**32 - 1), intercept=st.booleans())

@@ -27,9 +27,10 @@ from daskcoreset.coreset import Coreset
 from daskcoreset.errors import CoresetWarning
 from daskcoreset.inputs import row_blocks
 from daskcoreset.passes import Lazy, fold, leaf_layers
+from daskcoreset.testing import shared_pool
 
 N_BLOCKS = 12
-ROWS = 200
+ROWS = 2500  # more in all than a coreset of this size has candidates
 N = N_BLOCKS * ROWS
 SIZE = 60
 
@@ -124,9 +125,8 @@ def test_bits__on_threads(n_threads: int, expected: dict[Mode, str], stores: Pat
 
 
 def test_bits__on_processes(expected: dict[Mode, str], stores: Path) -> None:
-    # One compute: starting processes takes far longer than the work.
     lazies = [defined(stores, mode) for mode in MODES]
-    built = dask.compute(*lazies, scheduler="processes", num_workers=2)
+    built = dask.compute(*lazies, scheduler="processes", pool=shared_pool())
     assert digests(list(built)) == expected
 
 

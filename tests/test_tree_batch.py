@@ -18,7 +18,7 @@ from daskcoreset.coreset import Coreset
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.passes import Lazy, leaf_layers
 from daskcoreset.sensitivities import Lightweight, StrongKMeans, Uniform
-from daskcoreset.testing import CountingArray, CountingScheduler, assert_mean
+from daskcoreset.testing import CountingArray, CountingScheduler, assert_mean, shared_pool
 
 N = 3000
 SIZE = 60
@@ -54,7 +54,8 @@ def test_build__same_bits_on_schedulers(method: Any, sampling: Any) -> None:
 @pytest.mark.slow
 def test_build__same_bits_on_processes() -> None:
     lazy = defined(*data())
-    assert lazy.compute(scheduler="sync").equals(lazy.compute(scheduler="processes"))
+    found = lazy.compute(scheduler="processes", pool=shared_pool())
+    assert lazy.compute(scheduler="sync").equals(found)
 
 
 @pytest.mark.distributed

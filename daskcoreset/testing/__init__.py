@@ -14,6 +14,7 @@ registered with pytest.
 from __future__ import annotations
 
 from daskcoreset.testing.contract import SensitivityContract
+from daskcoreset.testing.processes import shared_cluster, shared_pool
 from daskcoreset.testing.tools import (
     CountingArray,
     CountingScheduler,
@@ -33,4 +34,6 @@ __all__ = [
     "cut_rows",
     "draw",
     "row_sets",
+    "shared_cluster",
+    "shared_pool",
 ]

@@ -26,6 +26,7 @@ from daskcoreset.passes import Lazy
 from daskcoreset.provenance import thaw
 from daskcoreset.randomness import Stage, stream
 from daskcoreset.sensitivities import Sensitivity
+from daskcoreset.testing.processes import shared_cluster, shared_pool
 from daskcoreset.testing.tools import (
     CountingScheduler,
     assert_mean,
@@ -326,19 +327,20 @@ class SensitivityContract(ABC):
     def test_build__same_bits_on_local_schedulers(self) -> None:
         """Synchronous, threads and processes agree to the last bit, in every mode."""
         expected = _computed(self.lazy_builds(), scheduler="synchronous")
-        for scheduler in ("threads", "processes"):
-            found = _computed(self.lazy_builds(), scheduler=scheduler, num_workers=2)
+        for options in (
+            {"scheduler": "threads"},
+            {"scheduler": "processes", "pool": shared_pool()},
+        ):
+            found = _computed(self.lazy_builds(), num_workers=2, **options)
             for one, other in zip(expected, found, strict=True):
-                assert one.equals(other), f"other bits on {scheduler}"
+                assert one.equals(other), f"other bits on {options}"
 
     @pytest.mark.distributed
     def test_build__same_bits_on_a_cluster(self) -> None:
         """A cluster of two processes agrees with the synchronous scheduler."""
         distributed = pytest.importorskip("distributed")
         expected = _computed(self.lazy_builds(), scheduler="synchronous")
-        # Any port for its dashboard: None is the usual one, which may be taken.
-        options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-        with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
+        with distributed.Client(shared_cluster()):
             found = list(dask.compute(*self.lazy_builds()))
         for one, other in zip(expected, found, strict=True):
             assert one.equals(other), "other bits on a cluster"
