@@ -196,3 +196,16 @@ def test_cover_reducer__keeps_to_its_size() -> None:
     with pytest.raises(InvalidInputError, match="levels must be at least 1"):
         CoverReducer(levels=0)
     assert CoverReducer(0.5).parameters() == {"diameter": 0.5, "levels": 4, "cells": "euclidean"}
+
+
+@pytest.mark.parametrize("cells", CELLS)
+def test_cover__takes_no_row_before_one_that_its_block_held_back(cells: Any) -> None:
+    """As in one block: no core point is nearer to the others than a row left out to all."""
+    rng = np.random.default_rng(0)
+    X = 1e-3 * rng.random((3200, 2))
+    X[:400] = rng.random((400, 2))  # the first block could give all; the others give tiny gaps
+    found = cover(row_blocks(X, chunks=400), max_points=150, cells=cells, strategy="farthest")
+    gaps = distances(found.points, found.points, cells)
+    np.fill_diagonal(gaps, np.inf)
+    assert gaps.min() >= found.radius * (1 - 1e-9)
+    assert found.least_diameter <= gaps.min() * (1 + 1e-9)

@@ -544,3 +544,21 @@ def test_fit__same_bits_whatever_the_threads_of_blas() -> None:
     found = {run.communicate(timeout=300)[0] for run in runs}
     assert len(found) == 1
     assert len(found.pop().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CSVRGClassifier(gamma=5.0, max_points=30, random_state=0),
+        AVMClassifier(gamma=5.0, max_points=30, random_state=0),
+        ODMClassifier(gamma=5.0, random_state=0),
+    ],
+    ids=name_of,
+)
+def test_cost__times_the_total_weight_is_lambda(model: Any) -> None:
+    """Not times the number of rows: a row twice counts as a row of weight two."""
+    rows, labels, u = X[:200], TWO[:200], np.random.default_rng(0).uniform(0.1, 9.0, 200)
+    by_cost = clone(model).set_params(C=0.3).fit(rows, labels, sample_weight=u)
+    by_lambda = clone(model).set_params(lam=0.3 * u.sum()).fit(rows, labels, sample_weight=u)
+    assert by_cost.lam_ == pytest.approx(0.3 * u.sum())
+    assert np.allclose(by_cost.decision_function(X), by_lambda.decision_function(X))

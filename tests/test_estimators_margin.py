@@ -255,3 +255,22 @@ def test_fit__several_classes_through_the_origin() -> None:
     model = MaxMarginClassifier(fit_intercept=False).fit(X, y)
     assert not model.intercept_.any()
     assert model.score(X, y) == 1.0
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_fit__margin_is_that_of_the_class_that_is_nearest_to_the_others(lazy: bool) -> None:
+    """One side at a time by brute force: the classes lie 1, 1 and 3 away from the rest."""
+    X = np.array([[0.0], [0.5], [1.5], [2.0], [5.0], [5.5]])
+    y = np.array([0, 0, 1, 1, 2, 2])
+    given_X: Any = da.from_array(X, chunks=(2, 1)) if lazy else X
+    given_y: Any = da.from_array(y, chunks=2) if lazy else y
+    model = MaxMarginClassifier(kernel="rbf", gamma=0.5, epsilon=1e-9).fit(given_X, given_y)
+    gram = np.exp(-0.5 * (X - X.T) ** 2)
+    margins = []
+    for label in range(3):
+        exact = SVC(C=1e12, kernel="precomputed", tol=1e-10).fit(gram, y == label)
+        dual = exact.dual_coef_[0]
+        margins.append(1.0 / np.sqrt(dual @ gram[np.ix_(exact.support_, exact.support_)] @ dual))
+    assert max(margins) > 1.2 * min(margins)
+    assert model.margin_ == pytest.approx(min(margins), rel=1e-6)
+    assert [one.margin for one in model.core_] == pytest.approx(margins, rel=1e-6)

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from daskcoreset.blocks import Block
 from daskcoreset.coverage import descent, newton_steps, products
-from daskcoreset.coverage.avm import solve_avm
+from daskcoreset.coverage.avm import _ORDER, solve_avm
 from daskcoreset.coverage.csvrg import solve_csvrg
 from daskcoreset.coverage.drawn import draw_strata, points_of, quotas_of, training_rows
 from daskcoreset.coverage.isotropic import Isotropic, KernelMap
@@ -22,10 +22,12 @@ from daskcoreset.coverage.newton import solve_exact
 from daskcoreset.coverage.objective import Question, answer, signs_of
 from daskcoreset.coverage.odm import solve_dual
 from daskcoreset.coverage.outline import outline
-from daskcoreset.coverage.rows import PAST, Rows
+from daskcoreset.coverage.rows import PAST, ROOT, Rows
 from daskcoreset.coverage.span import Span
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs import row_blocks
+from daskcoreset.randomness import Stage, stream
+from daskcoreset.sampling import draw_with_replacement
 from daskcoreset.testing import assert_mean
 from daskcoreset.typing import AnyArray, FloatArray
 
@@ -585,3 +587,23 @@ def test_newton__solves_where_rounding_spoils_the_hessian() -> None:
         expected = basis @ ((basis.T @ gradient) / np.maximum(values, 1.0))
         found = newton_steps._solved(basis @ np.diag(values) @ basis.T, gradient)
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_solve_avm__averages_the_second_half_of_the_iterates() -> None:
+    """A plain reading of the steps, in the span of all core points, with its own projection."""
+    loss, lam, n_steps = LOSSES["hinge"], 10.0, 301
+    data = rows()
+    found = solve_avm(data, CORE, loss, lam, n_steps=n_steps, seed=5)
+    rng = stream(5, Stage.DESCENT, ROOT, _ORDER)
+    order = draw_with_replacement(U, n_steps, rng)
+    gram, values = CORE.gram(), CORE.kernel(((X[:, None] - CORE.points) ** 2).sum(axis=2))
+    beta, iterates = np.zeros(len(CORE)), []
+    for t, i in enumerate(order, start=1):
+        slope = -float(Y[i] * (values[i] @ beta) <= 1.0)
+        beta = (1 - 1 / t) * beta
+        beta[values[i].argmax()] -= lam / t * Y[i] * slope  # the nearest core point
+        norm = np.sqrt(beta @ gram @ beta)
+        beta *= min(1.0, loss.safe_radius(lam) / norm) if norm > 0 else 1.0
+        iterates.append(beta)
+    mean = np.mean(iterates[n_steps // 2 :], axis=0)
+    assert np.allclose(found.beta[:, 0], mean, atol=1e-10)

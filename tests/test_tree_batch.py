@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import Any
 
@@ -17,8 +18,10 @@ from daskcoreset.build import build
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.passes import Lazy, leaf_layers
+from daskcoreset.points import WeightedPoints
 from daskcoreset.sensitivities import Lightweight, StrongKMeans, Uniform
 from daskcoreset.testing import CountingArray, CountingScheduler, assert_mean, shared_pool
+from daskcoreset.tree.reducer import SensitivityReducer
 
 N = 3000
 SIZE = 60
@@ -227,3 +230,29 @@ def test_build__a_reducer_needs_the_tree_and_few_rows_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         build(X, size=12, method=StrongKMeans(12), strategy="tree")
+
+
+def test_build__every_node_has_random_numbers_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else equal blocks would lose the same rows, and errors would add up instead of averaging."""
+    numbers: list[float] = []
+    for name in ("reduce", "finish"):
+        original = getattr(SensitivityReducer, name)
+
+        def noting(
+            self: Any, points: Any, size: int, rng: Any, original: Any = original
+        ) -> WeightedPoints:
+            numbers.append(float(copy.deepcopy(rng).random()))
+            found: WeightedPoints = original(self, points, size, rng)
+            return found
+
+        monkeypatch.setattr(SensitivityReducer, name, noting)
+    X, _, w = data(600)
+    with dask.config.set(scheduler="sync"):
+        build(
+            X, sample_weight=w, size=30, inner_size=40, chunks=75, split_every=2,
+            strategy="tree", random_state=0,
+        )  # fmt: skip
+    assert len(numbers) == 15  # eight leaves, four nodes, two nodes, the root
+    assert len(set(numbers)) == len(numbers)
