@@ -251,7 +251,7 @@ def test_systematic__is_the_ordered_pivotal_method(eighths: list[int]) -> None:
 def test_pivotal_design__never_above_independent_draws(inclusion: list[Fraction]) -> None:
     """For any variable and any order: the theorem on which the default draw rests."""
     # A last row makes the sum whole, as the sizes of draws are.
-    rest = -sum(inclusion) % 1
+    rest = -sum(inclusion, Fraction(0)) % 1
     inclusion += [rest] if rest else []
     pi, size = np.array(inclusion, dtype=np.float64), float(sum(inclusion))
     joint = np.zeros((len(pi), len(pi)))
