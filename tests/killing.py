@@ -31,7 +31,7 @@ def run(script: str, folder: Path, *, seed: int, timed: bool, step: int = 1) -> 
     options = {"seed": seed, "timed": timed, "step": step}
     done = subprocess.run(
         [sys.executable, __file__, str(file), str(folder / "store"), json.dumps(options)],
-        capture_output=True, text=True, check=False, timeout=200,
+        capture_output=True, text=True, check=False, timeout=1200,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr + done.stdout
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -275,7 +275,9 @@ OPTIONS: dict[str, Any] = {"n_init": 2, "max_iter": 50, "tol": 1e-4, "seed": 0}
 
 
 def test_solve__float32_far_from_the_origin() -> None:
-    near = np.repeat(np.eye(3), 20, axis=0) * 64 + RNG.integers(0, 4, size=(60, 3))
+    near = np.repeat(np.eye(3), 20, axis=0) * 64 + np.random.default_rng(0).integers(
+        0, 4, size=(60, 3)
+    )
     far = (near + 1e6).astype(np.float32)
     weights = np.ones(60)
     found = [solve(rows, weights, 3, init="k-means++", **OPTIONS).centers for rows in (near, far)]
@@ -304,7 +306,8 @@ def test_solve__init_is_where_the_user_put_it(sparse: bool) -> None:
 
 def test_solve__tol_is_relative_to_the_weighted_variance() -> None:
     # Far rows of little weight widen a coreset, but must not end the search early.
-    rows = np.r_[RNG.normal(size=(500, 2)), RNG.normal(size=(50, 2)) * 1e4]
+    rng = np.random.default_rng(0)
+    rows = np.r_[rng.normal(size=(500, 2)), rng.normal(size=(50, 2)) * 1e4]
     weights = np.r_[np.ones(500), np.full(50, 1e-9)]
     early = solve(rows, weights, 5, init="k-means++", **OPTIONS | {"tol": 1e-2})
     alone = solve(rows[:500], weights[:500], 5, init="k-means++", **OPTIONS | {"tol": 1e-2})

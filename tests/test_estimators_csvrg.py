@@ -529,7 +529,7 @@ for solver in ("exact", "csvrg"):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_fit__same_bits_whatever_the_threads_of_blas() -> None:
     runs = [
         subprocess.Popen(

@@ -433,7 +433,7 @@ def test_build__input_left_as_it_was() -> None:
 
 
 def test_row_blocks__wide_sparse_is_cut_by_what_is_stored() -> None:
-    wide = sp.random_array((5000, 10**6), density=1e-6, format="csr", rng=RNG)
+    wide = sp.random_array((5000, 10**6), density=1e-6, format="csr", rng=np.random.default_rng(0))
     assert row_blocks(wide).sizes == (5000,)
 
 

@@ -18,7 +18,6 @@ from daskcoreset.coverage.losses import LOSSES, MarginLoss, resolve_loss
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.typing import AnyArray, FloatArray
 
-RNG = np.random.default_rng(0)
 ALL = [
     LOSSES["hinge"],
     LOSSES["squared_hinge"],
@@ -47,7 +46,7 @@ def test_value__formulas_of_the_paper() -> None:
 
 @pytest.mark.parametrize("loss", ALL, ids=named)
 def test_slope__finite_differences_of_the_value(loss: MarginLoss) -> None:
-    z = RNG.uniform(-2, 3, 500)
+    z = np.random.default_rng(0).uniform(-2, 3, 500)
     z = z[np.abs(z - 1) > 1e-4] if loss.linear and not loss.width else z
     step = 1e-6
     differences = (loss.value(z + step) - loss.value(z - step)) / (2 * step)
@@ -56,7 +55,7 @@ def test_slope__finite_differences_of_the_value(loss: MarginLoss) -> None:
 
 @pytest.mark.parametrize("loss", [loss for loss in ALL if not loss.linear], ids=named)
 def test_curvature__finite_differences_of_the_slope(loss: MarginLoss) -> None:
-    z = RNG.uniform(-2, 3, 500)
+    z = np.random.default_rng(0).uniform(-2, 3, 500)
     corners = [loss.low, loss.high]
     z = z[np.abs(z[:, np.newaxis] - corners).min(axis=1) > 1e-4]
     step = 1e-6
@@ -92,7 +91,7 @@ def test_smoothed__lies_above_the_hinge_by_half_its_width() -> None:
 
 
 def test_smoothed__curvature_between_the_second_derivative_and_a_parabola_above() -> None:
-    z, step, width = RNG.uniform(-2, 4, 500), 1e-6, 0.3
+    z, step, width = np.random.default_rng(0).uniform(-2, 4, 500), 1e-6, 0.3
     loss = LOSSES["hinge"].smoothed(width)
     second = (loss.slope(z + step) - loss.slope(z - step)) / (2 * step)
     above = 0.5 / np.sqrt((1 - z) ** 2 + width**2)
@@ -135,7 +134,7 @@ def cauchy(squares: FloatArray) -> FloatArray:
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_tiles__kernel_of_plain_distances(kernel: Any, offset: float, dtype: Any) -> None:
-    rows = (RNG.normal(size=(700, 3)) * 2 + offset).astype(dtype)
+    rows = (np.random.default_rng(0).normal(size=(700, 3)) * 2 + offset).astype(dtype)
     core = KernelMap(resolve_kernel(kernel, 0.7), rows[::20].astype(np.float64))
     gaps = rows[:, np.newaxis].astype(np.float64) - core.points
     squares = (gaps**2).sum(axis=2)
@@ -146,13 +145,15 @@ def test_tiles__kernel_of_plain_distances(kernel: Any, offset: float, dtype: Any
     for part, values, nearest in core.tiles(rows, nearest=True):
         assert np.allclose(values, expected[part], atol=1e-6 if kernel == "laplacian" else 1e-10)
         assert nearest is not None
-        assert np.array_equal(nearest.cells, squares[part].argmin(axis=1))
+        # At a large offset float32 has few values: of two as near as each other either is right.
+        found = np.take_along_axis(squares[part], nearest.cells[:, np.newaxis], axis=1)[:, 0]
+        assert np.allclose(found, squares[part].min(axis=1), rtol=0, atol=1e-10)
         assert nearest.farthest == pytest.approx(squares[part].min(axis=1).max(), abs=1e-10)
     assert np.allclose(np.diag(core.gram()), 1.0, atol=0, rtol=0)
 
 
 def test_resolve_gamma__as_in_svc() -> None:
-    X = RNG.normal(size=(50, 4)) * 3 + 1
+    X = np.random.default_rng(0).normal(size=(50, 4)) * 3 + 1
     assert resolve_gamma("scale", 4, float(X.var())) == pytest.approx(1 / (4 * X.var()))
     assert resolve_gamma("scale", 4, 0.0) == 1.0
     for bad in ("large", 0.0, -1.0, np.inf, True, None):

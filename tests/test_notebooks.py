@@ -12,7 +12,7 @@ nbclient = pytest.importorskip("nbclient")
 FOLDER = Path(__file__).parents[1] / "notebooks"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
 # Jupyter's client leaves sockets to the collector and warns of an event loop; not ours to mend.
 @pytest.mark.filterwarnings("ignore")

@@ -64,7 +64,7 @@ def exact_axes(rows: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 def test_rows_frame__is_principal_axes_of_weighted_rows(form: Any) -> None:
-    rows, u = X[:300] - [1e3, 0, 0, 0], RNG.random(300)
+    rows, u = X[:300] - [1e3, 0, 0, 0], np.random.default_rng(0).random(300)
     frame = rows_frame(form(rows), u)
     axes, shares = exact_axes(rows, u)
     np.testing.assert_allclose(np.abs(frame.axes), np.abs(axes), atol=1e-6)
@@ -83,7 +83,7 @@ def test_rows_frame__few_rows_and_equal_rows() -> None:
 
 @pytest.mark.parametrize("chunks", ["auto", 700])
 def test_data_frame__is_principal_axes_of_all_rows_under_an_offset(chunks: Any) -> None:
-    u = RNG.random(len(X))
+    u = np.random.default_rng(0).random(len(X))
     blocks = row_blocks(X.astype(np.float32), None, u, chunks=chunks)
     frame = data_frame(blocks, CORESET.points[0].astype(np.float64))
     axes, shares = exact_axes(X.astype(np.float32).astype(np.float64), u)
@@ -93,7 +93,7 @@ def test_data_frame__is_principal_axes_of_all_rows_under_an_offset(chunks: Any) 
 
 
 def test_histogram__is_that_of_numpy_over_all_blocks() -> None:
-    u = RNG.random(len(X))
+    u = np.random.default_rng(0).random(len(X))
     frame = rows_frame(X[:, :2], u)
     edges = [np.linspace(990, 1010, 21), np.linspace(-2, 2, 21)]  # and some rows outside
     found = histogram(row_blocks(da.from_array(X[:, :2], chunks=(700, 2)), None, u), frame, edges)

@@ -130,7 +130,7 @@ def test_strong_summary__cells_cost_what_their_rows_cost() -> None:
 
 
 def test_lightweight_squared_euclidean__is_lightweight_to_the_bit() -> None:
-    X = RNG.normal(1e3, 5.0, size=(500, 7)).astype(np.float32)
+    X = np.random.default_rng(0).normal(1e3, 5.0, size=(500, 7)).astype(np.float32)
     blocks = cut_rows(X, [200, 0, 300])
     for sampling, passes in (("systematic", 1), ("multinomial", 1), ("multinomial", 2)):
         options: Any = {"sampling": sampling, "passes": passes, "seed": 3}
@@ -236,7 +236,7 @@ def test_strong__rows_without_weight_have_no_say() -> None:
 
 
 def test_strong__float32_far_from_the_origin() -> None:
-    near = np.round(RNG.normal(size=(60, 3)) * 8).astype(np.float32) / 8
+    near = np.round(np.random.default_rng(0).normal(size=(60, 3)) * 8).astype(np.float32) / 8
     far = near + np.float32(2**17)
     for method in (SquaredMahalanobis(FULL), "squared_euclidean"):
         construction = StrongBregman(3, method)
@@ -248,7 +248,7 @@ def test_strong__float32_far_from_the_origin() -> None:
 
 
 def test_strong__long_blocks() -> None:
-    X = RNG.lognormal(size=(40_000, 2)) + 0.1
+    X = np.random.default_rng(0).lognormal(size=(40_000, 2)) + 0.1
     found = daskcoreset.build(X, size=500, method=StrongBregman(5, "kl"), random_state=0)
     assert found.weights.sum() == pytest.approx(40_000, rel=0.05)
     assert found.provenance["rough_centers"] == 5

@@ -38,7 +38,7 @@ def test_svm_report__as_scikit_learn_has_it() -> None:
 
 @pytest.mark.parametrize("form", ["dask", "sparse", "sorted"])
 def test_svm_report__several_solutions_in_one_read(form: str) -> None:
-    w = RNG.normal(size=(4, 4))
+    w = np.random.default_rng(0).normal(size=(4, 4))
     expected = [v[:3] @ v[:3] / 2 + np.maximum(1 - SIGNS * (X @ v[:3] + v[3]), 0).sum() for v in w]
     rows: Any = X
     labels: Any = Y

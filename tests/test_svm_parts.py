@@ -77,7 +77,7 @@ def test_rake__meets_totals_with_the_least_divergence() -> None:
 
 def test_rake__columns_that_depend_on_one_another() -> None:
     features = np.column_stack([np.ones(400), X, X[:, 0] + X[:, 1], np.zeros(400)])
-    weights = RNG.random(400) + 0.5
+    weights = np.random.default_rng(0).random(400) + 0.5
     totals = features.T @ (weights * np.exp(0.2 * X[:, 2]))
     np.testing.assert_allclose(features.T @ rake(features, weights, totals), totals, atol=1e-6)
 
