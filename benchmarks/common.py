@@ -30,6 +30,7 @@ __all__ = [
     "RESULTS",
     "Clock",
     "cell",
+    "counted",
     "high_water",
     "interval",
     "panels",
@@ -92,6 +93,12 @@ def interval(values: Sequence[float] | np.ndarray) -> float:
     found = np.asarray(values)
     width = stats.t.ppf(0.975, len(found) - 1)
     return float(width * found.std(ddof=1) / np.sqrt(len(found)))
+
+
+def counted(counts: Iterable[int], word: str) -> str:
+    """Return how many there are of something, such as "3 or 10 trials"."""
+    known = sorted(set(counts))
+    return f"{' or '.join(map(str, known))} {word}{'' if known == [1] else 's'}"
 
 
 def cell(share: float, digits: int = 2) -> str:

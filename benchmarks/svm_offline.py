@@ -190,6 +190,9 @@ def run(name: str, trials: int, count: int) -> dict[str, Any]:
         seconds["LIBLINEAR"] = seconds_of(lambda: liblinear(X, y))
     print(f"{name}: {X.shape}, F {full.cost:.6g}, {seconds}", flush=True)
     errors: dict[str, list[float]] = {}
+    few = slice(None, None, max(1, n // 2000))
+    for method in METHODS:
+        drawn(method, X[few], y[few], 100, seed=0)  # whatever is compiled at first
     found, spent = [], []
     for seed in range(trials):
         with threadpool_limits(1), common.timed() as clock:
@@ -255,7 +258,11 @@ def report(data: dict[str, Any]) -> str:
     ]
     for result in data["results"]:
         n, d = result["shape"]
-        lines += ["", f"## {result['set']}: {n:,} x {d}, {result['trials']} trials", ""]
+        lines += [
+            "",
+            f"## {result['set']}: {n:,} x {d}, {common.counted([result['trials']], 'trial')}",
+            "",
+        ]
         rows = []
         for size in sizes_in(result):
             cells = [spread(result["errors"][f"{m}|{size}"]) for m in METHODS]
@@ -309,12 +316,12 @@ def readme(data: dict[str, Any]) -> str:
             f"{result['seconds']['everything']:.2f} s",
         ]
         rows.append([result["set"], f"{n:,}", size, *cells])
-    trials = sorted({result["trials"] for result in data["results"]})
+    trials = common.counted((result["trials"] for result in data["results"]), "trial")
     return "\n".join(
         [
             "The paper's experiment (lambda = 1): relative error of the cost in %, of the",
             "classifier that is trained on the rows, and seconds of the processor to draw and to",
-            f"train in brackets; means of {' or '.join(map(str, trials))} trials",
+            f"train in brackets; means of {trials}",
             "(`benchmarks/svm_offline.py`; all sizes, seconds and total sensitivities in",
             "`benchmarks/results/svm_offline.md`).",
             common.stamped(data),
@@ -347,7 +354,7 @@ def figure(data: dict[str, Any], kind: str) -> Figure:
         ax.set(xscale="log", yscale="log", title=result["set"])
     drawing.supxlabel("size of the coreset")
     words = {"mean": "mean of", "deviation": "standard deviation of"}
-    seconds = "seconds of the processor to draw and to train; dashed: on everything"
+    seconds = "seconds of the processor; dashed: everything"
     drawing.supylabel(f"{words[kind]} the relative error of F, %" if kind in words else seconds)
     handles, labels = drawing.axes[0].get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside upper center", ncols=len(labels))

@@ -131,7 +131,7 @@ def report(data: dict[str, Any]) -> str:
             [size, *(shown(result["cells"][f"{method}|{size}"], n) for method in METHODS)]
             for size in sizes
         ]
-        title = f"## {result['set']}: {n:,} x {d}, {result['trials']} trials"
+        title = f"## {result['set']}: {n:,} x {d}, {common.counted([result['trials']], 'trial')}"
         lines += ["", title, "", *common.table(["size", *METHODS], rows)]
     rows = []
     for method in METHODS[1:]:
@@ -162,11 +162,11 @@ def readme(data: dict[str, Any]) -> str:
         size = min(sizes, key=lambda size: abs(math.log(size / 1000)))
         cells = [shown(result["cells"][f"{m}|{size}"], n) for m in METHODS if "of 8" not in m]
         rows.append([result["set"], f"{n:,}", size, *cells])
-    trials = sorted({result["trials"] for result in data["results"]})
+    trials = common.counted((result["trials"] for result in data["results"]), "trial")
     return "\n".join(
         [
             "SVM on a stream: relative error of the cost in %, and in brackets rows held at most",
-            f"and seconds of the processor; means of {' or '.join(map(str, trials))} trials",
+            f"and seconds of the processor; means of {trials}",
             "(`benchmarks/svm_streaming.py`; all sizes in `benchmarks/results/svm_streaming.md`).",
             common.stamped(data),
             "",

@@ -225,7 +225,7 @@ def report(data: dict[str, Any]) -> str:
         "does, the best that was tried and its seconds. The accuracies are those of the models of",
         "every method, so that each is looked at where it is best. Seconds of the processor on one",
         f"thread; a method grew until a fit took more than {made['limit']:g} s. Means of",
-        f"{made['repeats']} random splits at most. {common.stamped(data)}",
+        f"{common.counted([made['repeats']], 'random split')} at most. {common.stamped(data)}",
         "",
     ]
     rows = []
@@ -275,7 +275,7 @@ def readme(data: dict[str, Any]) -> str:
             "and the best of each method among the sizes whose fit took no more than about",
             f'{made["limit"]:g} s. "Same rows" trains on as many rows as `size="auto"` draws.',
             "LightGBM and HistGradientBoosting are no kernel machines; they show what the data",
-            f"allow. Means of {made['repeats']} random splits at most",
+            f"allow. Means of {common.counted([made['repeats']], 'random split')} at most",
             "(`benchmarks/time_to_accuracy.py`; all methods and sizes in",
             f"`benchmarks/results/time_to_accuracy.md`). {common.stamped(data)}",
             "",

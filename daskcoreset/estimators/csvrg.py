@@ -34,6 +34,10 @@ class CSVRGClassifier(CoverModel):
     \rangle)` over combinations of the core points of a delta-cover, one class against the rest
     where there are more than two. M is the total weight.
 
+    By default this is not the algorithm that it is named after: core points are drawn at random,
+    as many of every class, and the problem in their span is solved by Newton's method.
+    ``strategy="online", solver="csvrg"`` are the paper's cover and its variance-reduced gradient.
+
     Parameters
     ----------
     loss : {"odm", "hinge", "squared_hinge"}, default="odm"

@@ -29,8 +29,9 @@ class CoresetSVC(LinearCoresetModel):
     C : float, default=1.0
         Weight of the losses, as in scikit-learn; the paper's :math:`\lambda`.
     size : int, default=2000
-        Rows of the coreset. On the sets of the paper's experiments the cost over all data is
-        then within 0.3 % of the optimum (``benchmarks/results/svm_offline.md``).
+        Rows of the coreset. ``benchmarks/results/svm_offline.md`` says how far the cost over all
+        data is from the optimum then: little with some ten columns, and several times the optimum
+        on w8a, which has 300 and few positives.
     estimator : estimator object or None, default=None
         What solves on the coreset: any linear classifier of scikit-learn whose ``fit`` takes
         ``sample_weight``, with its own parameters. None takes `LinearSVM` with this `C`, which

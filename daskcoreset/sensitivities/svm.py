@@ -84,8 +84,10 @@ class SVM(Sensitivity[Any]):
         until, at :math:`\tilde w`, the sums of the losses and of the subgradients are those of
         the data as well.
         "auto": the same, and where rows are few several draws and calibrations are tried: the
-        one whose classifier costs least on all the candidates is kept. The least error of all
-        at every size (``benchmarks/results/svm_offline.md``).
+        one whose classifier costs least on all the candidates is kept. That is a step of Newton's
+        method from the pilot's solution, at this `lam`, these weights and features
+        (``benchmarks/results/svm_offline.md``); ``benchmarks/results/svm_queries.md`` says what
+        is left of it for others.
     intercept : bool, default=True
         Whether there is a b. It is not penalised.
 

@@ -1,0 +1,78 @@
+"""The README says what the results say."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+def _check(*options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, ROOT / "benchmarks" / "readme.py", "--check", *options]
+    words = list(map(str, command))
+    return subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+def _stamped() -> list[Path]:
+    """Return results that say which run made them."""
+    return [path for path in RESULTS.glob("*.json") if '"stamp": {' in path.read_text()[:20]]
+
+
+def test_tables__are_made_from_the_results() -> None:
+    done = _check()
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_tables__differ_when_a_result_changes(tmp_path: Path) -> None:
+    shutil.copytree(RESULTS, tmp_path / "results")
+    path = tmp_path / "results" / "quality.json"
+    data = json.loads(path.read_text())
+    data["results"][0]["cells"]["uniform|1000"]["errors"][0] += 1.0
+    path.write_text(json.dumps(data))
+    done = _check("--results", tmp_path / "results")
+    assert done.returncode == 1
+    assert "README.md, quality.md differ" in done.stderr
+
+
+def test_results__say_which_run_made_them() -> None:
+    found = _stamped()
+    assert len(found) >= 6
+    for path in found:
+        made = json.loads(path.read_text())["stamp"]
+        assert re.fullmatch("[0-9a-f]{9}", made["commit"]), path.name  # no "+": no changed code
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", made["date"]), path.name
+
+
+def test_results__agree_where_two_benchmarks_measure_the_same() -> None:
+    first, second = (json.loads((RESULTS / f"{n}.json").read_text()) for n in ("quality", "table1"))
+    if first["stamp"]["commit"] != second["stamp"]["commit"]:
+        pytest.skip("made by different code")
+    names = {"UNIFORM": "uniform", "LWCS": "lightweight, paper", "default": "`CoresetKMeans`"}
+    cells = {(r["set"], r["k"]): r["cells"] for r in first["results"]}
+    compared = 0
+    for result in second["results"]:
+        for key, found in result["cells"].items():
+            method, size = key.rsplit("|", 1)
+            other = cells.get((result["set"], result["k"]), {}).get(f"{names.get(method)}|{size}")
+            if other is not None:
+                count = min(len(found["errors"]), len(other["errors"]))
+                assert found["errors"][:count] == pytest.approx(other["errors"][:count], rel=1e-6)
+                compared += 1
+    assert compared
+
+
+def test_prose__repeats_no_figure_of_a_table() -> None:
+    text = re.sub(
+        r"<!-- results:(\w+) -->.*?<!-- /results:\1 -->", "", README.read_text(), flags=re.DOTALL
+    )
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    assert re.findall(r"[\d.]+ ?%", prose) == []
