@@ -236,7 +236,8 @@ def report(data: dict[str, Any]) -> str:
     timed = [*heads[1:], "everything"]
     for result in data["results"]:
         n, d = result["shape"]
-        title = f"## {result['set']}: {n:,} x {d}, size {result['size']}, {common.counted([result['trials']], 'trial')}"
+        trials = common.counted([result["trials"]], "trial")
+        title = f"## {result['set']}: {n:,} x {d}, size {result['size']}, {trials}"
         rows = []
         for family in FAMILIES:
             means = means_of(result, family)
