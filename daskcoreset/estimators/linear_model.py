@@ -51,6 +51,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
     classes_: AnyArray
     _stream: CoresetStream | None
     _known: AnyArray | None
+    _classes: AnyArray | None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
