@@ -8,7 +8,49 @@ import numpy as np
 
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 
-__all__ = ["check_count", "check_flag", "check_number", "check_positive", "check_share"]
+__all__ = [
+    "check_count",
+    "check_flag",
+    "check_number",
+    "check_positive",
+    "check_share",
+    "too_many",
+    "too_wide",
+]
+
+_MOST_BYTES = 4 * 2**30
+"""What one array of a construction may take; a block takes 32 MiB."""
+
+_MOST_WORK = 2e12
+"""Products that one task may take: some half an hour."""
+
+
+def too_wide(rows: float, columns: float, what: str, remedy: str) -> str | None:
+    """Say that a matrix of float64 numbers is more than memory should hold, or None.
+
+    Examples
+    --------
+    >>> print(too_wide(1e5, 1e5, "a matrix of d x d numbers", "reduce the columns"))
+    a matrix of d x d numbers takes 74.5 GiB; reduce the columns.
+    >>> too_wide(100, 100, "a matrix of d x d numbers", "reduce the columns")
+    """
+    size = 8.0 * rows * columns
+    return None if size <= _MOST_BYTES else f"{what} takes {size / 2**30:.3g} GiB; {remedy}."
+
+
+def too_many(n_clusters: int, rows: float, columns: int) -> str | None:
+    """Say that k centers of the rows of one block are more than half an hour's work, or None.
+
+    Examples
+    --------
+    >>> print(too_many(10**6, 10**6, 5))
+    1,000,000 centers of 1,000,000 rows take 5e+12 products; pass a smaller n_clusters.
+    """
+    work = float(min(n_clusters, rows)) * rows * columns
+    if work <= _MOST_WORK:
+        return None
+    found = f"{n_clusters:,} centers of {int(rows):,} rows take {work:.2g} products"
+    return f"{found}; pass a smaller n_clusters."
 
 
 def check_flag(name: str, value: Any) -> None:

@@ -9,9 +9,18 @@ import numpy as np
 
 from daskcoreset import blocks
 from daskcoreset.blocks import Block, Problem
+from daskcoreset.errors import InvalidInputError
 from daskcoreset.typing import AnyArray, IndexArray
 
-__all__ = ["MOST_CLASSES", "MOST_LABELS", "class_codes", "label_problem", "plain_labels"]
+__all__ = [
+    "MOST_CLASSES",
+    "MOST_LABELS",
+    "check_classes",
+    "class_codes",
+    "label_problem",
+    "plain_labels",
+    "target_problem",
+]
 
 MOST_CLASSES = 256
 """Classes at most. More are likely numbers to be regressed on, or names of rows."""
@@ -53,6 +62,44 @@ def label_problem(block: Block) -> Problem | None:
             f"y holds more than {MOST_CLASSES} different labels; pass classes, not numbers."
         )
     return None
+
+
+def target_problem(block: Block) -> Problem | None:
+    """Return the first label that is missing, or a number to be regressed on; or None.
+
+    Examples
+    --------
+    >>> target_problem(Block(np.zeros((2, 1)), np.ones(2), np.array([1.0, 2.5]))).row
+    1
+    """
+    found = label_problem(block)
+    if found is not None or block.labels is None or plain_labels(block).dtype.kind != "f":
+        return found
+    labels = plain_labels(block)
+    broken = np.flatnonzero(labels != np.floor(labels))
+    if not len(broken):
+        return None
+    row = int(broken[0])
+    return Problem(
+        f"y is {labels[row]}" + "{row}, a number and no class: a regression target has no labels; "
+        "pass classes, for example y > y.mean(), or a method without labels.",
+        row if block.rows is None else int(block.rows[row]),
+    )
+
+
+def check_classes(classes: AnyArray, n_rows: int) -> None:
+    """Refuse labels most of which stand for one row only.
+
+    Raises
+    ------
+    InvalidInputError
+        If there are more than 16 classes, and fewer than two rows to each.
+    """
+    if len(classes) > 16 and 2 * len(classes) > n_rows:
+        raise InvalidInputError(
+            f"y holds {len(classes)} different labels for {n_rows} rows: these are names of rows, "
+            f"or numbers to be regressed on; pass classes of several rows."
+        )
 
 
 def class_codes(block: Block, classes: AnyArray) -> IndexArray:

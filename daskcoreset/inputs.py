@@ -90,6 +90,19 @@ class RowBlocks:
         """Number of rows, or None when it is unknown before reading."""
         return None if self.sizes is None else sum(self.sizes)
 
+    @property
+    def block_rows(self) -> int:
+        """Rows of the largest block; as many as fit into 32 MiB where they are unknown."""
+        fit = TARGET_BYTES // (self.rules.n_features * self.rules.dtype.itemsize)
+        return max(1, fit) if self.sizes is None else max(self.sizes)
+
+    def refuse(self, method: str, found: str | None) -> None:
+        """Raise what a method says of blocks of this size."""
+        if found is not None:
+            raise InvalidInputError(
+                f"X has {self.rules.n_features:,} columns, and with method {method!r} {found}"
+            )
+
     def select(self, positions: list[int]) -> RowBlocks:
         """Return some of the blocks; they keep their numbers."""
         return replace(

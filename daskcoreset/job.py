@@ -60,6 +60,9 @@ class Job:
                 f"y is missing, and {construction.name!r} needs labels; pass one for every row of "
                 f"X."
             )
+        if not self.takes_all:
+            rows, d = self.blocks.block_rows, self.blocks.rules.n_features
+            self.blocks.refuse(construction.name, construction.too_much(rows, d))
 
     @property
     def takes_all(self) -> bool:

@@ -15,7 +15,7 @@ dual problem, so that every solution comes with a lower bound of the optimum.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -133,7 +133,8 @@ def solve_svm(
     Notes
     -----
     Rows are moved to their mean first, which an intercept allows: an offset of the data then
-    costs no digits. Time is O(n d^2) a step, and as much for every row near the margin only.
+    costs no digits. Of more columns than rows, the space that the rows span takes the place of
+    all. Time is O(n d^2) a step, and as much for every row near the margin only.
 
     Examples
     --------
@@ -151,8 +152,17 @@ def solve_svm(
             return LinearFit(mean * 0.0, float(signs[0]) if len(signs) else 0.0, 0.0, 0.0, 0)
     if start is not None and intercept:
         start = np.append(start[:-1], start[-1] + start[:-1] @ mean)
+    basis = None
+    if rows.shape[1] > rows.shape[0]:
+        # The solution is a combination of rows: found in the space that they span.
+        basis, triangle = np.linalg.qr(rows.T)
+        rows = np.ascontiguousarray(triangle.T)
+        if start is not None:
+            start = np.append(start[: len(mean)] @ basis, start[len(mean) :])
     problem = _Problem(rows, signs, weights * lam, intercept=intercept)
     found = problem.solve(tol, start)
+    if basis is not None:
+        found = replace(found, coef=basis @ found.coef)
     shift = float(found.coef @ mean)
     return LinearFit(found.coef, found.intercept - shift, found.cost, found.bound, found.steps)
 

@@ -48,6 +48,7 @@ from daskcoreset.estimators import (
     OutlierMaxMarginClassifier,
 )
 from daskcoreset.inputs import row_blocks
+from daskcoreset.linear import solve_svm
 from daskcoreset.metrics import svm_cost, svm_sensitivity
 from daskcoreset.sizing import auto_size, theory_size
 from tests.test_margin_outlier import by_force
@@ -601,3 +602,88 @@ def test_partial_fit__a_refusal_takes_nothing(make: Any) -> None:
         fresh.partial_fit(rows[:300], y[:300])
     fresh.partial_fit(rows[:600], y[:600])
     assert fresh.coreset_.total_weight == pytest.approx(600)
+
+
+# --- labels that are none, and more columns or clusters than can be done ------------------
+
+
+@pytest.mark.parametrize("method", ["svm", "logistic"])
+@pytest.mark.parametrize("strategy", ["sampling", "tree"])
+def test_build__a_regression_target_is_no_label(method: Any, strategy: Any) -> None:
+    rows = np.random.default_rng(0).normal(size=(200, 3))
+    with pytest.raises(InvalidInputError, match=r"^y is -?0\.\d+ at row 0, a number and no class"):
+        build(rows, rows[:, 0], size=20, method=method, strategy=strategy)
+    mixed = np.where(np.arange(200) == 150, 0.5, np.arange(200) % 2)
+    with pytest.raises(InvalidInputError, match=r"^y is 0\.5 at row 150, a number and no class"):
+        build(rows, mixed, size=20, method=method, strategy=strategy, chunks=60)
+    for names in (np.arange(200), np.arange(200).astype(str), np.arange(200.0)):
+        with pytest.raises(InvalidInputError, match="y holds 200 different labels for 200 rows"):
+            build(rows, names, size=20, method=method, strategy=strategy)
+    # Whole numbers are classes, also as floats, and few of a row each are no names.
+    for labels in (np.arange(200) % 2.0, np.repeat([0, 1], 100)):
+        assert len(build(rows, labels, size=50, method=method, strategy=strategy)) == 50
+
+
+WIDE = sp.csr_array((np.ones(20_000), (np.arange(20_000), np.arange(20_000))), (20_000, 100_000))
+
+
+@pytest.mark.parametrize("strategy", ["sampling", "tree"])
+@pytest.mark.parametrize(
+    ("method", "found"),
+    [
+        ("svm", "74.5 GiB for every d rows; pass 16,384 columns at most"),
+        ("logistic", "a matrix of d x d numbers takes 74.5 GiB.*; pass 4,096 columns at most"),
+        (StrongKMeans(10), "a sample of 16,384 rows, zeros included, takes 12.2 GiB; pass fewer"),
+        (StrongBregman(10), "16,384 rows, zeros included, takes 12.2 GiB"),
+        (MixtureCoreset(10), "16,384 rows, zeros included, takes 12.2 GiB"),
+    ],
+    ids=str,
+)
+def test_build__wide_sparse_rows_are_refused_at_once(
+    method: Any, found: str, strategy: Any
+) -> None:
+    y = np.arange(20_000) % 2 if method in ("svm", "logistic") else None
+    with pytest.raises(InvalidInputError, match=f"^X has 100,000 columns, and with .*{found}"):
+        build(WIDE, y, size=100, method=method, strategy=strategy, compute=False)
+
+
+def test_stream__wide_sparse_rows_are_refused_at_once() -> None:
+    stream = CoresetStream(StrongKMeans(10), 1000)
+    with pytest.raises(InvalidInputError, match=r"zeros included, takes 12\.2 GiB"):
+        stream.partial_fit(WIDE)
+
+
+@pytest.mark.parametrize("method", ["uniform", "lightweight"])
+def test_build__wide_sparse_rows_stay_as_they_are(method: Any) -> None:
+    found = build(WIDE, size=100, method=method, random_state=0)
+    assert len(found) == 100
+    assert found.total_weight == pytest.approx(20_000, rel=0.2)
+
+
+def test_build__a_million_clusters_are_refused_or_found() -> None:
+    rows = da.zeros((2_000_000, 5), chunks=(1_000_000, 5))
+    with pytest.raises(InvalidInputError, match=r"1,000,000 centers of 1,000,000 rows take 5e\+12"):
+        build(rows, size=1_000_000, method=StrongKMeans(1_000_000), compute=False)
+    with pytest.warns(CoresetWarning, match="nothing was reduced"):
+        assert len(build(ROWS, method=StrongKMeans(1_000_000))) == 600
+    with pytest.raises(InvalidInputError, match="n_samples=600 should be >= n_clusters=1000000"):
+        CoresetKMeans(10**6).fit(ROWS)
+    with pytest.raises(InvalidInputError, match="in every step of k-means 1,000,000 centers of"):
+        CoresetKMeans(10**6).fit(np.zeros((1_000_000, 3), dtype=np.float32))
+
+
+def test_solve_svm__of_more_columns_than_rows_is_the_same_solution() -> None:
+    rng = np.random.default_rng(0)
+    rows, signs = rng.normal(size=(30, 20)), np.where(rng.random(30) < 0.5, 1.0, -1.0)
+    wide = np.hstack([rows, np.zeros((30, 40))]) @ np.linalg.qr(rng.normal(size=(60, 60)))[0]
+    for intercept in (True, False):
+        few = solve_svm(rows, signs, np.ones(30), intercept=intercept)
+        many = solve_svm(wide, signs, np.ones(30), intercept=intercept)
+        assert many.cost == pytest.approx(few.cost, rel=1e-5)
+        assert many.coef.shape == (60,)
+        values = wide @ many.coef + many.intercept
+        cost = 0.5 * many.coef @ many.coef + np.maximum(1 - signs * values, 0).sum()
+        assert cost == pytest.approx(many.cost, rel=1e-9)
+        start = np.append(many.coef, many.intercept) if intercept else many.coef
+        again = solve_svm(wide, signs, np.ones(30), intercept=intercept, start=start)
+        assert again.cost <= many.cost * (1 + 1e-9)

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskcoreset.asked import default_size
+from daskcoreset.checks import too_many
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.estimators.automatic import auto_starts
 from daskcoreset.estimators.base import Held, solver_seed
@@ -177,11 +178,14 @@ class CoresetKMeans(CentersModel):
         held = self._hold(X, None, sample_weight)
         if not (isinstance(self.init, str) or callable(self.init)):
             check_init(self.init, self.n_clusters, self._count_features(held, X))
+        if held is not None:
+            self._check_work(min(size, held.X.shape[0]), held.X.shape[1])
         seed = resolve_seed(self.random_state)
         data = held or (X, None, sample_weight)
         self.coreset_ = self._coreset_of(data, size=size, method=method, seed=seed)
         points, weights, _ = canonical(spread_out(self.coreset_.points), self.coreset_.weights)
         self._check_distinct(points.shape[0])
+        self._check_work(points.shape[0], self.coreset_.n_features)
         self.cluster_centers_, self.n_iter_ = solve(
             points,
             weights,
@@ -205,6 +209,11 @@ class CoresetKMeans(CentersModel):
             )
         strong = isinstance(self.method, str) and self.method == "kmeans"
         return StrongKMeans(self.n_clusters) if strong else resolve_method(self.method), size
+
+    def _check_work(self, n_rows: int, n_features: int) -> None:
+        found = None if n_rows < self.n_clusters else too_many(self.n_clusters, n_rows, n_features)
+        if found is not None:
+            raise InvalidInputError(f"in every step of k-means {found}")
 
     def _check_distinct(self, n_distinct: int) -> None:
         if n_distinct >= self.n_clusters:

@@ -73,6 +73,14 @@ class Sensitivity(ABC, Generic[S]):
         """Folds of `summarise` that `scores` needs; each sees the settled summary before it."""
         return 1
 
+    def too_much(self, n_rows: int, n_features: int) -> str | None:
+        """Return why blocks of so many rows and columns are more than can be done, or None.
+
+        Asked before anything is read; with what it would take, and what to do instead.
+        """
+        del n_rows, n_features
+        return None
+
     def problem(self, block: Block) -> Problem | None:
         """Return what makes the rows of a block unfit for the construction, or None.
 

@@ -20,7 +20,7 @@ from daskcoreset.divergences.base import dense, tiles
 from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.kmeans import StrongKMeans
-from daskcoreset.sensitivities.rough import rough_cells
+from daskcoreset.sensitivities.rough import rough_cells, too_rough
 from daskcoreset.sensitivities.spread import (
     Metric,
     Spread,
@@ -193,6 +193,10 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
     def problem(self, block: Block) -> Problem | None:
         """Return the first row outside the domain."""
         return domain_problem(self._divergence, block)
+
+    def too_much(self, n_rows: int, n_features: int) -> str | None:
+        """Return why a rough solution of a block would take too much."""
+        return too_rough(self.n_clusters, n_rows, n_features)
 
     def summarise(
         self, block: Block, previous: Cells | Solution | None, rng: np.random.Generator

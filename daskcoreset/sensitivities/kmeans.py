@@ -18,6 +18,7 @@ from daskcoreset.sensitivities.rough import (
     propose,
     rough_cells,
     settle_seeds,
+    too_rough,
 )
 
 if TYPE_CHECKING:
@@ -131,6 +132,10 @@ class StrongKMeans(Sensitivity["Clusters | Seeds"]):
     @property
     def _proposed(self) -> int:
         return 2 * self.centers if self.rough == "kmeans||" else 1
+
+    def too_much(self, n_rows: int, n_features: int) -> str | None:
+        """Return why a rough solution of a block would take too much."""
+        return too_rough(self.centers, n_rows, n_features)
 
     def summarise(
         self, block: Block, previous: Clusters | Seeds | None, rng: np.random.Generator

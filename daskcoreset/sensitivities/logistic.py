@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from daskcoreset.checks import check_flag
-from daskcoreset.classes import class_codes, label_problem, plain_labels
+from daskcoreset.classes import check_classes, class_codes, plain_labels, target_problem
 from daskcoreset.clusters import dense_rows
 from daskcoreset.divergences.base import dense, product, tiles
 from daskcoreset.errors import InvalidInputError
@@ -30,6 +30,9 @@ Variant: TypeAlias = Literal["calibrated", "systematic"]
 _RIDGE = 1e-6
 """Share of the variance of a column that is added to it: directions of less variance cannot be
 told from rounding where rows lie far from the origin."""
+
+_WIDEST = 4096
+"""Columns at most: eigenvectors of so many take some ten seconds, for every block."""
 
 _ENOUGH = 4
 """Rows of the coreset for every mean that is calibrated."""
@@ -128,9 +131,20 @@ class Logistic(Sensitivity[Scatter]):
         """The cost of logistic regression, with C = 1."""
         return LinearCost("logistic", intercept=self.intercept)
 
+    def too_much(self, n_rows: int, n_features: int) -> str | None:
+        """Return why a matrix of d x d numbers, and its eigenvectors, would take too much."""
+        del n_rows
+        if n_features <= _WIDEST:
+            return None
+        return (
+            f"a matrix of d x d numbers takes {n_features**2 / 2**27:.3g} GiB, and its "
+            f"eigenvectors, for every block, {n_features**3:.1g} products; pass {_WIDEST:,} "
+            f"columns at most, for example those of sklearn.decomposition.TruncatedSVD."
+        )
+
     def problem(self, block: Block) -> Problem | None:
         """Return the first row without a label."""
-        return label_problem(block)
+        return target_problem(block)
 
     def summarise(
         self, block: Block, previous: Scatter | None, rng: np.random.Generator
@@ -168,7 +182,9 @@ class Logistic(Sensitivity[Scatter]):
         return Scatter(weight, first.mean + gap * share, matrix, classes)
 
     def check(self, summary: Scatter) -> None:
-        """Raise if all rows are of one class."""
+        """Raise if all rows are of one class, or hardly two of any."""
+        labels = np.array(list(summary.classes))
+        check_classes(labels, sum(part.count for part in summary.classes.values()))
         if len(summary.classes) < 2:
             raise InvalidInputError(
                 f"y holds one class only, {next(iter(summary.classes))!r}, and a classifier needs "

@@ -9,6 +9,7 @@ from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives import MixtureCost
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.kmeans import StrongKMeans
+from daskcoreset.sensitivities.rough import too_rough
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,6 +84,10 @@ class MixtureCoreset(Sensitivity["Clusters | Seeds"]):
     @property
     def _rough(self) -> StrongKMeans:
         return StrongKMeans(self.n_components)
+
+    def too_much(self, n_rows: int, n_features: int) -> str | None:
+        """Return why a rough solution of a block would take too much."""
+        return too_rough(self.n_components, n_rows, n_features)
 
     def summarise(
         self, block: Block, previous: Clusters | Seeds | None, rng: np.random.Generator

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from daskcoreset.checks import too_many, too_wide
 from daskcoreset.clusters import (
     Partition,
     approach,
@@ -40,7 +41,7 @@ from daskcoreset.typing import AnyArray, FloatArray, IndexArray, Points
 if TYPE_CHECKING:
     from daskcoreset.blocks import Block
 
-__all__ = ["Seeds", "merge_seeds", "propose", "rough_cells", "settle_seeds"]
+__all__ = ["Seeds", "merge_seeds", "propose", "rough_cells", "settle_seeds", "too_rough"]
 
 _DIRECT_ROWS = 16_384
 """Rows of a block in which k-means++ draws from all of them."""
@@ -158,6 +159,18 @@ def _seeds_of_sample(  # noqa: PLR0917 - all of them are always given
     u, near = weights[rows] / inclusion[rows], distances[rows]
     labels = np.zeros(len(rows), dtype=np.int64)
     return sample[plus_plus(sample, u, rng.random(count), labels, near, known=1)]
+
+
+def too_rough(n_clusters: int, n_rows: int, n_features: int) -> str | None:
+    """Return why a block is too wide, or centers are too many, for its rough solution."""
+    sample = min(n_rows, max(_DIRECT_ROWS, _ROWS_PER_CENTER * n_clusters))
+    remedy = (
+        "pass fewer columns, for example those of sklearn.decomposition.TruncatedSVD, or "
+        'method="lightweight", which leaves sparse rows as they are'
+    )
+    what = f"a sample of {sample:,} rows, zeros included,"
+    wide = too_wide(sample, n_features, what, remedy)
+    return wide or too_many(n_clusters, n_rows, n_features)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 
 from daskcoreset.blocks import Block, unusable_row
 from daskcoreset.checks import check_flag
-from daskcoreset.classes import label_problem
+from daskcoreset.classes import check_classes, target_problem
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import Sensitivity
@@ -32,6 +32,9 @@ _VARIANTS = get_args(Variant)
 _PILOT_ROWS = 4096
 """Rows of the pilot at most: its classifier costs a few per cent more than the best one, and
 takes some 30 milliseconds."""
+
+_WIDEST = 2**14
+"""Columns at most."""
 
 _PILOT_NUMBERS = 2**19
 """Entries of the pilot at most."""
@@ -181,9 +184,20 @@ class SVM(Sensitivity[Any]):
     def _mixes(self) -> bool:
         return self.variant in ("auto", "pilot_mix")
 
+    def too_much(self, n_rows: int, n_features: int) -> str | None:
+        """Return why rows, which are spread out a few at a time, would take too much."""
+        del n_rows
+        if n_features <= _WIDEST:
+            return None
+        return (
+            f"the zeros of sparse rows are gone through as well, {n_features**2 / 2**27:.3g} GiB "
+            f"for every d rows; pass {_WIDEST:,} columns at most, for example those of "
+            f"sklearn.decomposition.TruncatedSVD or of sklearn.feature_selection."
+        )
+
     def problem(self, block: Block) -> Problem | None:
         """Return the first row without a label, or without a length, whatever its weight."""
-        found = label_problem(block)
+        found = target_problem(block)
         if found is None and not block.weights.all():
             found = unusable_row(block.points, np.ones(len(block)))
             if found is not None and block.rows is not None:
@@ -223,7 +237,8 @@ class SVM(Sensitivity[Any]):
         return replace(rough, totals=totals)
 
     def check(self, summary: Any) -> None:
-        """Raise if all rows are of one class."""
+        """Raise if all rows are of one class, or hardly two of any."""
+        check_classes(summary.classes, summary.n_rows)
         if len(summary.classes) < 2:
             raise InvalidInputError(
                 f"y holds one class only, {summary.classes[0].item()!r}, and a classifier needs "

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from daskcoreset.classes import class_codes
 from daskcoreset.clusters import assign
@@ -207,9 +208,9 @@ def sums_over(block: Block, rough: Rough, seen: Seen, totals: FloatArray) -> Sum
     slopes = np.zeros((len(rough.coef), d + 1))
     for rows, tile in parts(block, rough):
         gaps = u[rows, np.newaxis] * (tile - rough.means[seen.cells[rows]])
-        for column in range(d):
-            sums = np.bincount(seen.cells[rows], gaps[:, column], minlength=len(shifts))
-            shifts[:, column] += sums
+        places = np.arange(len(tile))
+        ones = (np.ones(len(tile)), (seen.cells[rows], places))
+        shifts += sp.csr_array(ones, shape=(len(shifts), len(tile))) @ gaps
         for problem in range(len(slopes)):
             slopes[problem, :d] += np.einsum("i,ij->j", pulls[rows, problem], tile)
     slopes[:, d] = pulls.sum(axis=0)

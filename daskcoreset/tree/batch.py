@@ -77,6 +77,8 @@ class TreeJob:
     def __post_init__(self) -> None:
         if self.reducer.needs_labels and not self.blocks.has_labels:
             raise InvalidInputError(f"method {self.reducer.name!r} needs labels; pass y.")
+        rows, d = self.blocks.block_rows, self.blocks.rules.n_features
+        self.blocks.refuse(self.reducer.name, self.reducer.too_much(rows, d))
 
     reads = 1
 

@@ -50,6 +50,8 @@ class State:
         found = Form.of(blocks)
         if growth.reducer.needs_labels and not found.has_labels:
             raise InvalidInputError(f"method {growth.reducer.name!r} needs labels; pass y.")
+        d = blocks.rules.n_features
+        blocks.refuse(growth.reducer.name, growth.reducer.too_much(growth.leaf_size, d))
         if self.form is None:
             return found
         self.form.check(found)

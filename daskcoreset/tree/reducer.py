@@ -103,6 +103,11 @@ class Reducer(ABC):
         del block
         return None
 
+    def too_much(self, n_rows: int, n_features: int) -> str | None:
+        """Return why nodes of so many rows and columns are more than can be done, or None."""
+        del n_rows, n_features
+        return None
+
     @abstractmethod
     def reduce(self, points: WeightedPoints, size: int, rng: np.random.Generator) -> WeightedPoints:
         """Return at most about `size` weighted rows that stand for `points`.
@@ -212,6 +217,10 @@ class SensitivityReducer(Reducer):
     def problem(self, block: Block) -> Problem | None:
         """Ask the construction."""
         return self.construction.problem(block)
+
+    def too_much(self, n_rows: int, n_features: int) -> str | None:
+        """Ask the construction."""
+        return self.construction.too_much(n_rows, n_features)
 
     def reduce(self, points: WeightedPoints, size: int, rng: np.random.Generator) -> WeightedPoints:
         """Draw `size` rows in proportion to their scores."""
