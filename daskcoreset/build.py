@@ -163,7 +163,8 @@ def build(
         (rows along its first dimension), pandas or Dask DataFrame, SciPy sparse matrix;
         or the path or URL of a Zarr store, or the path of a Parquet file or folder, an
         HDF5, .npy or .npz file. Integers, booleans and float16 are promoted; float32
-        stays float32. All sums are float64.
+        stays float32. All sums are float64. Of the same rows in the same blocks, dense or
+        sparse, the same are drawn; the weights of "lightweight" may differ in the last digits.
     y : array-like of shape (n,), or str, optional
         Labels that the coreset keeps for its rows. A string names a column of the data
         frame or Parquet data, or an array of the Zarr group or .npz file, of X.
@@ -203,7 +204,9 @@ def build(
         and aims at 32 MiB where it is free to choose. Part of what determines the bits.
     on_invalid : {"raise", "drop"}, default="raise"
         What becomes of rows with NaN or infinity: an error with the first such row, or
-        they are left out and counted in ``provenance["n_dropped"]``.
+        they are left out and counted in ``provenance["n_dropped"]``. Values so large that
+        squared distances overflow, some 1e146, are an error in either case, but for rows of
+        weight zero.
     normalize : bool, default=False
         Whether to scale the weights to the total weight of the data. False keeps every
         weighted cost unbiased. True makes totals exact at the price of a bias of order 1 / m;
