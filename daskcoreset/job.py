@@ -222,6 +222,7 @@ class Job:
             "n_blocks": self.blocks.n_blocks,
             "total_weight": census.weight,
             **facts,
+            **selection.facts,
             "seed": root.seed,
             "source": self.blocks.name,
             "columns": None if self.blocks.columns is None else list(self.blocks.columns),

@@ -3,17 +3,19 @@ r"""The root: turns what the blocks sent into the final draw."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from daskcoreset.blocks import Block, concatenate
 from daskcoreset.census import Census, Drawn, Plan, Sampling, quiet
+from daskcoreset.classes import class_codes
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.randomness import Stage, stream
-from daskcoreset.rounds import TakePlanned
+from daskcoreset.rounds import CLASS_SHARE, TakePlanned
 from daskcoreset.sampling import (
+    class_inclusion,
     inclusion_probabilities,
     merge_duplicates,
     split_quota,
@@ -23,9 +25,10 @@ from daskcoreset.sampling import (
 from daskcoreset.typing import FloatArray, IndexArray
 
 if TYPE_CHECKING:
+    from daskcoreset.raking import Calibrated
     from daskcoreset.sensitivities import Sensitivity
 
-__all__ = ["Root", "Selection", "draw_systematically"]
+__all__ = ["Draw", "Root", "Selection", "draw_systematically"]
 
 OVERSAMPLING = 4
 """Candidates per row wanted. The share of the variance that the first stage adds is 1 / 4."""
@@ -58,6 +61,8 @@ class Selection:
         Blocks that were read once more.
     complete : bool
         Whether these are all rows with their own weights.
+    facts : dict
+        What belongs into the provenance of how they were drawn.
     """
 
     rows: Block
@@ -66,6 +71,7 @@ class Selection:
     census: Census
     rereads: int = 0
     complete: bool = False
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -177,10 +183,13 @@ class Root:
         first = np.concatenate([part.probability for part in drawn])
         rng = stream(self.seed, Stage.ROOT)
         with quiet():
-            chosen, weights = draw_systematically(
+            draw = draw_systematically(
                 self.construction, census.summary, rows, first, self.size, rng
             )
-        return Selection(rows.take(chosen), weights, indices[chosen], census, rereads)
+        chosen, facts = draw.chosen, draw.calibrated.describe()
+        return Selection(
+            rows.take(chosen), draw.weights, indices[chosen], census, rereads, facts=facts
+        )
 
     def _rejected(self, census: Census, reread: Reread) -> Selection:
         """Keep each block's first v_i accepted candidates; draw what is missing anew."""
@@ -218,12 +227,36 @@ class Root:
         rows, indices = _gather(drawn, census.offsets())
         q = np.concatenate([part.probability for part in drawn]) / total
         first, weights = merge_duplicates(indices, rows.weights / (self.size * q))
-        return Selection(rows.take(first), weights, indices[first], census, rereads)
+        rows = rows.take(first)
+        found = self.construction.calibrate(rows, weights, census.summary)
+        return Selection(
+            rows, found.weights, indices[first], census, rereads, facts=found.describe()
+        )
 
     def _everything(self, census: Census, rereads: int = 0) -> Selection:
         census.check()
         rows, indices = _gather(list(census.drawn), census.offsets())
         return Selection(rows, rows.weights, indices, census, rereads, complete=True)
+
+
+class Draw(NamedTuple):
+    r"""Rows drawn from candidates.
+
+    Attributes
+    ----------
+    chosen : ndarray of shape (m,), int64
+        Positions, increasing.
+    calibrated : Calibrated
+        :math:`u / (\pi_1 \pi_2)`, calibrated, and how.
+    """
+
+    chosen: IndexArray
+    calibrated: Calibrated
+
+    @property
+    def weights(self) -> FloatArray:
+        """Calibrated weights."""
+        return self.calibrated.weights
 
 
 def draw_systematically(  # noqa: PLR0917 - all of them are always given
@@ -233,7 +266,7 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
     first: FloatArray,
     size: int,
     rng: np.random.Generator,
-) -> tuple[IndexArray, FloatArray]:
+) -> Draw:
     r"""Draw candidates with :math:`\pi_2 \propto s / \pi_1`, in the construction's order.
 
     Parameters
@@ -252,13 +285,16 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
 
     Returns
     -------
-    chosen : ndarray of shape (m,), int64
-        Positions, increasing.
-    weights : ndarray of shape (m,), float64
-        :math:`u / (\pi_1 \pi_2)`, calibrated; of several tries those of the least loss.
+    Draw
+        Of several tries that of the least loss.
+
+    Raises
+    ------
+    InvalidInputError
+        If `size` is below two rows for every class that must have some.
     """
     scores = construction.scores(rows, summary).sum(axis=0)
-    second = inclusion_probabilities(scores / first, size)
+    second = _inclusion(construction, summary, rows, scores / first, size)
     order = construction.order(rows, summary, second)
     # With every row certain all draws are the same.
     tries = construction.tries(size, summary) if ((second > 0.0) & (second < 1.0)).any() else 1
@@ -267,20 +303,39 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
     # that are there by chance, none are in step for long.
     by_chance = float(second @ first) <= MOST_KNOWN * float(second.sum())
     walk = systematic_from_one_start if by_chance else systematic
-    best: tuple[IndexArray, FloatArray] | None = None
+    best: Draw | None = None
     least = np.inf
     for attempt in range(tries):
         chosen = np.sort(order[walk(second[order], rng)])
         kept = rows.take(chosen)
         weights = kept.weights / (first[chosen] * second[chosen])
-        weights = construction.calibrate(kept, weights, summary, attempt)
+        calibrated = construction.calibrate(kept, weights, summary, attempt)
         loss = 0.0
         if tries > 1:
-            loss = construction.loss(kept, weights, rows, rows.weights / first, summary)
+            loss = construction.loss(kept, calibrated.weights, rows, rows.weights / first, summary)
         if best is None or loss < least:
-            best, least = (chosen, weights), loss
+            best, least = Draw(chosen, calibrated), loss
     assert best is not None  # noqa: S101 - there is at least one try
     return best
+
+
+def _inclusion(
+    construction: Sensitivity[Any], summary: Any, rows: Block, scores: FloatArray, size: int
+) -> FloatArray:
+    """Inclusion probabilities of the final draw, in which no class is left out."""
+    labels = construction.classes(summary)
+    if labels is None:
+        return inclusion_probabilities(scores, size)
+    codes = class_codes(rows, labels)
+    held = np.bincount(codes[scores > 0.0], minlength=len(labels))
+    needed = int(np.minimum(held, 2).sum())
+    if size < needed:
+        raise InvalidInputError(
+            f"size={size} is too small for {len(labels)} classes, of which each must keep two "
+            f"rows; pass at least {needed}."
+        )
+    least = max(2, size // (CLASS_SHARE * len(labels)))
+    return class_inclusion(scores, size, codes, np.full(len(labels), least))
 
 
 def _gather(drawn: list[Drawn], offsets: dict[int, int]) -> tuple[Block, IndexArray]:

@@ -26,10 +26,12 @@ import numpy as np
 
 from daskcoreset.blocks import BlockRows
 from daskcoreset.census import Census, Drawn, Plan, Sampling, quiet
+from daskcoreset.classes import class_codes
 from daskcoreset.randomness import Stage, stream
 from daskcoreset.sampling import (
     draw_with_replacement,
     inclusion_probabilities,
+    raise_classes,
     systematic,
 )
 from daskcoreset.typing import FloatArray, IndexArray
@@ -38,7 +40,21 @@ if TYPE_CHECKING:
     from daskcoreset.blocks import Block
     from daskcoreset.sensitivities import Sensitivity
 
-__all__ = ["Harvest", "Summarise", "TakePlanned", "Weigh"]
+__all__ = [
+    "CLASS_SHARE",
+    "Harvest",
+    "Summarise",
+    "TakePlanned",
+    "Weigh",
+    "draw_candidates",
+]
+
+FEWEST_OF_CLASS = 5
+"""Candidates of every class in every block at least, where there are so many rows of it."""
+
+CLASS_SHARE = 8
+"""An eighth of the rows is spread over the classes evenly; what is over goes by score. A class of
+few rows, which may have most of the cost, is then not left to two or three of them."""
 
 _MOST_PROPOSALS = 4
 """Proposals for each row of a block at most: a `size` above the number of rows, where that is
@@ -162,7 +178,7 @@ class Harvest:
             summaries = stream(self.seed, Stage.SUMMARIES, number)
             local, scores = self.construction.proposal(block, summaries)
             if self.sampling == "systematic":
-                drawn = _candidates(block, number, scores, target, rng)
+                drawn = _candidates(self.construction, local, block, number, scores, target, rng)
             else:
                 if self.n_rows is None:
                     target = min(target, _MOST_PROPOSALS * rows.read)
@@ -179,16 +195,62 @@ class Harvest:
             scores = construction.scores(block, previous).sum(axis=0)
             share = self.candidates / construction.early_mass(previous)
             inclusion = np.minimum(scores * share, 1.0)
-            chosen = systematic(inclusion, stream(self.seed, Stage.CANDIDATES, number))
+            rng = stream(self.seed, Stage.CANDIDATES, number)
+            chosen = draw_candidates(construction, previous, block, scores, inclusion, rng)
             drawn = Drawn(number, block.take(chosen), inclusion[chosen])
             return _last_census(construction, rows, number, local, previous, drawn)
 
 
-def _candidates(
-    block: Block, number: int, scores: FloatArray, target: float, rng: np.random.Generator
+def draw_candidates(  # noqa: PLR0917 - all of them are always given
+    construction: Sensitivity[Any],
+    summary: Any,
+    rows: Block,
+    scores: FloatArray,
+    inclusion: FloatArray,
+    rng: np.random.Generator,
+) -> IndexArray:
+    """Draw rows as candidates; where classes must keep rows, from every class.
+
+    Parameters
+    ----------
+    construction : Sensitivity
+    summary : object
+        That the scores were made with.
+    rows : Block
+    scores : ndarray of shape (n,), float64
+    inclusion : ndarray of shape (n,), float64
+        Inclusion probabilities. Those of a class whose sum is below `FEWEST_OF_CLASS`, and
+        below an even share of a part of the whole sum, are raised in place: a class of five
+        rows is kept whole.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of shape (m,), int64
+        Increasing.
+    """
+    labels = construction.classes(summary)
+    if labels is None or not len(labels):  # no row has a weight
+        return systematic(inclusion, rng)
+    codes = class_codes(rows, labels)
+    even = int(inclusion.sum()) // (CLASS_SHARE * len(labels))
+    raise_classes(inclusion, scores, codes, np.full(len(labels), max(FEWEST_OF_CLASS, even)))
+    # Class by class: whole units of inclusion lie in each, so that none of them is missed.
+    order = np.argsort(codes.astype(np.min_scalar_type(len(labels))), kind="stable")
+    return np.sort(order[systematic(inclusion[order], rng)])
+
+
+def _candidates(  # noqa: PLR0917 - all of them are always given
+    construction: Sensitivity[Any],
+    summary: Any,
+    block: Block,
+    number: int,
+    scores: FloatArray,
+    target: float,
+    rng: np.random.Generator,
 ) -> Drawn:
     inclusion = inclusion_probabilities(scores, target)
-    chosen = systematic(inclusion, rng)
+    chosen = draw_candidates(construction, summary, block, scores, inclusion, rng)
     if not ((inclusion > 0.0) & (inclusion < 1.0)).any():
         target = np.inf
     return Drawn(number, block.take(chosen), inclusion[chosen], target=target)
@@ -228,7 +290,9 @@ class TakePlanned:
         with quiet():
             scores = self.construction.scores(block, plan.summary)
             if self.sampling == "systematic":
-                drawn = _candidates(block, number, scores.sum(axis=0), wanted, rng)
+                one = scores.sum(axis=0)
+                construction, summary = self.construction, plan.summary
+                drawn = _candidates(construction, summary, block, number, one, wanted, rng)
             else:
                 drawn = _draws(block, number, scores, wanted, rng)
         return _census(rows, number, drawn=drawn)

@@ -11,12 +11,14 @@ from __future__ import annotations
 import numpy as np
 
 from daskcoreset.kernels import systematic_walk
-from daskcoreset.typing import FloatArray, IndexArray
+from daskcoreset.typing import FloatArray, IndexArray, MaskArray
 
 __all__ = [
+    "class_inclusion",
     "draw_with_replacement",
     "inclusion_probabilities",
     "merge_duplicates",
+    "raise_classes",
     "split_quota",
     "systematic",
     "systematic_from_one_start",
@@ -131,6 +133,78 @@ def inclusion_probabilities(scores: FloatArray, size: float) -> FloatArray:
     if certain:
         inclusion[scores >= descending[certain - 1]] = 1.0
     return np.asarray(inclusion)
+
+
+def class_inclusion(
+    scores: FloatArray, size: int, codes: IndexArray, least: IndexArray
+) -> FloatArray:
+    """Inclusion probabilities as by `inclusion_probabilities`, with a floor for every class.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,), float64
+    size : int
+    codes : ndarray of shape (n,), int64
+        Class of every row.
+    least : ndarray of shape (n_classes,), int64
+        Floor of the sum of a class; of one with fewer rows all are certain. Floors add up to
+        `size` at most.
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
+        In proportion to the scores within the classes that are raised to their floors, and
+        within all others together.
+
+    Examples
+    --------
+    >>> class_inclusion(np.array([9.0, 9.0, 1.0, 1.0]), 2, np.array([0, 0, 1, 1]), np.ones(2))
+    array([0.5, 0.5, 0.5, 0.5])
+    """
+    inclusion = inclusion_probabilities(scores, size)
+    low = raise_classes(inclusion, scores, codes, least)
+    raised = np.zeros_like(low)
+    # What is given to some classes is taken from the others, which may fall below theirs.
+    while low.any():
+        raised |= low
+        rest = ~raised[codes]
+        left = size - int(inclusion[~rest].sum().round())
+        inclusion[rest] = inclusion_probabilities(scores[rest], left)
+        low = raise_classes(inclusion, scores, codes, least)
+    return inclusion
+
+
+def raise_classes(
+    inclusion: FloatArray, scores: FloatArray, codes: IndexArray, least: IndexArray
+) -> MaskArray:
+    """Raise, in place, the inclusion probabilities of classes whose sum is below a floor.
+
+    Parameters
+    ----------
+    inclusion : ndarray of shape (n,), float64
+        Changed.
+    scores, codes, least
+        As in `class_inclusion`.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,), bool
+        Which classes were raised.
+
+    Examples
+    --------
+    >>> inclusion = np.array([0.25, 0.25, 0.5])
+    >>> raise_classes(inclusion, np.ones(3), np.array([0, 0, 1]), np.array([1, 5]))
+    array([ True,  True])
+    >>> inclusion
+    array([0.5, 0.5, 1. ])
+    """
+    held = np.bincount(codes[scores > 0.0], minlength=len(least))
+    low = np.bincount(codes, inclusion, len(least)) < np.minimum(least, held) - 1e-6
+    for code in np.flatnonzero(low):
+        own = np.flatnonzero(codes == code)
+        inclusion[own] = inclusion_probabilities(scores[own], int(least[code]))
+    return low
 
 
 def systematic(inclusion: FloatArray, rng: np.random.Generator) -> IndexArray:

@@ -16,6 +16,9 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 IndexArray: TypeAlias = npt.NDArray[np.int64]
 """int64 vector: row numbers, counts."""
 
+MaskArray: TypeAlias = npt.NDArray[np.bool_]
+"""Booleans."""
+
 AnyArray: TypeAlias = npt.NDArray[Any]
 """NumPy array of any dtype: labels and dense points."""
 

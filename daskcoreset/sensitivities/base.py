@@ -7,13 +7,14 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from daskcoreset.ordering import spatial_order
+from daskcoreset.raking import Calibrated
 
 if TYPE_CHECKING:
     import numpy as np
 
     from daskcoreset.blocks import Block, Problem
     from daskcoreset.objectives import Objective
-    from daskcoreset.typing import FloatArray, IndexArray
+    from daskcoreset.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = ["Sensitivity"]
 
@@ -210,9 +211,16 @@ class Sensitivity(ABC, Generic[S]):
         """
         raise NotImplementedError
 
+    def classes(self, summary: S) -> AnyArray | None:
+        """Labels that must all have rows in the coreset, sorted; None where labels are no matter.
+
+        Asked with settled summaries and with those of single blocks.
+        """
+        del summary
+
     def calibrate(
         self, rows: Block, weights: FloatArray, summary: S, attempt: int = 0
-    ) -> FloatArray:
+    ) -> Calibrated:
         """Adjust the weights of the final rows to what the summary knows of all the data.
 
         Parameters
@@ -228,11 +236,11 @@ class Sensitivity(ABC, Generic[S]):
 
         Returns
         -------
-        ndarray of shape (m,), float64
-            Not negative; by default `weights` themselves.
+        Calibrated
+            Weights that are not negative, by default `weights` themselves, and what was done.
         """
         del rows, summary, attempt
-        return weights
+        return Calibrated(weights)
 
     def describe(self, summary: S) -> dict[str, Any]:
         """Facts about the data that belong into the provenance; plain JSON values."""

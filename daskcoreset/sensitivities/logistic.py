@@ -16,12 +16,12 @@ from daskcoreset.errors import InvalidInputError
 from daskcoreset.moments import Moments, merge_moments, moments_of
 from daskcoreset.objectives import LinearCost
 from daskcoreset.ordering import spatial_order
-from daskcoreset.raking import rake
+from daskcoreset.raking import Calibrated, Target, by_class, calibrate_classes
 from daskcoreset.sensitivities.base import Sensitivity
 
 if TYPE_CHECKING:
     from daskcoreset.blocks import Block, Problem
-    from daskcoreset.typing import FloatArray, IndexArray
+    from daskcoreset.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = ["Logistic", "Scatter"]
 
@@ -246,25 +246,32 @@ class Logistic(Sensitivity[Scatter]):
             parts.append(own[spatial_order(points[own], inclusion[own])])
         return np.concatenate(parts)
 
+    def classes(self, summary: Scatter) -> AnyArray:
+        """Return the labels of rows of positive weight."""
+        return np.array(sorted(summary.classes))
+
     def calibrate(
         self, rows: Block, weights: FloatArray, summary: Scatter, attempt: int = 0
-    ) -> FloatArray:
-        """Rake weights to the weights and means of the classes."""
+    ) -> Calibrated:
+        """Scale weights to those of the classes, and rake them to the means of the classes."""
         del attempt
-        if self.variant == "systematic" or not len(rows):
-            return weights
-        labels = sorted(summary.classes)
-        own = class_codes(rows, np.array(labels))[:, np.newaxis] == np.arange(len(labels))
-        columns = [own.astype(np.float64)]
-        totals = [np.array([summary.classes[label].weight for label in labels])]
-        if len(rows) >= _ENOUGH * len(labels) * (len(summary.mean) + 1):
+        if self.variant == "systematic":
+            return Calibrated(weights)
+        labels = self.classes(summary)
+        codes = class_codes(rows, labels)
+        of_class = [summary.classes[label] for label in labels.tolist()]
+        totals = np.array([moments.weight for moments in of_class])
+
+        def means() -> Target:
             gaps = dense_rows(rows.points) - summary.mean
-            columns += [gaps * mine[:, np.newaxis] for mine in own.T]
-            totals += [
-                summary.classes[label].weight * (summary.classes[label].mean - summary.mean)
-                for label in labels
-            ]
-        return rake(np.concatenate(columns, axis=1), weights, np.concatenate(totals))
+            return Target(
+                np.concatenate([gaps * mine[:, np.newaxis] for mine in by_class(codes, totals)], 1),
+                np.concatenate([one.weight * (one.mean - summary.mean) for one in of_class]),
+            )
+
+        enough = len(rows) >= _ENOUGH * len(labels) * (len(summary.mean) + 1)
+        ladder = [("class means",)] if enough else []
+        return calibrate_classes(weights, codes, totals, {"class means": means}, ladder)
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters in plain JSON values."""

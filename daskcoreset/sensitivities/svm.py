@@ -13,6 +13,7 @@ from daskcoreset.checks import check_flag
 from daskcoreset.classes import check_classes, target_problem
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives import LinearCost
+from daskcoreset.raking import Calibrated
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.svm_calibration import calibrate, cost_of, modes_for
 from daskcoreset.sensitivities.svm_rough import Rough, Seen, Sums, look, merge_sums, sums_over
@@ -22,7 +23,7 @@ from daskcoreset.strata import merge_strata, pilot_of, sample_strata
 
 if TYPE_CHECKING:
     from daskcoreset.blocks import Problem
-    from daskcoreset.typing import FloatArray, IndexArray
+    from daskcoreset.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = ["SVM"]
 
@@ -295,12 +296,17 @@ class SVM(Sensitivity[Any]):
             rows, weights, others, other_weights, summary, self.lam, intercept=self.intercept
         )
 
+    def classes(self, summary: Any) -> AnyArray:
+        """Return the labels of rows of positive weight."""
+        found: AnyArray = summary.classes
+        return found
+
     def calibrate(
         self, rows: Block, weights: FloatArray, summary: Any, attempt: int = 0
-    ) -> FloatArray:
-        """Rake weights to the sums over all the data."""
-        if self.variant in ("systematic", "paper") or not len(rows):
-            return weights
+    ) -> Calibrated:
+        """Scale weights to the totals of the classes, and rake them to other sums over all."""
+        if self.variant in ("systematic", "paper"):
+            return Calibrated(weights)
         if self.variant == "calibrated":
             return calibrate(rows, weights, summary, means=True, gradient=False)
         modes = modes_for(len(rows), summary)

@@ -8,13 +8,13 @@ import numpy as np
 
 from daskcoreset.classes import class_codes
 from daskcoreset.linear import round_hinge, solve_svm
-from daskcoreset.raking import rake
+from daskcoreset.raking import Calibrated, Target, by_class, calibrate_classes
 from daskcoreset.sensitivities.svm_rough import WIDTH, look, parts, signs_of
 from daskcoreset.typing import FloatArray
 
 if TYPE_CHECKING:
     from daskcoreset.blocks import Block
-    from daskcoreset.sensitivities.svm_rough import Rough
+    from daskcoreset.sensitivities.svm_rough import Rough, Seen
 
 __all__ = ["calibrate", "cost_of", "modes_for"]
 
@@ -51,8 +51,8 @@ def modes_for(size: int, rough: Rough) -> tuple[Mode, ...]:
 
 def calibrate(
     rows: Block, weights: FloatArray, rough: Rough, *, means: bool, gradient: bool
-) -> FloatArray:
-    """Rake weights so that sums over the rows drawn are those over all the data.
+) -> Calibrated:
+    """Scale weights to the totals of the classes, and rake them to further sums over all rows.
 
     Parameters
     ----------
@@ -61,34 +61,46 @@ def calibrate(
     rough : Rough
         Settled after the last fold.
     means : bool
-        Whether the means of the classes are to be met; their weights are in any case.
+        Whether the means of the classes are to be met.
     gradient : bool
         Whether the sums of the rounded losses and of their gradients at the rough solution are.
 
     Returns
     -------
-    ndarray of shape (m,), float64
+    Calibrated
+        Where not all can be met, the gradient is given up last.
     """
-    assert rough.sums is not None  # noqa: S101 - the last fold has summed up
     seen = look(rows, rough)
-    d, m = len(rough.origin), len(rows)
-    own = seen.codes[:, np.newaxis] == np.arange(len(rough.classes))
-    points = np.empty((m, d))
+    points = np.empty((len(rows), len(rough.origin)))
     for part, tile in parts(rows, rough):
         points[part] = tile
     class_weights, class_sums = rough.class_sums()
-    columns, totals = [own.astype(np.float64)], [class_weights]
-    if means:
-        columns += [points * mine[:, np.newaxis] for mine in own.T]
-        totals += list(class_sums)
-    if gradient:
-        signs = signs_of(seen.codes, len(rough.classes))
-        loss, slope = round_hinge(seen.margins, WIDTH)
-        for problem in range(len(rough.coef)):
-            pull = (slope * signs)[:, problem, np.newaxis]
-            columns += [loss[:, problem, np.newaxis], points * pull, pull]
-            totals += [rough.sums.rounded[problem : problem + 1], rough.sums.slopes[problem]]
-    return rake(np.concatenate(columns, axis=1), weights, np.concatenate(totals))
+
+    def class_means() -> Target:
+        own = by_class(seen.codes, class_weights)
+        features = np.concatenate([points * mine[:, np.newaxis] for mine in own], axis=1)
+        return Target(features, np.concatenate(class_sums))
+
+    targets = {"class means": class_means, "gradient": lambda: _pulls(seen, points, rough)}
+    wanted = ("gradient",) * gradient + ("class means",) * means
+    ladder = [wanted[:count] for count in range(len(wanted), 0, -1)]
+    if len(wanted) > 1:
+        ladder.append(wanted[1:])
+    return calibrate_classes(weights, seen.codes, class_weights, targets, ladder)
+
+
+def _pulls(seen: Seen, points: FloatArray, rough: Rough) -> Target:
+    """Losses and slopes, at the rough solution, of the rows drawn; and their sums over all."""
+    assert rough.sums is not None  # noqa: S101 - the last fold has summed up
+    signs = signs_of(seen.codes, len(rough.classes))
+    loss, slope = round_hinge(seen.margins, WIDTH)
+    columns: list[FloatArray] = []
+    totals: list[FloatArray] = []
+    for problem in range(len(rough.coef)):
+        pull = (slope * signs)[:, problem, np.newaxis]
+        columns += [loss[:, problem, np.newaxis], points * pull, pull]
+        totals += [rough.sums.rounded[problem : problem + 1], rough.sums.slopes[problem]]
+    return Target(np.concatenate(columns, axis=1), np.concatenate(totals))
 
 
 def cost_of(  # noqa: PLR0917 - as the protocol hands them over

@@ -25,11 +25,11 @@ from daskcoreset.census import Sampling, quiet
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.points import WeightedPoints
 from daskcoreset.root import FEWEST_CANDIDATES, OVERSAMPLING, draw_systematically
+from daskcoreset.rounds import draw_candidates
 from daskcoreset.sampling import (
     draw_with_replacement,
     inclusion_probabilities,
     merge_duplicates,
-    systematic,
 )
 from daskcoreset.sensitivities import Sensitivity, resolve_method
 
@@ -285,15 +285,14 @@ class SensitivityReducer(Reducer):
     def _drawn(
         self, scored: _Scored[Any], size: int, rng: np.random.Generator, wanted: int
     ) -> tuple[IndexArray, FloatArray]:
-        rows = scored.rows
+        construction, summary, rows = self.construction, scored.summary, scored.rows
         first = np.ones(len(rows))
         if len(rows) > wanted:
             inclusion = inclusion_probabilities(scored.scores, wanted)
-            chosen = systematic(inclusion, rng)
+            chosen = draw_candidates(construction, summary, rows, scored.scores, inclusion, rng)
             rows, first = rows.take(chosen), inclusion[chosen]
-        construction, summary = self.construction, scored.summary
-        chosen, weights = draw_systematically(construction, summary, rows, first, size, rng)
-        return _positions(rows)[chosen], weights
+        draw = draw_systematically(construction, summary, rows, first, size, rng)
+        return _positions(rows)[draw.chosen], draw.weights
 
     def _drawn_independently(
         self, scored: _Scored[Any], size: int, rng: np.random.Generator
@@ -303,7 +302,9 @@ class SensitivityReducer(Reducer):
         q = scores[draws] / scores.sum()
         # By place, not by row number: the same row may stand twice in a union.
         first, weights = merge_duplicates(draws, rows.weights[draws] / (size * q))
-        return _positions(rows)[draws[first]], weights
+        chosen = draws[first]
+        found = self.construction.calibrate(rows.take(chosen), weights, scored.summary)
+        return _positions(rows)[chosen], found.weights
 
 
 def as_block(points: WeightedPoints) -> Block:
