@@ -20,6 +20,7 @@ from daskcoreset.surroundings import (
     warn_caller,
     warn_complete,
     warn_few,
+    warn_lost,
 )
 
 __all__ = ["Job"]
@@ -188,6 +189,9 @@ class Job:
                 warn_caller(remark)
             if root.sampling == "systematic" and len(rows) < root.size:
                 warn_few(root.size, len(rows))
+            classes = root.construction.classes(selection.census.summary)
+            if classes is not None and rows.labels is not None:
+                warn_lost(classes, rows.labels)
         weights = selection.weights
         if self.normalize and not selection.complete:
             weights = weights * (selection.census.weight / weights.sum())

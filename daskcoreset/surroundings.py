@@ -8,9 +8,19 @@ import warnings
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from daskcoreset.errors import CoresetWarning
+import numpy as np
 
-__all__ = ["caller_level", "package_versions", "warn_caller", "warn_complete", "warn_few"]
+from daskcoreset.errors import CoresetWarning
+from daskcoreset.typing import AnyArray
+
+__all__ = [
+    "caller_level",
+    "package_versions",
+    "warn_caller",
+    "warn_complete",
+    "warn_few",
+    "warn_lost",
+]
 
 
 @cache
@@ -65,3 +75,14 @@ def warn_few(size: int, rows: int) -> None:
         f"one so small beside the largest that they never came up. Check sample_weight and the "
         f"scale of the columns; where a few rows hold nearly all of the cost, these are enough."
     )
+
+
+def warn_lost(classes: AnyArray, labels: AnyArray) -> None:
+    """Warn where independent draws left out a class, as systematic ones never do."""
+    lost = np.setdiff1d(classes, labels)
+    if len(lost):
+        warn_caller(
+            f"the coreset has no row of {len(lost)} of the {len(classes)} classes of y: "
+            f'{", ".join(map(str, lost[:5]))}; raise size, or use sampling="systematic", which '
+            f"keeps rows of every class."
+        )

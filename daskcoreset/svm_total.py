@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from operator import add
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from daskcoreset.checks import check_flag
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.gathering import gather
@@ -31,6 +33,8 @@ def svm_sensitivity(
     random_state: RandomState = 0,
 ) -> float:
     r"""Total sensitivity t: the sum of the bounds of Lemma 2 over all rows, in three reads.
+
+    The bound of a row is capped at one: no row has more than all of the cost.
 
     A coreset of m rows has a squared error of the order of t / m (Theorem 1). Where t is of the
     order of the number of rows, no small coreset is known to exist.
@@ -101,4 +105,4 @@ class _Score:
 
     def __call__(self, block: Block, number: int, given: Any) -> float:
         del number
-        return float(self.construction.scores(block, given).sum())
+        return float(np.minimum(self.construction.scores(block, given), 1.0).sum())

@@ -60,7 +60,7 @@ def test_default__better_than_uniform() -> None:
 
     def mean_error(method: str, **options: Any) -> float:
         errors = []
-        for seed in range(10):
+        for seed in range(30):
             coreset = build(X, Y, size=200, method=method, random_state=seed, **options)
             model = LogisticRegression(tol=1e-8)
             model.fit(coreset.points, coreset.labels, sample_weight=coreset.weights)

@@ -148,6 +148,8 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         with warnings.catch_warnings():
             # That few rows are all taken is what a user of an estimator wants.
             warnings.filterwarnings("ignore", r"size=.* is not below", CoresetWarning)
+            # Classifiers say it themselves, by the names of the classes.
+            warnings.filterwarnings("ignore", r"the coreset has no row of", CoresetWarning)
             coreset = build(
                 parts[0],
                 parts[1],

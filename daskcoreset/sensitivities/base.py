@@ -214,9 +214,10 @@ class Sensitivity(ABC, Generic[S]):
     def classes(self, summary: S) -> AnyArray | None:
         """Labels that must all have rows in the coreset, sorted; None where labels are no matter.
 
-        Asked with settled summaries and with those of single blocks.
+        Asked with settled summaries and, where there is one fold, with those of single blocks.
         """
         del summary
+        return None
 
     def calibrate(
         self, rows: Block, weights: FloatArray, summary: S, attempt: int = 0

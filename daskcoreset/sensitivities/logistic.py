@@ -79,8 +79,9 @@ class Logistic(Sensitivity[Scatter]):
     ----------
     variant : {"calibrated", "systematic"}, default="calibrated"
         "systematic": unbiased for every model. "calibrated": the same draw, whose weights are
-        raked until the weights of the classes are those of the data and, with at least four
-        rows for each of them, the means of the classes too.
+        scaled until the totals of the classes are those of the data, exactly; with at least four
+        rows for each of them they are raked to the means of the classes too, as far as that is
+        possible, which ``provenance["calibration"]`` says.
     intercept : bool, default=True
         Whether the model has an intercept; without one leverage is about the origin.
 

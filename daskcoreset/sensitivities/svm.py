@@ -17,7 +17,7 @@ from daskcoreset.raking import Calibrated
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.svm_calibration import calibrate, cost_of, modes_for
 from daskcoreset.sensitivities.svm_rough import Rough, Seen, Sums, look, merge_sums, sums_over
-from daskcoreset.sensitivities.svm_score import terms_of
+from daskcoreset.sensitivities.svm_score import terms_of, totals_of
 from daskcoreset.sensitivities.svm_solution import exact_solution, rough_solution
 from daskcoreset.strata import merge_strata, pilot_of, sample_strata
 
@@ -72,7 +72,7 @@ class SVM(Sensitivity[Any]):
     ----------
     lam : float, default=1.0
         :math:`\lambda`, the C of scikit-learn. The paper's range is (0, 1]. With a larger one
-        everything is computed alike, but the bounds grow with it: see `remarks`.
+        everything is computed alike, but the bounds grow with it.
     n_clusters : int or None, default=None
         Cells of every class; None takes :math:`\lceil \ln n \rceil`, as the paper's experiments
         do. A class with fewer distinct rows has as many cells as those.
@@ -81,12 +81,13 @@ class SVM(Sensitivity[Any]):
         the easy case; with ``sampling="multinomial", passes=2`` it is Algorithm 1.
         "systematic": the scores as printed; rows are drawn in the order of label, cell and
         distance. Both are unbiased for every w.
-        "calibrated": the same, and weights are raked until the weights and the means of the
-        classes are those of the data.
+        "calibrated": the same, and weights are scaled until the totals of the classes are those
+        of the data, and raked until their means are, where that is possible.
         "pilot_mix": half the score of Algorithm 1, half the activity of the row, its length
         where it pulls at :math:`\tilde w`; in the order of label and margin; weights are raked
         until, at :math:`\tilde w`, the sums of the losses and of the subgradients are those of
-        the data as well.
+        the data as well. Totals of the classes are exact whatever else is met, which
+        ``provenance["calibration"]`` says.
         "auto": the same, and where rows are few several draws and calibrations are tried: the
         one whose classifier costs least on all the candidates is kept. That is a step of Newton's
         method from the pilot's solution, at this `lam`, these weights and features
@@ -100,12 +101,6 @@ class SVM(Sensitivity[Any]):
     InvalidInputError, InvalidTypeError
         If a parameter cannot be used. When building: if labels are missing, or of one class, or
         of more than 256.
-
-    Warns
-    -----
-    CoresetWarning
-        If the total sensitivity t is of the order of the number of rows, and above `size`: no
-        small coreset is known to exist then, and results may be far off.
 
     Notes
     -----
@@ -211,7 +206,7 @@ class SVM(Sensitivity[Any]):
             return sample_strata(block, self._pilot_size(block.points.shape[1]), rng)
         seen = look(block, previous)
         terms = self._terms(block, previous, seen)
-        return sums_over(block, previous, seen, terms.sum(axis=1))
+        return sums_over(block, previous, seen, totals_of(terms))
 
     def _pilot_size(self, d: int) -> int:
         """Rows of a class at most; with more than two classes there are more in all."""
@@ -234,8 +229,8 @@ class SVM(Sensitivity[Any]):
         rough = rough_solution(pilot, k, self.lam, rng, intercept=self.intercept)
         # The pilot's own sums make the estimates of what the next fold sums up.
         block = Block(pilot.points, pilot.weights, pilot.classes[pilot.codes])
-        totals = self._terms(block, rough, look(block, rough)).sum(axis=1)
-        return replace(rough, totals=totals)
+        terms = self._terms(block, rough, look(block, rough))
+        return replace(rough, totals=totals_of(terms))
 
     def check(self, summary: Any) -> None:
         """Raise if all rows are of one class, or hardly two of any."""
@@ -256,12 +251,12 @@ class SVM(Sensitivity[Any]):
     def scores(self, block: Block, summary: Any) -> FloatArray:
         """Return u times the score of Lemma 2; or half of it, and half the activity."""
         terms = self._terms(block, summary, look(block, summary))
-        return terms / (2.0 * summary.totals[:, np.newaxis]) if self._mixes else terms[:1]
+        return terms / (2.0 * summary.totals[:2, np.newaxis]) if self._mixes else terms[:1]
 
     def masses(self, local: Any, summary: Any) -> FloatArray:
         """Return the sums of `scores`, as the pilot's estimates make them."""
-        totals: FloatArray = local.totals
-        return totals / (2.0 * summary.totals) if self._mixes else totals[:1]
+        totals: FloatArray = local.totals[:2]
+        return totals / (2.0 * summary.totals[:2]) if self._mixes else totals[:1]
 
     def order(self, rows: Block, summary: Any, inclusion: FloatArray) -> IndexArray:
         """Order by label and margin; by label, cell and distance without activities."""
@@ -316,28 +311,10 @@ class SVM(Sensitivity[Any]):
     def describe(self, summary: Any) -> dict[str, Any]:
         """Return t, the cost of the rough solution, and the number of cells."""
         return {
-            "total_sensitivity": float(summary.totals[0]),
+            "total_sensitivity": float(summary.totals[2]),
             "rough_cost": [float(cost) for cost in summary.cost],
             "cells": len(summary.weights),
         }
-
-    def remarks(self, summary: Any, size: int) -> tuple[str, ...]:
-        """Warn where sensitivities add up to half of the number of rows, and to more than `size`.
-
-        With m rows the guarantee of Theorem 1 has a squared error of the order of t / m: it
-        says nothing for m below t, and nothing of use where t is of the order of n.
-        """
-        t = float(summary.totals[0])
-        if t <= summary.n_rows / 2 or size >= t:
-            return ()
-        n = summary.n_rows
-        remedy = f"a size above {t:.0f}, " if t < n else ""
-        remark = (
-            f"the total sensitivity is {t:.0f} for {n} rows: no coreset of size={size} is known to "
-            f"stand for such data, and a classifier trained on it may cost several times the "
-            f"optimum; pass {remedy}a smaller lam, or fewer features."
-        )
-        return (remark,)
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters in plain JSON values."""

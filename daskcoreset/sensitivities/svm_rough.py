@@ -62,8 +62,8 @@ class Rough:
     radius : float
         Typical length of an entry of a row, which the entry of one for the intercept is
         compared with.
-    totals : ndarray of shape (2,), float64
-        Sums of the scores of Lemma 2, and of the activities.
+    totals : ndarray of shape (3,), float64
+        Sums of the scores of Lemma 2, of the activities, and of the scores capped at one.
     cost : ndarray of shape (p,), float64
         :math:`F(\tilde w)`; of the pilot, until a fold has summed it up.
     sums : Sums or None
@@ -116,7 +116,7 @@ class Sums:
         Weighted sums of the hinge, and of the rounded hinge.
     slopes : ndarray of shape (p, d + 1), float64
         Weighted sums of the slopes of the rounded hinge times y times the row and one.
-    totals : ndarray of shape (2,), float64
+    totals : ndarray of shape (3,), float64
         As in `Rough`.
     """
 

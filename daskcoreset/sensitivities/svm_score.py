@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from daskcoreset.blocks import Block
     from daskcoreset.sensitivities.svm_rough import Rough, Seen
 
-__all__ = ["lemma_2", "terms_of"]
+__all__ = ["lemma_2", "terms_of", "totals_of"]
 
 _SOFTNESS = 0.5
 """Width of the step from rows that pull at the classifier to those that do not."""
@@ -86,3 +86,18 @@ def terms_of(block: Block, rough: Rough, seen: Seen, lam: float, *, provable: bo
     pull = 1.0 / (1.0 + np.exp(np.clip((seen.margins - 1.0) / _SOFTNESS, -50.0, 50.0)))
     activity = pull.sum(axis=1) * seen.lengths
     return np.stack([block.weights * bound, block.weights * activity])
+
+
+def totals_of(terms: FloatArray) -> FloatArray:
+    """Sum up both `terms_of`, and the first one once more with a row's bound capped at one.
+
+    No row has more than all of the cost, so that the last sum, which is at most the number of
+    rows, is what is known of the total sensitivity. Draws are made by the bounds as they are.
+
+    Examples
+    --------
+    >>> totals_of(np.array([[0.5, 3.0], [1.0, 1.0]]))
+    array([3.5, 2. , 1.5])
+    """
+    capped: FloatArray = np.minimum(terms[0], 1.0)
+    return np.append(terms.sum(axis=1), capped.sum())

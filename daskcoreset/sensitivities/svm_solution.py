@@ -67,11 +67,11 @@ def rough_solution(
         bound=min(fit.bound for fit in fits),
         opt=0.0,
         radius=math.sqrt(length) or 1.0,
-        totals=np.ones(2),
+        totals=np.ones(3),
         cost=np.array([fit.cost for fit in fits]),
     )
     block = Block(pilot.points, u, pilot.classes[pilot.codes])
-    rough = _moved(sums_over(block, rough, look(block, rough), np.ones(2)))
+    rough = _moved(sums_over(block, rough, look(block, rough), np.ones(3)))
     return replace(rough, opt=_opt(rough, lam))
 
 

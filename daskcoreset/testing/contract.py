@@ -58,7 +58,7 @@ class SensitivityContract(ABC):
 
     # The instances are hard on purpose, and some constructions say so.
     pytestmark = pytest.mark.filterwarnings(
-        "ignore:the total sensitivity:daskcoreset.errors.CoresetWarning"
+        "ignore:the coreset has no row of:daskcoreset.errors.CoresetWarning"
     )
 
     @abstractmethod

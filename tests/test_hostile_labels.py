@@ -1,0 +1,224 @@
+"""Rare classes and what is promised of labels: totals, rows of every class, calibration.
+
+The judge is NumPy: class totals, and costs of fixed linear models over all rows.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daskcoreset import SVM, Coreset, CoresetStream, Logistic, build
+from daskcoreset.errors import CoresetWarning, InvalidInputError
+from daskcoreset.testing import assert_mean, cut_rows, draw
+from daskcoreset.typing import AnyArray, FloatArray
+
+CALIBRATED: dict[str, Any] = {
+    "logistic": Logistic(),
+    "svm": SVM(),
+    "svm, pilot_mix": SVM(variant="pilot_mix"),
+    "svm, calibrated": SVM(variant="calibrated"),
+}
+UNBIASED: dict[str, Any] = {
+    "logistic, systematic": Logistic(variant="systematic"),
+    "svm, systematic": SVM(variant="systematic"),
+    "svm, paper": SVM(variant="paper"),
+}
+
+
+@cache
+def rare(n: int = 150_000, positives: int = 588, d: int = 6) -> tuple[FloatArray, AnyArray]:
+    """Rows of heavy tails, 0.39 % of them of the class that matters."""
+    rng = np.random.default_rng(588)
+    y = np.zeros(n, dtype=np.int64)
+    y[rng.choice(n, positives, replace=False)] = 1
+    X = rng.standard_normal((n, d)) * rng.lognormal(0.0, 0.5, (n, 1))
+    X[y == 1, :3] += 1.5
+    return X, y
+
+
+def several(n: int = 8000) -> tuple[FloatArray, AnyArray]:
+    """Six classes: of one row, of five rows, of nine in one place, and three large ones."""
+    rng = np.random.default_rng(6)
+    y = rng.choice(np.array(["ant", "bee", "horse"]), n, p=[0.9, 0.07, 0.03])
+    y[n // 2] = "one"
+    y[[7, 900, 2000, 6000, n - 1]] = "five"
+    y[n // 3 : n // 3 + 9] = "nine"
+    return rng.standard_normal((n, 4)) + np.unique(y, return_inverse=True)[1][:, None] / 2, y
+
+
+def logistic_cost(
+    X: FloatArray, y: AnyArray, model: FloatArray, weights: FloatArray | None = None
+) -> float:
+    z = np.where(y == 1, 1.0, -1.0) * (X @ model[:-1] + model[-1])
+    losses = np.logaddexp(0.0, -z)
+    return float(losses.sum() if weights is None else weights @ losses)
+
+
+def assert_totals(coreset: Coreset, y: AnyArray, u: FloatArray | None = None) -> None:
+    u = np.ones(len(y)) if u is None else u
+    assert coreset.labels is not None
+    for label in np.unique(y):
+        mine = coreset.labels == label
+        assert mine.any(), f"class {label!r} has no row"
+        np.testing.assert_allclose(coreset.weights[mine].sum(), u[y == label].sum(), rtol=1e-9)
+
+
+# Totals, and rows of every class
+
+
+@pytest.mark.parametrize("name", CALIBRATED)
+def test_rare_class__exact_totals_at_every_seed(name: str) -> None:
+    X, y = rare(30_000, 118)
+    for seed in range(5):
+        coreset = build(X, y, size=250, method=CALIBRATED[name], random_state=seed)
+        assert_totals(coreset, y)
+        assert len(coreset) == 250
+        # An eighth of the rows is shared among the classes alike.
+        assert (coreset.labels == 1).sum() >= 15
+        assert coreset.provenance["calibration"]["met"][0] == "class totals"
+
+
+@pytest.mark.parametrize("name", CALIBRATED)
+@pytest.mark.parametrize("mode", ["two reads", "blocks", "independent", "tree", "stream", "merged"])
+def test_several_classes__exact_totals_in_every_mode(name: str, mode: str) -> None:
+    X, y = several()
+    u = np.random.default_rng(1).random(len(y)) + 0.5
+    method = CALIBRATED[name]
+    options: dict[str, Any] = {"size": 300, "method": method, "random_state": 0}
+    if mode == "two reads":
+        coreset = build(X, y, sample_weight=u, passes=2, chunks=1500, **options)
+    elif mode == "blocks":
+        coreset = build(X, y, sample_weight=u, chunks=1500, **options)
+    elif mode == "independent":
+        common = np.isin(y, ["ant", "bee", "horse"])  # chance may leave out the others
+        X, y, u = X[common], y[common], u[common]
+        coreset = build(X, y, sample_weight=u, sampling="multinomial", passes=2, **options)
+    elif mode == "tree":
+        coreset = build(X, y, sample_weight=u, strategy="tree", chunks=1500, **options)
+    elif mode == "stream":
+        stream = CoresetStream(method, 300, leaf_size=1000, random_state=0)
+        for start in range(0, len(y), 1300):
+            part = slice(start, start + 1300)
+            stream.partial_fit(X[part], y[part], u[part])
+        coreset = stream.coreset()
+    else:
+        halves = [
+            build(X[part], y[part], sample_weight=u[part], **options)
+            for part in (slice(0, 3500), slice(3500, None))
+        ]
+        coreset = halves[0].merge(halves[1])
+    assert_totals(coreset, y, u)
+
+
+@pytest.mark.parametrize("name", UNBIASED)
+def test_several_classes__rows_of_every_class_without_calibration(name: str) -> None:
+    X, y = several()
+    for seed in range(3):
+        coreset = build(X, y, size=60, method=UNBIASED[name], chunks=1500, random_state=seed)
+        assert set(np.unique(y)) == set(coreset.labels.tolist())  # type: ignore[union-attr]
+        assert "calibration" not in coreset.provenance
+
+
+def test_class_of_five_rows__kept_whole_among_the_candidates() -> None:
+    """Their weights without calibration are their own: nothing was left to chance before."""
+    X, y = several()
+    coreset = build(X, y, size=300, method=Logistic("systematic"), chunks=1500, random_state=0)
+    assert (coreset.labels == "five").sum() == 5
+    assert (coreset.labels == "one").sum() == 1
+    own = np.isin(coreset.labels, ["one", "five"])
+    np.testing.assert_allclose(coreset.weights[own], 1.0)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", ["logistic, systematic", "svm, systematic"])
+def test_unbiased_weights__inclusion_is_known_where_classes_are_raised(name: str) -> None:
+    """Class totals and means over 150 seeds; false-alarm rate 1e-6."""
+    rng = np.random.default_rng(2)
+    y = np.repeat([0, 1, 2], [560, 34, 6])
+    X = rng.standard_normal((600, 2)) + y[:, None]
+    order = rng.permutation(600)
+    X, y = X[order], y[order]
+    blocks = cut_rows(X, [250, 0, 350], np.ones(600), y)
+    columns = np.column_stack([y == 0, y == 1, y == 2, X, X * (y == 1)[:, None]]).astype(float)
+    estimates = []
+    for seed in range(150):
+        found = draw(blocks, UNBIASED[name], 40, seed=seed)
+        estimates.append(found.weights @ columns[found.indices])
+    assert_mean(np.array(estimates), columns.sum(axis=0))
+
+
+@pytest.mark.parametrize("method", ["logistic", "svm"])
+def test_size_too_small_for_the_classes__is_said(method: str) -> None:
+    X, y = several()
+    # Two rows for each of five classes, and the one row of the sixth.
+    with pytest.raises(
+        InvalidInputError, match=r"size=10 is too small for 6 classes.* at least 11"
+    ):
+        build(X, y, size=10, method=method, random_state=0)
+    coreset = build(X, y, size=11, method=method, random_state=0)
+    assert_totals(coreset, y)
+    stream = CoresetStream(method, 5, leaf_size=100, random_state=0)
+    with pytest.raises(InvalidInputError, match="too small for"):
+        stream.partial_fit(X, y)
+    assert stream.n_rows == 0
+
+
+def test_independent_draws__a_class_that_chance_left_out_is_named() -> None:
+    X, y = several()
+    with pytest.warns(CoresetWarning, match=r"no row of \d of the 6 classes of y: five"):
+        build(
+            X,
+            y,
+            size=20,
+            method="logistic",
+            sampling="multinomial",
+            passes=2,
+            random_state=0,
+        )
+
+
+# Calibration makes nothing worse
+
+
+def test_rare_class__calibrated_costs_are_near() -> None:
+    """Seven of ten seeds had lost half the weight of the positives, and a third of the cost."""
+    X, y = rare()
+    model = np.array([0.9, 0.9, 0.9, 0.0, 0.0, 0.0, -7.5])
+    truth = logistic_cost(X, y, model)
+    errors = []
+    for seed in range(6):
+        coreset = build(X, y, size=500, method="logistic", random_state=seed)
+        assert_totals(coreset, y)
+        points = np.asarray(coreset.points)
+        assert coreset.labels is not None
+        errors.append(logistic_cost(points, coreset.labels, model, coreset.weights) / truth - 1)
+    assert np.abs(errors).max() < 0.25
+    assert np.sqrt(np.mean(np.square(errors))) < 0.12
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_means_that_cannot_be_met__are_not_moved_away(seed: int) -> None:
+    """Sixteen rows of a class, one of whose columns is nearly always zero."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(8000) < 0.02).astype(int)
+    X = rng.standard_normal((8000, 6))
+    X[:, 5] = (rng.random(8000) < 0.002) * 50.0
+    plain = build(X, y, size=130, method=Logistic("systematic"), random_state=seed)
+    raked = build(X, y, size=130, method="logistic", random_state=seed)
+    np.testing.assert_array_equal(plain.indices, raked.indices)
+    assert plain.labels is not None
+    said = raked.provenance["calibration"]
+    assert [*said["wanted"]] == ["class totals", "class means"]
+    for label in (0, 1):
+        own, total = plain.labels == label, (y == label).sum()
+        truth = X[y == label].mean(axis=0)
+        scaled = plain.weights[own] * (total / plain.weights[own].sum())
+        before = np.abs(scaled @ plain.points[own] / total - truth)
+        after = np.abs(raked.weights[own] @ raked.points[own] / total - truth)
+        assert (after <= before * (1 + 1e-9) + 1e-6).all()
+        factors = raked.weights[own] / scaled
+        assert max(factors.max(), 1 / factors.min()) <= said["spread"] * (1 + 1e-9) <= 20 * 1.01
