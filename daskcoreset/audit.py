@@ -12,23 +12,21 @@ import numpy as np
 
 from daskcoreset.blocks import Block
 from daskcoreset.candidates import solutions_for
-from daskcoreset.clusters import cluster
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.inputs import row_blocks
-from daskcoreset.intervals import Interval, checked_confidence, estimate
+from daskcoreset.intervals import Interval, Survey, checked_confidence
 from daskcoreset.objectives import LinearCost, Objective, objective_for
 from daskcoreset.randomness import RandomState, Stage, resolve_seed, stream
-from daskcoreset.sensitivities.kmeans import StrongKMeans
-from daskcoreset.survey import Reading, SurveyBlock, read_survey
+from daskcoreset.survey import BASE, SurveyBlock, read_survey
 
 if TYPE_CHECKING:
     from daskcoreset.typing import FloatArray
 
 __all__ = ["Audit", "Interval", "audit"]
 
-_LEAST_SAMPLE = 1000
-"""Rows of the independent sample at least: enough for a normal approximation."""
+_LEAST_SAMPLE = 10_000
+"""Rows of the independent sample at least: what may be hidden from it shrinks with them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,7 +63,7 @@ class Audit:
     n_rows: int
     confidence: float
     seed: int
-    _reading: Reading = field(repr=False)
+    _survey: Survey = field(repr=False)
 
     @property
     def differences(self) -> FloatArray:
@@ -82,30 +80,33 @@ class Audit:
     @property
     def sample_size(self) -> int:
         """Rows of the independent sample that intervals come from."""
-        return len(self._reading.coins)
+        return len(self._survey.reading.coins)
 
     def interval(self, solution: Any, *, confidence: float | None = None) -> Interval:
-        r"""Estimate the cost of any solution over all data, without reading them again.
+        r"""Bound the cost of any solution over all data, without reading them again.
 
-        The estimate comes from rows drawn independently of the coreset in the read of the
-        audit, each on its own, so that its error is known (a systematic coreset cannot tell
-        its own). The exact costs of the audited solutions serve as controls: solutions close
-        to them get narrow intervals, and they themselves get their exact cost.
+        An audited solution has its exact cost. For any other the bounds come from rows drawn
+        independently of the coreset in the read of the audit, each on its own, by scores that
+        bound what a row can contribute, and from exact sums over cells of all rows
+        (`daskcoreset.intervals`). They hold for heavy tails and rare losses too, at every
+        number of rows: nothing is approximately normal. The price is width; where a cost sits
+        on rows that the sample cannot tell from others, the upper end says what they might cost.
 
         Parameters
         ----------
         solution : array-like of shape (k, d), or a mixture
-            One solution of the audited kind. It must not have been fitted to the sample of
-            the audit; fitted to the coreset, or found in any other way, it is fine.
+            One solution of the audited kind. It must have been chosen without the sample of the
+            audit: fitted to the coreset, to all data, or found in any other way, it is fine.
         confidence : float or None, default=None
-            Probability, over the draws of the sample, that the interval holds the true cost;
-            None takes that of the audit. It holds for each solution, not for all that are
-            ever asked about at once, and by a normal approximation.
+            Probability, at least, over the draws of the sample, that the interval holds the
+            true cost; None takes that of the audit. It is said of each solution, not of all
+            that are ever asked about at once.
 
         Returns
         -------
         Interval
-            ``(estimate, low, high)``.
+            ``(estimate, low, high)``. An objective of one's own without `Objective.brackets`
+            says nothing of rows that were not drawn: the upper end is infinite then.
 
         Raises
         ------
@@ -123,9 +124,9 @@ class Audit:
         True
         """
         level = self.confidence if confidence is None else checked_confidence(confidence)
-        assert self._reading.rows is not None  # noqa: S101 - the total weight is positive
-        one = self.objective.read(solution, self._reading.rows.points.shape[1], "solution")
-        return estimate(self._reading, self.objective, self.solutions, one, level)
+        n_features = self._survey.own.points.shape[1]
+        one = self.objective.read(solution, n_features, "solution")
+        return self._survey.interval(self.solutions, one, level)
 
     def _cells(self) -> list[tuple[str, str, str, str]]:
         costs = zip(self.names, self.on_coreset, self.on_data, self.differences, strict=True)
@@ -206,7 +207,7 @@ def audit(
         Input weights u of the data, if the coreset was built with any.
     sample_size : int or None, default=None
         Rows, on average, of the independent sample from which `Audit.interval` answers; as
-        many as the coreset has, and at least 1000, by default.
+        many as the coreset has, and at least 10,000, by default.
     random_state : int, Generator, RandomState or None, default=None
         Of the solutions and the sample. The same number as for `build` is fine: the streams
         are different ones.
@@ -290,7 +291,7 @@ def audit(
         n_rows=n_rows,
         confidence=level,
         seed=seed,
-        _reading=reading,
+        _survey=Survey(reading, objective, leaf.cells, own),
     )
 
 
@@ -299,9 +300,11 @@ def _leaf(
 ) -> SurveyBlock:
     sizes = [len(one) for one in solutions if isinstance(one, np.ndarray)]
     k = max([*sizes, objective.n_parts or 1])
-    rough = cluster(own.points, own.weights, k, stream(seed, Stage.AUDIT, 0, 2))
-    score = float(StrongKMeans(len(rough)).scores(own, rough).sum())
-    return SurveyBlock(objective, solutions, rough, size, score, seed)
+    cells = objective.cells(own, k, stream(seed, Stage.AUDIT, 0, 2))
+    cells = cells.scored(cells.sums(own, cells.place(own)), float(own.weights.mean()))
+    costs = np.array([objective.total(own, one) for one in solutions])
+    shares = np.divide(1.0 - BASE, len(costs) * costs, out=np.zeros_like(costs), where=costs > 0.0)
+    return SurveyBlock(objective, solutions, cells, shares, size, seed)
 
 
 def _sample_size(sample_size: Any, rows: int) -> int:

@@ -1,19 +1,13 @@
-r"""One read of all rows: exact costs of some solutions, and a sample that knows its own error.
+r"""One read of all rows: exact costs of some solutions, and a sample whose error is bounded.
 
 **Why another sample.** A systematic sample takes most pairs of neighbours never, so that no
 estimate of its variance from the sample itself is unbiased. The read that adds the costs up
 therefore draws *Poisson*: every row enters on its own, with probability
-:math:`\pi = \min(1, \tau s)`, and for every solution, with y the weighted squared distance
-of a row,
-
-.. math::
-
-    \hat\phi = \sum_{\text{sample}} \frac{y}{\pi}, \qquad
-    \hat V = \sum_{\text{sample}} \frac{1 - \pi}{\pi^2}\, y^2
-
-are both unbiased (Horvitz and Thompson 1952). The score s is the sensitivity of a row about
-a rough solution found on the coreset, so that no row can hold much more of any cost than of
-the sample, which is what makes the normal approximation good.
+:math:`\pi = \min(1, \tau s)`. Three quarters of the score s are that of
+`daskcoreset.objectives.cells`, made of the coreset's rows, in proportion to which no row, seen
+or not, can hold more than a known part of a cost; the last quarter is the row's share in the
+costs of the audited solutions, so that rows that some solution is paying for are there.
+`daskcoreset.intervals` says what follows.
 
 **In one read.** A row keeps the coin that it was drawn by. The final :math:`\tau` is the
 rows wanted over the sum of all scores, which is known at the end only; until then every part
@@ -34,16 +28,18 @@ from daskcoreset.census import quiet
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.gathering import gather
 from daskcoreset.randomness import Stage, stream
-from daskcoreset.sensitivities.kmeans import StrongKMeans
 
 if TYPE_CHECKING:
     from daskcoreset.blocks import Problem
-    from daskcoreset.clusters import Clusters
     from daskcoreset.inputs import RowBlocks
     from daskcoreset.objectives import Objective
+    from daskcoreset.objectives.cells import Cells
     from daskcoreset.typing import FloatArray
 
-__all__ = ["Reading", "SurveyBlock", "read_survey"]
+__all__ = ["BASE", "Reading", "SurveyBlock", "read_survey"]
+
+BASE = 0.75
+"""Share of the score that bounds what rows can hold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +60,10 @@ class Reading:
         u s and the random number of every sampled row.
     n_rows : int
         Rows that were counted: all but invalid ones that were dropped.
+    n_weighed : int
+        Those of a positive weight.
+    sums : ndarray of shape (4, k), float64
+        Sums of `Placed.z` by cell, over all rows.
     """
 
     costs: FloatArray
@@ -74,6 +74,8 @@ class Reading:
     scores: FloatArray
     coins: FloatArray
     n_rows: int
+    n_weighed: int
+    sums: FloatArray
 
     @property
     def inclusion(self) -> FloatArray:
@@ -115,21 +117,20 @@ class SurveyBlock:
     objective : Objective
     solutions : tuple
         Of the objective's kind.
-    rough : Clusters
-        Cells of a rough solution, by which rows are scored.
+    cells : Cells
+        By which rows are scored.
+    shares : ndarray of shape (n_solutions,), float64
+        What a unit of the cost of every solution adds to the score of a row.
     size : int
         Rows wanted in the sample, on average.
-    score : float
-        What the coreset takes the sum of all scores to be. Only how many rows travel depends
-        on it.
     seed : int
     """
 
     objective: Objective[Any]
     solutions: tuple[Any, ...]
-    rough: Clusters
+    cells: Cells
+    shares: FloatArray
     size: int
-    score: float
     seed: int
 
     def __call__(self, block: Block, number: int, given: object) -> Reading | Problem:
@@ -138,30 +139,37 @@ class SurveyBlock:
         problem = self.objective.problem(block)
         if problem is not None:
             return problem
-        nothing = np.zeros(0)
+        nothing, sums = np.zeros(0), np.zeros((4, len(self.cells)))
         costs = np.zeros(len(self.solutions))
         if not len(block):
-            return Reading(costs, 0.0, 0.0, np.inf, None, nothing, nothing, 0)
+            return Reading(costs, 0.0, 0.0, np.inf, None, nothing, nothing, 0, 0, sums)
+        u = block.weights
         with quiet():
+            placed = self.cells.place(block)
+            sums = self.cells.sums(block, placed)
+            scores = np.multiply(BASE, self.cells.score(placed))
             for i, solution in enumerate(self.solutions):
-                costs[i] = self.objective.total(block, solution)
-            construction = StrongKMeans(len(self.rough))
-            scores = construction.scores(block, self.rough).sum(axis=0)
+                losses = self.objective.losses(block, solution)
+                costs[i] = (u * losses).sum()
+                scores += self.shares[i] * losses
+            # Zero by zero where a distance overflows, on a row that does not count.
+            scores = np.where(u > 0.0, u * scores, 0.0)
             total = float(scores.sum())
             # Half of what is expected: should there be less, the sample is smaller, not wrong.
-            threshold = self.size / max(total, self.score / 2)
+            threshold = self.size / max(total, 0.5)
             coins = stream(self.seed, Stage.AUDIT, number).random(len(block))
             drawn = np.flatnonzero(coins < threshold * scores)
-        weight = float(block.weights.sum())
         return Reading(
             costs,
-            weight,
+            float(u.sum()),
             total,
             threshold,
             block.take(drawn),
             scores[drawn],
             coins[drawn],
             len(block),
+            int(np.count_nonzero(u)),
+            sums,
         )
 
 
@@ -187,6 +195,8 @@ class _Merge:
             scores=np.concatenate([part.scores for part in parts]),
             coins=np.concatenate([part.coins for part in parts]),
             n_rows=sum(part.n_rows for part in parts),
+            n_weighed=sum(part.n_weighed for part in parts),
+            sums=np.sum([part.sums for part in parts], axis=0),
         )
 
 

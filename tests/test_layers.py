@@ -66,6 +66,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "linear",
         "objectives",
         "objectives.base",
+        "objectives.cells",
         "objectives.centers",
         "objectives.linear",
         "objectives.mixtures",

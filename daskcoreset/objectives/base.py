@@ -8,9 +8,10 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.objectives.cells import Bracket, Cells, cells_by_distance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
 
@@ -83,6 +84,34 @@ class Objective(ABC, Generic[Q]):
     def several(self, solutions: Any) -> list[Any]:
         """Return the solutions in a sequence of them, or the only one in a list."""
         return list(solutions) if isinstance(solutions, (list, tuple)) else [solutions]
+
+    def cells(self, block: Block, n_parts: int, rng: np.random.Generator) -> Cells:
+        """Return the cells about which `brackets` are given, found on the rows of a coreset."""
+        return cells_by_distance(block, n_parts, rng)
+
+    def brackets(
+        self, cells: Cells, solution: Q, others: Sequence[Q]
+    ) -> Iterator[tuple[Bracket, int | None]]:
+        """Yield bounds of the losses of all rows there may be, by where they lie.
+
+        Without any, as by default, nothing is known of rows that were not seen, and the intervals
+        of `daskcoreset.audit` have no upper end.
+
+        Parameters
+        ----------
+        cells : Cells
+        solution : object
+        others : sequence of object
+            Solutions whose costs are known.
+
+        Yields
+        ------
+        bracket : Bracket
+        known : int or None
+            Which of `others` belongs to the known part.
+        """
+        del cells, solution, others
+        return iter(())
 
     def constant(self, solution: Q) -> float:
         """Part of the cost that does not depend on the rows, such as a penalty."""

@@ -18,6 +18,7 @@ from daskcoreset.divergences import (
 from daskcoreset.divergences.base import dense
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives.base import Objective, check_parts, known_parts
+from daskcoreset.objectives.cells import Bracket, Cells, cells_by_distance
 from daskcoreset.solvers.bregman import bregman_hard
 from daskcoreset.solvers.bregman_start import bregman_seeds, prepare
 from daskcoreset.typing import FloatArray
@@ -90,6 +91,23 @@ class QuantizationError(_OfCenters):
     solved: ClassVar[str] = "k-means"
     seeded: ClassVar[str] = "k-means++"
 
+    def brackets(
+        self, cells: Cells, solution: FloatArray, others: Sequence[FloatArray]
+    ) -> Iterator[tuple[Bracket, int | None]]:
+        r"""Yield :math:`(d + D)^2`, and :math:`D^2 + d^2` with what it can be wrong by.
+
+        D is the distance of the center of a cell from the solution.
+        """
+        del others
+        squares = nearest_distances(cells.centers, solution)
+        zero, far = np.zeros_like(squares), 2.0 * np.sqrt(squares)
+        one = np.ones_like(squares)
+        nothing = np.stack([zero] * 4)
+        yield Bracket(nothing, nothing[None], np.stack([squares, far, one, zero])[None]), None
+        control = np.stack([squares, zero, one, zero])
+        low, high = np.stack([zero, far, one, zero]), np.stack([zero, far, zero, zero])
+        yield Bracket(control, low[None], high[None]), None
+
     def losses(self, block: Block, solution: FloatArray) -> FloatArray:
         """Squared distance of every row to its nearest center."""
         return nearest_distances(block.points, solution)
@@ -145,6 +163,38 @@ class Distortion(_OfCenters):
     def problem(self, block: Block) -> Problem | None:
         """Return the first row of positive weight outside the domain."""
         return domain_problem(self._divergence, block)
+
+    def cells(self, block: Block, n_parts: int, rng: np.random.Generator) -> Cells:
+        """Cells of rows that count, with divergences from their centers."""
+        return cells_by_distance(block, n_parts, rng, self._divergence)
+
+    def brackets(
+        self, cells: Cells, solution: FloatArray, others: Sequence[FloatArray]
+    ) -> Iterator[tuple[Bracket, int | None]]:
+        r"""Yield the bound by three points.
+
+        With b the center of a cell and q the center of the solution that is nearest to it,
+        :math:`d(x, q) = d(x, b) + d(b, q) + \langle x - b, \nabla\phi(b) - \nabla\phi(q)
+        \rangle`, and the minimum over the solution is at most that.
+        """
+        del others
+        labels, constant = self._divergence.nearest(cells.centers, solution)
+        slopes = [
+            self._slope(b, solution[j], value)
+            for b, j, value in zip(cells.centers, labels, constant, strict=True)
+        ]
+        zero, one = np.zeros_like(constant), np.ones_like(constant)
+        nothing = np.stack([zero] * 4)
+        high = np.stack([constant, np.array(slopes), zero, one])
+        yield Bracket(nothing, nothing[None], high[None]), None
+
+    def _slope(self, b: FloatArray, q: FloatArray, value: float) -> float:
+        """Norm of the difference of gradients: what is left of d(x, q) is linear in x."""
+        steps = np.where(b != 0.0, np.abs(b), 1.0)
+        rows = b + np.diag(steps)
+        nearer = self._divergence.between(rows, np.broadcast_to(b, rows.shape))
+        further = self._divergence.between(rows, np.broadcast_to(q, rows.shape))
+        return float(np.linalg.norm((further - nearer - value) / steps)) * (1.0 + 1e-6)
 
     def losses(self, block: Block, solution: FloatArray) -> FloatArray:
         """Divergence of every row to its nearest center; zero for rows that do not count."""

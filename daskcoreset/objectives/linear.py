@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -13,6 +13,7 @@ from daskcoreset.clusters import dense_rows
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.linear import solve_svm
 from daskcoreset.objectives.base import Objective
+from daskcoreset.objectives.cells import Bracket, Cells, cells_by_class
 
 if TYPE_CHECKING:
     from daskcoreset.blocks import Block, Problem
@@ -78,8 +79,49 @@ class LinearCost(Objective[LinearClassifier]):
         points: Any = block.points
         values: FloatArray = np.asarray(points @ solution.coef, dtype=np.float64)
         z = signs * (values + solution.intercept)
-        loss = np.maximum(1.0 - z, 0.0) if self.loss == "hinge" else np.logaddexp(0.0, -z)
-        return self.lam * loss
+        return self.lam * self._loss(z)
+
+    def cells(self, block: Block, n_parts: int, rng: np.random.Generator) -> Cells:
+        """One cell for every class."""
+        del n_parts, rng
+        return cells_by_class(block)
+
+    def brackets(
+        self, cells: Cells, solution: LinearClassifier, others: Sequence[LinearClassifier]
+    ) -> Iterator[tuple[Bracket, int | None]]:
+        r"""Yield bounds by the margin m of the center of a class, and by other solutions.
+
+        A row at distance d has a margin of at least :math:`m - v d`, and its losses by two
+        solutions differ by no more than its margins do.
+        """
+        assert cells.labels is not None  # noqa: S101 - they are by class
+        own = np.append(cells.labels == solution.positive, False)
+        known = bool(own.any())
+        margin = cells.centers @ solution.coef + solution.intercept
+        margin = np.where(own, margin, -margin)
+        if not known:  # rows of other labels may be of the positive class
+            margin[-1] = -abs(margin[-1])
+        v = cells.slope(solution.coef)
+        zero, full = np.zeros_like(margin), np.full_like(margin, v)
+        nothing = np.stack([zero] * 4)
+        plain = np.stack([self._loss(margin), full, zero, zero])
+        if self.loss == "hinge":
+            slack = margin - 1.0
+            curved = np.stack([zero, zero, v * v / (4.0 * np.maximum(slack, 1e-300)), zero])
+            curved[0, slack <= 0.0] = np.inf
+        else:
+            pull = np.exp(-np.logaddexp(0.0, margin))
+            curved = np.stack([plain[0], pull * v, np.full_like(margin, v * v / 8.0), zero])
+        yield Bracket(nothing, nothing[None], self.lam * np.stack([plain, curved])), None
+        for i, other in enumerate(others):
+            if other.positive == solution.positive:
+                coef = solution.coef - other.coef
+                move = np.abs(cells.centers @ coef + solution.intercept - other.intercept)
+                apart = np.stack([move, np.full_like(move, cells.slope(coef)), zero, zero])
+                yield Bracket(nothing, self.lam * apart[None], self.lam * apart[None]), i
+
+    def _loss(self, z: FloatArray) -> FloatArray:
+        return np.maximum(1.0 - z, 0.0) if self.loss == "hinge" else np.logaddexp(0.0, -z)
 
     def solve(self, block: Block, rng: np.random.Generator) -> LinearClassifier:
         """Classifier of the last class, fitted to the rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -12,6 +12,7 @@ import numpy as np
 from daskcoreset.divergences.base import dense
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives.base import Objective, check_parts, known_parts
+from daskcoreset.objectives.cells import Bracket, Cells
 from daskcoreset.solvers.mixture_density import log_normalizer, score_samples
 from daskcoreset.solvers.mixture_model import (
     CovarianceType,
@@ -74,6 +75,28 @@ class MixtureCost(Objective[Mixture]):
         """Term of every row."""
         return np.maximum(log_normalizer(solution) - score_samples(solution, block.points), 0.0)
 
+    def brackets(
+        self, cells: Cells, solution: Mixture, others: Sequence[Mixture]
+    ) -> Iterator[tuple[Bracket, int | None]]:
+        r"""Yield the bound by one component, :math:`a_j + |L_j (x - \mu_j)|^2 / 2`.
+
+        It is the component that bounds the center of a cell best.
+        """
+        del others
+        constants, gaps, norms = _by_component(solution, cells.centers)
+        bounds = np.stack(
+            [
+                constants + gaps * gaps / 2.0,
+                gaps * norms,
+                np.broadcast_to(norms * norms / 2.0, gaps.shape),
+                np.zeros_like(gaps),
+            ]
+        )
+        best = bounds[0].argmin(axis=1)
+        high = bounds[:, np.arange(len(best)), best]
+        nothing = np.zeros_like(high)
+        yield Bracket(nothing, nothing[None], high[None]), None
+
     def solve(self, block: Block, rng: np.random.Generator) -> Mixture:
         """Mixture by EM from k-means."""
         return self._fit(block, rng, "kmeans", 50)
@@ -128,6 +151,29 @@ class MixtureCost(Objective[Mixture]):
                 random_state=rng,
             )
         return found.mixture
+
+
+def _by_component(
+    mixture: Mixture, centers: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Constants, distances of `centers` (k, components), and norms of the factors."""
+    factors = mixture.precisions_cholesky
+    d = mixture.means.shape[1]
+    constants, gaps, norms = [], [], []
+    total = log_normalizer(mixture)
+    for j, (weight, mean) in enumerate(zip(mixture.weights, mixture.means, strict=True)):
+        factor = factors if mixture.covariance_type == "tied" else factors[j]
+        if np.ndim(factor) == 2:
+            scaled, diagonal = (centers - mean) @ factor, np.diagonal(factor)
+            norms.append(float(np.linalg.norm(factor, 2)))
+        else:
+            scaled, diagonal = (centers - mean) * factor, np.broadcast_to(factor, d)
+            norms.append(float(np.max(factor)))
+        gaps.append(np.linalg.norm(scaled, axis=1))
+        peak = np.log(diagonal).sum() - d / 2.0 * np.log(2.0 * np.pi)
+        with np.errstate(divide="ignore"):
+            constants.append(total - np.log(weight) - peak)
+    return np.array(constants), np.stack(gaps, axis=1), np.array(norms)
 
 
 _PARTS = ("weights", "means", "covariances")

@@ -1,0 +1,231 @@
+r"""Cells about which losses are bounded, and the scores of rows that follow from them.
+
+Every row x lies in a cell, at a distance d from its center, with a divergence h from it where
+the objective has one of its own. An objective bounds the loss of every row of a cell, seen or
+not, by
+
+.. math:: g_i(x) - \langle l_i, z \rangle \le f_Q(x) \le g_i(x) + \langle h_i, z \rangle,
+          \qquad z = (1, d, d^2, h),
+
+and rows are scored by
+
+.. math:: s(x) = u(x) (\beta_i + \gamma d^2 + \eta h),
+
+in which every cell, all distances and all divergences have equal shares. The largest
+:math:`\langle h_i, z \rangle / s(x)` is finite and known: no row that was not seen can hold more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from daskcoreset.classes import plain_labels
+from daskcoreset.clusters import assign, cluster
+from daskcoreset.divergences.base import Divergence, dense, product, tiles
+from daskcoreset.typing import FloatArray, IndexArray
+
+if TYPE_CHECKING:
+    from daskcoreset.blocks import Block
+    from daskcoreset.typing import AnyArray
+
+__all__ = ["Bracket", "Cells", "Placed", "cells_by_class", "cells_by_distance"]
+
+_RIDGE = 1e-6
+"""Share of the variance of a column that is added to it before it is inverted."""
+
+_WIDEST = 512
+"""Columns up to which a matrix brings them to one scale; beyond, their variances do."""
+
+_ROUNDING = 1.0 + 1e-9
+
+
+class Placed(NamedTuple):
+    """Cells of rows, and z: 1, distances, their squares, divergences; shape (4, n)."""
+
+    cells: IndexArray
+    z: FloatArray
+
+
+class Bracket(NamedTuple):
+    """Two bounds of the losses of one solution about something whose total is known.
+
+    Attributes
+    ----------
+    control : ndarray of shape (4, k), float64
+        The known part, by cell.
+    low, high : ndarray of shape (alternatives, 4, k), float64
+        Not negative; every alternative is a bound.
+    """
+
+    control: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Where rows lie, as bounds see them.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (k, d), float64
+    root : ndarray of shape (d, d) or (d,), float64, or None
+        Distances are Euclidean ones after rows are multiplied by it.
+    labels : ndarray of shape (k - 1,), or None
+        Labels of all cells but the last, which has rows of any other label; without labels
+        the nearest center decides.
+    divergence : Divergence or None
+        What h is; zero without.
+    scores : ndarray of shape (4, k), float64
+        Coefficients of z in the score of a row with weight one; not negative.
+    """
+
+    centers: FloatArray
+    root: FloatArray | None = None
+    labels: AnyArray | None = None
+    divergence: Divergence | None = None
+    scores: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.centers)
+
+    def scaled(self, gaps: FloatArray) -> FloatArray:
+        """Differences of rows as distances see them."""
+        if self.root is None:
+            return gaps
+        return product(gaps, self.root) if self.root.ndim == 2 else gaps * self.root
+
+    def slope(self, coef: FloatArray) -> float:
+        r"""Largest change of :math:`\langle x, w \rangle` for each unit of distance."""
+        if self.root is None:
+            return float(np.linalg.norm(coef))
+        if self.root.ndim == 1:
+            return float(np.linalg.norm(coef / self.root))
+        return float(np.linalg.norm(np.linalg.solve(self.root, coef)))
+
+    def place(self, block: Block) -> Placed:
+        """Return cells and z of rows."""
+        n = len(block)
+        cells, z = np.zeros(n, dtype=np.int64), np.ones((4, n))
+        if self.labels is not None:
+            labels = plain_labels(block)
+            cells = np.searchsorted(self.labels, labels).clip(max=len(self.labels) - 1)
+            cells = np.where(self.labels[cells] == labels, cells, len(self.labels))
+        points: Any = block.points
+        for part in tiles(n, self.centers.shape[1]):
+            rows = dense(points[part])
+            if self.labels is None:
+                cells[part], z[2, part] = assign(rows, self.centers)
+            else:
+                gaps = self.scaled(rows - self.centers[cells[part]])
+                z[2, part] = (gaps * gaps).sum(axis=1)
+            if self.divergence is not None:
+                counted = np.flatnonzero(block.weights[part] > 0.0)
+                z[3, part] = 0.0
+                own = self.centers[cells[part][counted]]
+                z[3, part][counted] = self.divergence.between(rows[counted], own)
+        z[1] = np.sqrt(z[2])
+        if self.divergence is None:
+            z[3] = 0.0
+        return Placed(cells, z)
+
+    def sums(self, block: Block, placed: Placed) -> FloatArray:
+        """Weighted sums of z by cell, of shape (4, k)."""
+        counted = block.weights > 0.0
+        u, cells = block.weights[counted], placed.cells[counted]
+        rows = [np.bincount(cells, u * z[counted], len(self)) for z in placed.z]
+        return np.stack(rows)
+
+    def scored(self, sums: FloatArray, weight: float) -> Cells:
+        """Return the cells with scores of which all parts have equal shares in `sums`.
+
+        Parameters
+        ----------
+        sums : ndarray of shape (4, k), float64
+            Of the rows of the coreset.
+        weight : float
+            Weight that is given to a cell without rows.
+        """
+        weights = np.where(sums[0] > 0.0, sums[0], weight)
+        # Where all rows are centers, whatever is not one is far away.
+        spread = float(np.square(self.scaled(self.centers - self.centers[0])).sum(axis=1).max())
+        least = max(1e-12 * spread * sums[0].sum(), 1e-200)
+        parts = np.zeros((4, len(self)))
+        squares, divergences = max(float(sums[2].sum()), least), float(sums[3].sum())
+        parts[0] = sums[2] / (weights * squares) + 1.0 / (len(self) * weights)
+        parts[2] = 1.0 / squares
+        if self.divergence is not None:
+            parts[3] = 1.0 / max(divergences, 1e-200)
+        return Cells(self.centers, self.root, self.labels, self.divergence, parts / 4.0)
+
+    def score(self, placed: Placed) -> FloatArray:
+        """Score of every row with weight one."""
+        assert self.scores is not None  # noqa: S101 - `scored` gives them
+        return np.asarray((self.scores[:, placed.cells] * placed.z).sum(axis=0))
+
+    def ratio(self, bounds: FloatArray) -> float:
+        """Largest bound for each unit of score that any row, wherever it lies, can have.
+
+        The greatest eigenvalue of a matrix of two rows for each cell: of the quadratic form in
+        (1, d) that the bound is, against that of the score.
+        """
+        assert self.scores is not None  # noqa: S101 - `scored` gives them
+        constant, _, square, own = self.scores
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            first, third = bounds[:, 0] / constant, bounds[:, 2] / square
+            cross = bounds[:, 1] / (2.0 * np.sqrt(constant) * np.sqrt(square))
+            largest = (first + third) / 2.0 + np.hypot((first - third) / 2.0, cross)
+            divergence = np.where(bounds[:, 3] > 0.0, bounds[:, 3] / own, 0.0)
+        largest = np.maximum(largest, divergence).min(axis=0)
+        return float(np.where(np.isnan(largest), np.inf, largest).max()) * _ROUNDING
+
+
+def cells_by_distance(
+    block: Block, k: int, rng: np.random.Generator, divergence: Divergence | None = None
+) -> Cells:
+    """Cells of a rough clustering of the rows."""
+    found = cluster(block.points, block.weights, k, rng)
+    return Cells(found.centers, divergence=divergence)
+
+
+def cells_by_class(block: Block) -> Cells:
+    """One cell for every class, with distances in which the covariance is about the identity."""
+    labels = np.unique(plain_labels(block))
+    d = block.points.shape[1]
+    centers = np.zeros((len(labels) + 1, d))
+    codes = np.searchsorted(labels, plain_labels(block))
+    for code, weights, rows in _dense_parts(block, codes, len(labels)):
+        centers[code] += weights @ rows
+    weights = np.bincount(codes, block.weights, len(labels)).astype(np.float64)
+    centers[-1] = centers[:-1].sum(axis=0) / weights.sum()
+    centers[:-1] /= np.where(weights > 0.0, weights, 1.0)[:, np.newaxis]
+    centers[:-1][weights == 0.0] = centers[-1]
+    matrix = np.zeros((d, d) if d <= _WIDEST else d)
+    for code, u, rows in _dense_parts(block, codes, len(labels)):
+        gaps = rows - centers[code]
+        matrix += product((gaps * u[:, np.newaxis]).T, gaps) if d <= _WIDEST else u @ gaps**2
+    matrix /= weights.sum()
+    variances = matrix.diagonal() if d <= _WIDEST else matrix
+    # A column that never changes in the coreset may do so in the data.
+    scale = np.sqrt(np.where(variances > 0.0, variances, max(float(variances.max()), 1e-200)))
+    if d > _WIDEST:
+        return Cells(centers, 1.0 / scale, labels)
+    shape = matrix / scale / scale[:, np.newaxis]
+    values, vectors = np.linalg.eigh(shape + _RIDGE * np.eye(d))
+    root = vectors / np.sqrt(np.maximum(values, _RIDGE)) / scale[:, np.newaxis]
+    return Cells(centers, root, labels)
+
+
+def _dense_parts(
+    block: Block, codes: IndexArray, n_codes: int
+) -> Iterator[tuple[int, FloatArray, FloatArray]]:
+    points: Any = block.points
+    for code in range(n_codes):
+        own = np.flatnonzero((codes == code) & (block.weights > 0.0))
+        for part in tiles(len(own), block.points.shape[1]):
+            rows = own[part]
+            yield code, block.weights[rows], dense(points[rows]).astype(np.float64)
