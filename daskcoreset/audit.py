@@ -17,10 +17,13 @@ from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeErr
 from daskcoreset.inputs import row_blocks
 from daskcoreset.intervals import Interval, Survey, checked_confidence
 from daskcoreset.objectives import LinearCost, Objective, objective_for
+from daskcoreset.plotting import plot_audit
 from daskcoreset.randomness import RandomState, Stage, resolve_seed, stream
 from daskcoreset.survey import BASE, SurveyBlock, read_survey
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from daskcoreset.typing import FloatArray
 
 __all__ = ["Audit", "Interval", "audit"]
@@ -127,6 +130,39 @@ class Audit:
         n_features = self._survey.own.points.shape[1]
         one = self.objective.read(solution, n_features, "solution")
         return self._survey.interval(self.solutions, one, level)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the relative difference of every audited solution, and of the total weight.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; None draws into a new figure of pyplot.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        MissingDependencyError
+            matplotlib is not installed; the extra is "plot".
+
+        Examples
+        --------
+        >>> import daskcoreset
+        >>> from matplotlib.figure import Figure
+        >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
+        >>> coreset = daskcoreset.build(X, size=500, n_clusters=3, random_state=0)
+        >>> ax = coreset.audit(X, random_state=0).plot(Figure().add_subplot())
+        >>> [label.get_text() for label in ax.get_yticklabels()][:2]
+        ['k-means', 'k-means++ 1']
+        """
+        weight = self.coreset_weight / self.data_weight - 1
+        title = f"{self.objective.name}, over {self.n_rows:,} rows"
+        return plot_audit(
+            [*self.names, "total weight"], np.append(self.differences, weight), title, ax
+        )
 
     def _cells(self) -> list[tuple[str, str, str, str]]:
         costs = zip(self.names, self.on_coreset, self.on_data, self.differences, strict=True)

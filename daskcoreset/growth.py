@@ -1,12 +1,14 @@
-"""Grow a coreset until an independent one of the same size tells the same costs."""
+"""Grow a coreset until an independent one of the same size, and the data, tell the same costs."""
 
 from __future__ import annotations
 
 import math
 import numbers
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +16,14 @@ import scipy.sparse as sp
 
 from daskcoreset.blocks import Block
 from daskcoreset.coreset import Coreset
-from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.gathering import gather
 from daskcoreset.objectives import Objective
 from daskcoreset.progress import showing
 from daskcoreset.provenance import thaw
 from daskcoreset.randomness import Stage, stream
 from daskcoreset.sampling import merge_duplicates
+from daskcoreset.surroundings import caller_level, warn_caller
 
 if TYPE_CHECKING:
     from daskcoreset.job import Job
@@ -33,6 +37,9 @@ _LEAST_START = 1000
 _ROWS_PER_CLUSTER = 20
 """Below this the solutions on two coresets differ by what they fit to, and never agree."""
 
+
+_ASKED = 5
+"""Solutions whose costs over all data are added up, those fitted to either coreset first."""
 
 _MOST_ROWS = 2**20
 """Where to give up: a coreset that has to be larger is no help to a solver in memory."""
@@ -90,16 +97,27 @@ class _Step:
     disagreement: float
     solutions: int
     reads: int
+    on_data: float | None = None
 
     def record(self) -> dict[str, Any]:
-        # JSON has no infinity: None where one coreset has cost zero and the other has not.
-        shown = self.disagreement if math.isfinite(self.disagreement) else None
-        return {
-            "size": self.size,
-            "disagreement": shown,
-            "solutions": self.solutions,
-            "reads": self.reads,
-        }
+        # JSON has no infinity: None where one cost is zero and the other is not.
+        told = {"disagreement": self.disagreement}
+        if self.on_data is not None:
+            told["on_data"] = self.on_data
+        finite = {name: v if math.isfinite(v) else None for name, v in told.items()}
+        return {"size": self.size, **finite, "solutions": self.solutions, "reads": self.reads}
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """Leaf of a read that adds up the costs of some solutions."""
+
+    objective: Objective[Any]
+    solutions: tuple[Any, ...]
+
+    def __call__(self, block: Block, number: int, given: object) -> FloatArray:
+        del number, given
+        return np.array([self.objective.total(block, one) for one in self.solutions])
 
 
 @dataclass
@@ -110,9 +128,10 @@ class _Search:
     rule: Rule
     progress: bool | None
     steps: list[_Step] = field(default_factory=list)
+    said: list[warnings.WarningMessage] = field(default_factory=list)
 
     def run(self) -> Coreset:
-        """Double the size until two coresets agree, or until there is no larger one."""
+        """Double the size until two coresets agree with each other and with the data."""
         size, limit = self.rule.start, self._limit(self.job.blocks.n_rows)
         while True:
             size = min(size, limit)
@@ -120,6 +139,7 @@ class _Search:
             limit = self._limit(int(pair[0].provenance["n"]))
             agreed = self._agrees(size, *pair)
             if agreed or size >= limit:
+                self._repeat_warnings()
                 if not agreed:
                     self._warn(size)
                 return self._union(size, *pair, agreed=agreed)
@@ -137,19 +157,32 @@ class _Search:
             replace(self.job, root=replace(self.job.root, size=size, seed=int(seed)))
             for seed in rng.integers(2**63, size=2)
         )
-        if self.job.runs_here:
-            return first.run_here(), second.run_here()
-        import dask  # noqa: PLC0415 - slow to import
+        # What is said of a coreset that is only a step concerns nobody.
+        with warnings.catch_warnings(record=True) as self.said:
+            warnings.simplefilter("always")
+            if self.job.runs_here:
+                return first.run_here(), second.run_here()
+            import dask  # noqa: PLC0415 - slow to import
 
-        builds = first.lazy(), second.lazy()
-        with showing(self.progress, builds[0]):
-            # Of Dask collections, whose blocks both builds read from the same keys, one read.
-            one, other = dask.compute(*builds)
-        return one, other
+            builds = first.lazy(), second.lazy()
+            with showing(self.progress, builds[0]):
+                # Of Dask collections, whose blocks both builds read from the same keys, one read.
+                one, other = dask.compute(*builds)
+            return one, other
+
+    def _repeat_warnings(self) -> None:
+        """Give the warnings of the last two builds, each once though its numbers may differ."""
+        different = {re.sub(r"[\d.]+", "", str(one.message)): one for one in reversed(self.said)}
+        for one in different.values():
+            warnings.warn(one.message, one.category, stacklevel=caller_level())
 
     def _agrees(self, size: int, first: Coreset, second: Coreset) -> bool:
-        """Compare costs of one solution after another; the first disagreement decides."""
-        largest, tried = 0.0, 0
+        """Compare costs of one solution after another; the first disagreement decides.
+
+        What both miss, neither can tell: where they agree, the data are asked.
+        """
+        largest, on_data = 0.0, None
+        united: list[tuple[Any, float]] = []
         pair = _block(first), _block(second)
         both = Block(
             _stacked(first.points, second.points),
@@ -161,11 +194,23 @@ class _Search:
         for solution in self._solutions(objective, pair, both):
             costs = [objective.cost(block, solution) for block in pair]
             largest = max(largest, _difference(*costs))
-            tried += 1
+            united.append((solution, objective.cost(both, solution)))
             if largest > self.rule.epsilon:
                 break
-        self.steps.append(_Step(size, largest, tried, 2 * self.job.reads))
-        return largest <= self.rule.epsilon
+        else:
+            on_data = self._on_data(objective, united[:_ASKED])
+        reads = 2 * self.job.reads + (on_data is not None)
+        self.steps.append(_Step(size, largest, len(united), reads, on_data))
+        return on_data is not None and on_data <= self.rule.epsilon
+
+    def _on_data(self, objective: Objective[Any], united: list[tuple[Any, float]]) -> float:
+        """Read all data; return the largest difference of a cost on both coresets from theirs."""
+        leaf = _Costs(objective, tuple(solution for solution, _ in united))
+        totals = gather(self.job.blocks, leaf, add, progress=self.progress).value
+        return max(
+            _difference(cost, objective.constant(solution) + float(total))
+            for (solution, cost), total in zip(united, totals, strict=True)
+        )
 
     def _solutions(
         self, objective: Objective[Any], pair: tuple[Block, Block], both: Block
@@ -202,12 +247,13 @@ class _Search:
 
     def _warn(self, size: int) -> None:
         last = self.steps[-1]
-        warnings.warn(
-            f"size='auto': two coresets of {size} rows still differ by {last.disagreement:.3g} "
+        differ = f"still differ by {last.disagreement:.3g}"
+        if last.on_data is not None:
+            differ = f"agree with each other, and differ from all the data by {last.on_data:.3g}"
+        warn_caller(
+            f"size='auto': two coresets of {size} rows {differ} "
             f"where epsilon is {self.rule.epsilon:g}, and larger ones would save nothing: the "
-            f"result is the union of these two. Pass a larger epsilon, or a size.",
-            CoresetWarning,
-            stacklevel=5,
+            f"result is the union of these two. Pass a larger epsilon, or a size."
         )
 
 
@@ -217,7 +263,9 @@ def grow(job: Job, rule: Rule, *, progress: bool | None = None) -> Coreset:
     Both coresets of a step are unbiased, so that the variance of their difference on a
     solution is twice that of either; the union of both, each with half its weights, has half
     the variance of one, a quarter of that of the difference. Its root mean square error is
-    half of what is held against `epsilon`.
+    half of what is held against `epsilon`. Where they agree, another read adds up what five
+    solutions cost over all data, those that are best for either coreset first: a cluster that
+    both have missed shows there, in whatever order rows stand.
 
     Parameters
     ----------
@@ -235,7 +283,8 @@ def grow(job: Job, rule: Rule, *, progress: bool | None = None) -> Coreset:
     Warns
     -----
     CoresetWarning
-        If there was no agreement up to half the rows of the data, or 2**20 rows.
+        If there was no agreement up to half the rows of the data, or 2**20 rows. What builds
+        warn of is said once, of the last ones.
     """
     return _Search(job, rule, progress).run()
 

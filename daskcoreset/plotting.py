@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from daskcoreset.typing import FloatArray
 
-__all__ = ["plot_coreset", "plot_error"]
+__all__ = ["plot_audit", "plot_coreset", "plot_error"]
 
 _FINEST = 120
 """Cells along an axis at most: a few pixels each."""
@@ -205,6 +205,50 @@ def plot_error(
     ax.grid(visible=True, which="major", color="0.9")
     ax.set_axisbelow(True)
     ax.legend(frameon=False)
+    return ax
+
+
+def plot_audit(
+    names: Sequence[str], differences: FloatArray, title: str, ax: Axes | None = None
+) -> Axes:
+    """Draw how far costs on a coreset are from those on all data; see `daskcoreset.Audit.plot`.
+
+    Parameters
+    ----------
+    names : sequence of str
+    differences : ndarray of shape (n,), float64
+        Relative ones, with a sign; infinite ones, of a cost of zero on all data, are shown at
+        the edge.
+    title : str
+    ax : matplotlib.axes.Axes or None, default=None
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    need_matplotlib()
+    ax = axes_for(ax)
+    finite = np.isfinite(differences)
+    most = float(np.abs(differences[finite]).max(initial=1e-3))
+    shown = np.where(finite, differences, 1.15 * most)
+    places = np.arange(len(names))[::-1]
+    ax.axvline(0.0, color="0.6", lw=0.8)
+    ax.hlines(places, 0.0, shown, color="C0", lw=1.5)
+    for place, x, value in zip(places, shown, differences, strict=True):
+        marker = "o" if np.isfinite(value) else ">"
+        ax.plot(x, place, marker=marker, color="C0", ms=6, ls="none", clip_on=False)
+        side = "left" if x >= 0 else "right"
+        text = f"{value:+.2%}".replace("%", " %") if np.isfinite(value) else "∞"
+        away = 7 if x >= 0 else -7
+        ax.annotate(text, (x, place), (away, 0), textcoords="offset points", ha=side, va="center")
+    ax.set_yticks(places, labels=list(names))
+    ax.set_ylim(-0.6, len(names) - 0.4)
+    ax.set_xlim(-1.5 * most, 1.5 * most)
+    ax.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.3g} %")
+    ax.grid(visible=True, which="major", axis="x", color="0.9")
+    ax.set_axisbelow(True)
+    ax.set_xlabel("cost on the coreset, against that on all data")
+    ax.set_title(title, fontsize="medium")
     return ax
 
 

@@ -124,12 +124,16 @@ class SizeStep:
     reads : int
         Reads of the data for both together. Dask collections, whose blocks both builds find
         under the same keys, are read half as often.
+    on_data : float or None
+        Largest difference of the costs of five of the solutions, on both coresets together,
+        from those over all data; None where the two disagreed, so that nobody asked.
     """
 
     size: int
     disagreement: float
     solutions: int
     reads: int
+    on_data: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,15 +214,17 @@ def auto_size(
 ) -> SizeSearch:
     r"""Double the size of a coreset until an independent one of the same size agrees.
 
-    Two coresets A and B of m rows are built with independent random numbers. Their k-means
-    costs are compared on candidate solutions Q: k-means on A, k-means on B, and k-means++
-    seedings of both together. They agree when
+    Two coresets A and B of m rows are built with independent random numbers. Their costs, by the
+    objective that the method is made for, are compared on candidate solutions Q: for k-means
+    these are k-means on A, k-means on B, and k-means++ seedings of both together. They agree when
 
     .. math::
 
         \max_Q \frac{|\phi_A(Q) - \phi_B(Q)|}{\min(\phi_A(Q), \phi_B(Q))} \le \varepsilon ,
 
-    and otherwise m is doubled. The solution that was fitted to one coreset costs more on the
+    and when, of five of these solutions, the costs on both coresets together differ no more from
+    those over all data, which are added up in another read: what both coresets miss, neither
+    shows. Otherwise m is doubled. The solution that was fitted to one coreset costs more on the
     other for as long as it fits what is peculiar to that one, so that this is the hard part.
 
     Parameters
@@ -235,8 +241,7 @@ def auto_size(
         (22 for 0.1), that with confidence :math:`1 - \delta` at most a share
         :math:`\delta` of all k-means++ seedings would show a larger difference. This is
         said of the two coresets at hand, on one step, and is not the delta of the theorems,
-        which hold for all solutions: what both coresets miss, neither shows. `audit` reads
-        the data again and compares with them.
+        which hold for all solutions.
 
     Returns
     -------
@@ -284,10 +289,9 @@ def auto_size(
         progress=progress,
     )
     rule = coreset.provenance["size_rule"]
-    steps = tuple(
-        SizeStep(**{**step, "disagreement": math.inf})
-        if step["disagreement"] is None
-        else SizeStep(**step)
+    told: list[dict[str, Any]] = [
+        {name: math.inf if value is None else value for name, value in step.items()}
         for step in rule["steps"]
-    )
+    ]
+    steps = tuple(SizeStep(**step) for step in told)
     return SizeSearch(rule["size"], rule["agreed"], epsilon, delta, steps, coreset)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
@@ -37,6 +38,9 @@ ESTIMATORS = [
 ]
 
 
+@pytest.mark.filterwarnings(
+    "ignore:CSVRGClassifier stopped after:sklearn.exceptions.ConvergenceWarning"
+)
 @parametrize_with_checks(ESTIMATORS)  # type: ignore[untyped-decorator] # of scikit-learn
 def test_estimator__passes_the_checks_of_scikit_learn(
     estimator: Any, check: Callable[[Any], None]

@@ -32,6 +32,11 @@ from daskcoreset.randomness import resolve_seed
 from daskcoreset.testing import CountingArray, CountingScheduler, shared_pool
 from daskcoreset.typing import AnyArray, FloatArray
 
+# The certificate of "csvrg" is rarely below its tolerance, and fits say so.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:CSVRGClassifier stopped after:sklearn.exceptions.ConvergenceWarning"
+)
+
 MODELS = [
     CSVRGClassifier(max_points=40, lam=200.0, gamma=5.0, random_state=0),
     CSVRGClassifier(max_points=40, lam=20.0, gamma=5.0, solver="csvrg", tol=1e-3, random_state=0),
@@ -251,9 +256,12 @@ def test_fit__a_read_for_every_entry_of_the_trace(solver: Any) -> None:
     model.fit(rows, TWO)
     reads = model.trace_[-1]["reads"]
     assert reads == len(model.trace_)
-    # One more tells classes and ranges, and one draws the core points.
-    assert rows.reads.min() == rows.reads.max() == reads + 2
-    assert model.converged_
+    # One more tells classes and ranges, one draws the core points, and one certifies "csvrg".
+    certified = int(solver == "csvrg")
+    assert rows.reads.min() == rows.reads.max() == reads + 2 + certified
+    assert model.converged_ is (solver == "exact")
+    assert model.gap_ is not None
+    assert model.gap_.min() >= 0
 
 
 def test_fit__float32_with_a_large_offset() -> None:

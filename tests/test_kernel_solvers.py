@@ -377,7 +377,7 @@ def test_solve_csvrg__converges_linearly() -> None:
     data = rows()
     solve_csvrg(data, core, ODM, 4.0, beta=np.zeros((len(X), 1)), n_epochs=12, tol=0.0)
     norms = [entry["gradient"] for entry in data.trace]
-    assert data.reads == len(norms)
+    assert data.reads == len(norms) + 1  # the last one is for the certificate
     for epoch in range(9):
         assert norms[epoch + 1] < 0.5 * norms[epoch]
 
@@ -393,6 +393,34 @@ def test_solve_csvrg__near_the_exact_solution(loss: MarginLoss, option: Any) -> 
     assert found.objectives[0] == pytest.approx(objective(found.beta[:, 0], core, loss, 20.0))
 
 
+@pytest.mark.parametrize("loss", ALL, ids=lambda loss: str(loss.name))
+@pytest.mark.parametrize("lam", [4.0, 400.0])
+def test_solve_csvrg__converged_says_how_far_from_the_least_objective(
+    loss: MarginLoss, lam: float
+) -> None:
+    start = np.zeros((40, 1))
+    exact = solve_exact(rows(), CORE, loss, lam, beta=start, tol=1e-6)
+    for n_inner, tol in ((20, 1e-1), (None, 1e-4), (None, 1e-1)):
+        found = solve_csvrg(rows(), CORE, loss, lam, beta=start, n_inner=n_inner, tol=tol)
+        assert found.gaps is not None
+        # Above the least objective by no more than the certificate, and converged if that is small.
+        assert found.objectives[0] - exact.objectives[0] <= found.gaps[0] * (1 + 1e-9)
+        if found.converged:
+            assert found.objectives[0] <= (1 + tol) * exact.objectives[0]
+
+
+def test_solve_csvrg__few_steps_change_little_and_have_not_converged() -> None:
+    start = np.zeros((40, 1))
+    found = solve_csvrg(rows(), CORE, ODM, 400.0, beta=start, n_inner=1, eta=1e-9, tol=1e-4)
+    exact = solve_exact(rows(), CORE, ODM, 400.0, beta=start)
+    assert found.n_iter == 1  # an epoch that changes nothing ends it
+    assert found.objectives[0] > 1.19 * exact.objectives[0]
+    assert found.converged is False
+    everything = KernelMap(Isotropic("rbf", 5.0), X)
+    exactly = solve_csvrg(rows(), everything, ODM, 4.0, beta=np.zeros((len(X), 1)), tol=1e-6)
+    assert exactly.converged is True
+
+
 def test_solve_csvrg__rows_by_quotas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("daskcoreset.coverage.csvrg.SAMPLE_NUMBERS", 40 * 100)
     exact = solve_exact(rows(), CORE, ODM, 20.0, beta=np.zeros((40, 1)))
@@ -402,7 +430,8 @@ def test_solve_csvrg__rows_by_quotas(monkeypatch: pytest.MonkeyPatch) -> None:
             data, CORE, ODM, 20.0, beta=np.zeros((40, 1)), n_epochs=40, n_inner=steps, tol=1e-9
         )
         assert found.objectives[0] <= 1.1 * exact.objectives[0]
-        assert data.reads == len(data.trace)  # rows come in the read of the gradient
+        # Rows come in the read of the gradient, and the certificate takes one of its own.
+        assert data.reads == len(data.trace) + 1
 
 
 def test_solve_csvrg__iterates_stay_in_the_safe_ball() -> None:

@@ -101,7 +101,10 @@ def test_auto_size__doubles_until_agreement() -> None:
     assert found.steps[-1].solutions == 2 + Rule(8, 0.1, 0.1).seedings
     assert found.agreed
     assert found.size == sizes[-1]
-    assert found.reads == 2 * len(sizes)
+    assert found.reads == 2 * len(sizes) + 1
+    assert [step.on_data is None for step in found.steps] == [True] * (len(sizes) - 1) + [False]
+    assert found.steps[-1].on_data is not None
+    assert found.steps[-1].on_data <= 0.1
 
 
 @pytest.mark.usefixtures("small")
@@ -153,7 +156,7 @@ def test_build__auto_says_how_in_its_provenance() -> None:
     rule = record["size_rule"]
     assert (rule["rule"], rule["n_clusters"], rule["agreed"]) == ("auto", 4, True)
     assert (rule["epsilon"], rule["delta"]) == (0.2, 0.3)
-    assert set(rule["steps"][0]) == {"size", "disagreement", "solutions", "reads"}
+    assert set(rule["steps"][-1]) == {"size", "disagreement", "on_data", "solutions", "reads"}
     assert record["seed"] == 7
     assert record["m"] == len(coreset) <= record["size"] == 2 * rule["size"]
 

@@ -103,7 +103,7 @@ def solve_avm(
     rows.note(steps=taken, objective=float(objectives.sum()))
     assert found.table is not None  # noqa: S101 - asked for
     radius = float(np.sqrt(found.farthest))
-    return Solution(mean, objectives, None, taken, True, found.table, radius)
+    return Solution(mean, objectives, None, taken, None, found.table, radius)
 
 
 def _order(sample: Sample, count: int, rng: np.random.Generator, *, everything: bool) -> IndexArray:

@@ -17,7 +17,7 @@ from daskcoreset.coverage.isotropic import Isotropic, KernelMap
 from daskcoreset.coverage.losses import MarginLoss
 from daskcoreset.coverage.objective import Answer, Question
 from daskcoreset.coverage.rows import ROOT, Rows
-from daskcoreset.coverage.span import Solution
+from daskcoreset.coverage.span import Solution, Span
 from daskcoreset.coverage.threads import one_thread
 from daskcoreset.randomness import Stage, stream
 from daskcoreset.sampling import draw_with_replacement
@@ -118,8 +118,8 @@ def solve_csvrg(
     beta : ndarray of shape (r, K), float64
         Where to begin.
     n_epochs : int, default=20
-        Snapshots that inner steps start from; each costs one read, and one more read tells the
-        objective at the end.
+        Snapshots that inner steps start from; each costs one read, and two more reads tell the
+        objective and the certificate at the end.
     option : {"I", "II"}, default="I"
         Snapshot of the next epoch: the last iterate, or one drawn uniformly.
     eta : float, optional
@@ -128,14 +128,19 @@ def solve_csvrg(
         Inner steps of an epoch. By default ``100 L``, with which the bound of Theorem 8 at least
         halves the distance from the optimum in every epoch, and a million at most.
     tol : float, default=1e-4
-        Stop when an epoch changes the objective by less than this part of it.
+        Stop when an epoch changes the objective by less than this part of it. That is no sign of
+        being near the least one: it has converged if, in addition, the certificate says that
+        the objectives are above the least ones in the span by no more than this part of them.
     seed : int, default=0
 
     Returns
     -------
     Solution
-        The snapshot with the least objective. The trace of `rows` has "gradient", the norm of
-        the full gradient, too.
+        The snapshot with the least objective, and with ``gaps`` :math:`|\nabla|^2 / 2`, the
+        gradient at the true rows, in the span: the objective is strongly convex with modulus
+        one, so that it is above its least value by no more, whatever the loss. For large lambda
+        the curvature is far above one and the gap far above the difference. The trace of `rows`
+        has "gradient", the norm of the full gradient of the algorithm, too.
 
     Notes
     -----
@@ -151,7 +156,7 @@ def solve_csvrg(
     best, least = beta, np.inf
     first: Answer | None = None
     objectives = np.full(beta.shape[1], np.inf)
-    previous, converged = np.inf, False
+    previous = np.inf
     for epoch in range(n_epochs + 1):
         found = run.look(beta, epoch, table=first is None, draw=epoch < n_epochs)
         first = found if first is None else first
@@ -160,15 +165,16 @@ def solve_csvrg(
         rows.note(objective=objective, gradient=norm)
         if objective < least:
             best, least, objectives = beta, objective, values
-        converged = abs(previous - objective) <= tol * abs(objective)
-        if converged or epoch == n_epochs:
+        if epoch == n_epochs or abs(previous - objective) <= tol * abs(objective):
             break
         previous = objective
         beta = run.epoch(beta, gradient, found.drawn, epoch, option)
     assert first is not None  # noqa: S101 - there was a read
     assert first.table is not None  # noqa: S101 - the first one gave it
     radius = float(np.sqrt(first.farthest))
-    return Solution(best, objectives, None, epoch, converged, first.table, radius)
+    gaps = run.gaps(best)
+    converged = bool((gaps <= tol * (objectives - gaps)).all())
+    return Solution(best, objectives, gaps, epoch, converged, first.table, radius)
 
 
 class _Descent:
@@ -223,6 +229,16 @@ class _Descent:
             squares = np.einsum("jk,jk->k", gradient, self.gram @ gradient)
         objectives = 0.5 * norms + factor * found.losses[0]
         return objectives, gradient, float(np.sqrt(max(0.0, squares.sum())))
+
+    def gaps(self, beta: FloatArray) -> FloatArray:
+        """Read once more: how far, at most, objectives are above the least ones in the span."""
+        asked = Question(self.core, self.loss, self.rows.classes, beta, gradient="rows")
+        found = self.rows.ask(asked)
+        span = Span.of(self.core)
+        with one_thread():
+            pull = span.into.T @ found.gradient
+            gradient = span.coordinates(beta) + self.lam / self.rows.weight * pull
+        return np.asarray(0.5 * np.square(gradient).sum(axis=0))
 
     def epoch(
         self,

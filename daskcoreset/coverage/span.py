@@ -30,7 +30,9 @@ class Solution:
     gaps : ndarray of shape (K,), float64, or None
         How far the objectives are, at most, above the least ones in the span.
     n_iter : int
-    converged : bool
+    converged : bool or None
+        Whether they are as near to those as was asked for, see the solvers; None where a number
+        of steps was asked for and nothing else.
     table : ndarray of shape (r, n_classes), float64
         Weight of every class in the cell of every core point.
     radius : float
@@ -41,7 +43,7 @@ class Solution:
     objectives: FloatArray
     gaps: FloatArray | None
     n_iter: int
-    converged: bool
+    converged: bool | None
     table: FloatArray
     radius: float
 

@@ -96,7 +96,7 @@ class CSVRGClassifier(CoverModel):
     tol : float, default=1e-4
         "exact" stops when a further step of Newton's method promises to lower the objective by
         less than half this part of it, or `gap_` proves as much; "csvrg" when an epoch changes
-        it by less than this part.
+        it by less than this part, which need not be near the least objective.
     warm_start : bool, default=False
         Whether `fit` begins with the core points and coefficients of the one before, for other
         parameters or more steps; `diameter_` says how well they cover the rows.
@@ -118,13 +118,16 @@ class CSVRGClassifier(CoverModel):
         Labels of rows with a positive weight.
     objective_ : float, or ndarray of shape (n_classes,)
         Of every problem, over the rows that were trained on.
-    gap_ : ndarray of shape (n_problems,), float64, or None
-        How far `objective_` is above the least in the span, at most; of "exact". It is proved,
-        by a bound that becomes tight last: lower `tol` for a small one.
+    gap_ : ndarray of shape (n_problems,), float64
+        How far `objective_` is above the least in the span, at most. It is proved, by a bound
+        that becomes tight last: lower `tol` for a small one.
     trace_ : list of dict
         Of every read "objective" (the sum over the problems), "reads" and "seconds".
     n_iter_ : int
     converged_ : bool
+        Whether `objective_` is the least one in the span but for the part `tol`: by the promise
+        of a further step or by `gap_` with "exact", by `gap_` alone with "csvrg", whose steps
+        mostly end further away.
     solver_ : {"exact", "csvrg"}
     diameter_, gamma_, lam_ : float
     approximation_bound_ : float
@@ -139,7 +142,7 @@ class CSVRGClassifier(CoverModel):
         When features are not scaled: distances then see the widest columns only. The paper
         scales to [0, 1].
     sklearn.exceptions.ConvergenceWarning
-        When `max_iter` ends the work.
+        When `converged_` is False.
 
     See Also
     --------
@@ -288,7 +291,7 @@ class CSVRGClassifier(CoverModel):
         return self._partial_fit(X, y, classes, sample_weight)
 
     def _steps(self) -> int:
-        return self.max_iter + 1
+        return self.max_iter + 2
 
     def _size(self, n_points: int) -> int | None:
         return max(_FEWEST, _EACH * n_points) if self.size == "auto" else self.size

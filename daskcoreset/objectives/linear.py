@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -184,12 +185,15 @@ class LinearCost(Objective[LinearClassifier]):
                 block.points, signs, block.weights, self.lam, tol=1e-4, intercept=self.intercept
             )
             return LinearClassifier(found.coef, found.intercept, positive)
+        from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415 - slow to import
         from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - slow to import
 
         model = LogisticRegression(
             C=self.lam, fit_intercept=self.intercept, max_iter=1000, tol=1e-6
         )
-        model.fit(block.points, signs, sample_weight=block.weights)
+        with warnings.catch_warnings():  # any solution will do, if not the very best
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(block.points, signs, sample_weight=block.weights)
         return LinearClassifier(model.coef_[0], float(np.ravel(model.intercept_)[0]), positive)
 
 
