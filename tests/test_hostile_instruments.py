@@ -111,7 +111,7 @@ def test_interval__never_of_no_width_where_the_sample_has_no_loss() -> None:
 def near_the_mean(n: int = 40_000) -> tuple[FloatArray, int]:
     """Two far clusters, and ten of two rows near the mean, of which lightweight draws none."""
     rng = np.random.default_rng(1)
-    X: FloatArray = rng.normal(size=(n, 3)) * 0.05
+    X: FloatArray = rng.normal(0.0, 0.05, size=(n, 3))
     X += np.where(np.arange(n)[:, None] % 2, 100.0, -100.0)
     X[:20] = np.repeat(rng.normal(size=(10, 3)) * 15, 2, axis=0)
     rng.shuffle(X)
@@ -127,7 +127,7 @@ def one_far(n: int = 40_000) -> tuple[FloatArray, int]:
 
 def in_turns(n: int = 40_000) -> tuple[FloatArray, int]:
     """Fifty values in turns, which steps of a constant length see few of."""
-    return (np.arange(n) % 50.0)[:, np.newaxis], 5
+    return np.tile(np.arange(50.0), n // 50)[:, np.newaxis], 5
 
 
 @pytest.mark.filterwarnings("ignore:size='auto':daskcoreset.errors.CoresetWarning")
