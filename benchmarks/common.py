@@ -75,11 +75,19 @@ def stamped(data: dict[str, Any]) -> str:
     return f"Commit {made['commit']}, {made['date']}, {made['cpus']} cores."
 
 
-def write(name: str, data: dict[str, Any], out: Path, report: Callable[[Any], str]) -> None:
-    """Write the results of a benchmark, and its report."""
+def write(
+    name: str,
+    data: dict[str, Any],
+    out: Path,
+    report: Callable[[Any], str],
+    figures: Callable[[Any], dict[str, Figure]] | None = None,
+) -> None:
+    """Write the results of a benchmark, its report, and its figures by their names."""
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{name}.json").write_text(json.dumps(data) + "\n")
     (out / f"{name}.md").write_text(report(data))
+    for title, drawing in (figures(data) if figures else {}).items():
+        drawing.savefig(out / f"{title}.png", dpi=110)
 
 
 def read(name: str, out: Path = RESULTS) -> dict[str, Any]:

@@ -193,7 +193,14 @@ def figure(data: dict[str, Any], looks: dict[str, str], *, times: bool) -> Figur
             means = [max(one.mean(), 0.1) for one in errors]
             bars = [common.interval(one) for one in errors]
             ax.errorbar(
-                places, means, bars, fmt=look[2:], color=look[:2], capsize=3, ms=4, label=method
+                places,
+                means,
+                bars,
+                fmt=look[2:],
+                color=look[:2],
+                capsize=3,
+                ms=4,
+                label=method.replace("`", ""),
             )
         ax.set(xscale="log", yscale="log", title=f"{result['set']}, k = {result['k']}")
         if times:
@@ -203,6 +210,7 @@ def figure(data: dict[str, Any], looks: dict[str, str], *, times: bool) -> Figur
             ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
             ax.minorticks_off()
         ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_minor_formatter(NullFormatter())
         ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     words = "seconds of the processor to build and to solve; dashed: k-means on everything"
     drawing.supxlabel(words if times else "rows in the coreset")
@@ -210,6 +218,14 @@ def figure(data: dict[str, Any], looks: dict[str, str], *, times: bool) -> Figur
     handles, labels = drawing.axes[0].get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside upper center", ncols=len(looks))
     return drawing
+
+
+def figures(data: dict[str, Any]) -> dict[str, Figure]:
+    """Return all figures."""
+    return {
+        "quality": figure(data, LOOKS, times=False),
+        "quality_time": figure(data, LOOKS, times=True),
+    }
 
 
 def main() -> None:
@@ -236,9 +252,7 @@ def main() -> None:
         full = full_of(name, np.asarray(load(name).X), args.k, args.out, fresh=args.fresh)
         results.append(run(name, draws, k=args.k, sizes=args.sizes, seeds=args.seeds, full=full))
     data = {"stamp": made, "results": results}
-    common.write(NAME, data, args.out, report)
-    figure(data, LOOKS, times=False).savefig(args.out / "quality.png", dpi=120)
-    figure(data, LOOKS, times=True).savefig(args.out / "quality_time.png", dpi=120)
+    common.write(NAME, data, args.out, report, figures)
     print(report(data))
 
 

@@ -52,7 +52,11 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="write nothing, fail on differences")
     parser.add_argument("--results", type=Path, default=common.RESULTS)
     parser.add_argument("--readme", type=Path, default=Path(__file__).parent.parent / "README.md")
+    parser.add_argument("--figures", action="store_true", help="draw the figures again too")
     args = parser.parse_args()
+    for name, module in MODULES.items() if args.figures else ():
+        data = common.read(name, args.results)
+        common.write(name, data, args.results, module.report, getattr(module, "figures", None))
     wanted = {args.readme: rendered(args.readme.read_text(), args.results)}
     for name, module in MODULES.items():
         wanted[args.results / f"{name}.md"] = module.report(common.read(name, args.results))

@@ -374,12 +374,11 @@ def figure_of_t(data: dict[str, Any]) -> Figure:
     return drawing
 
 
-def draw_figures(data: dict[str, Any], out: Path) -> None:
-    """Write all figures."""
-    names = {"mean": "", "deviation": "_spread", "seconds": "_seconds"}
-    for kind, ending in names.items():
-        figure(data, kind).savefig(out / f"svm_offline{ending}.png", dpi=110)
-    figure_of_t(data).savefig(out / "svm_offline_t.png", dpi=110)
+def figures(data: dict[str, Any]) -> dict[str, Figure]:
+    """Return all figures."""
+    endings = {"mean": "", "deviation": "_spread", "seconds": "_seconds"}
+    drawn_ones = {f"{NAME}{ending}": figure(data, kind) for kind, ending in endings.items()}
+    return drawn_ones | {f"{NAME}_t": figure_of_t(data)}
 
 
 def main() -> None:
@@ -400,8 +399,7 @@ def main() -> None:
         few = name == "w8a" and args.w8a_trials
         trials, sizes = (args.w8a_trials, 5) if few else (args.trials, args.sizes)
         data["results"].append(run(name, trials, sizes))
-        common.write(NAME, data, args.out, report)
-        draw_figures(data, args.out)
+        common.write(NAME, data, args.out, report, figures)
     print(report(data))
 
 

@@ -195,6 +195,11 @@ def figure(data: dict[str, Any], value: str) -> Figure:
     return drawing
 
 
+def figures(data: dict[str, Any]) -> dict[str, Figure]:
+    """Return all figures."""
+    return {NAME: figure(data, "errors"), f"{NAME}_seconds": figure(data, "seconds")}
+
+
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -210,9 +215,7 @@ def main() -> None:
     data: dict[str, Any] = {"stamp": common.stamp(), "results": []}
     for name in names:
         data["results"].append(run(name, args.trials, args.sizes, args.least))
-        common.write(NAME, data, args.out, report)
-        figure(data, "errors").savefig(args.out / "svm_streaming.png", dpi=110)
-        figure(data, "seconds").savefig(args.out / "svm_streaming_seconds.png", dpi=110)
+        common.write(NAME, data, args.out, report, figures)
     print(report(data))
 
 

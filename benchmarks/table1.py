@@ -18,7 +18,7 @@ import argparse
 import math
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import common
 import numpy as np
@@ -28,6 +28,9 @@ from threadpoolctl import threadpool_limits
 
 from daskcoreset import StrongKMeans
 from daskcoreset.datasets import available, load
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 NAME = "table1"
 PAPER = {
@@ -133,6 +136,14 @@ def report(data: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def figures(data: dict[str, Any]) -> dict[str, Figure]:
+    """Return all figures."""
+    return {
+        "table1": figure(data, LOOKS, times=False),
+        "table1_time": figure(data, LOOKS, times=True),
+    }
+
+
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -161,9 +172,7 @@ def main() -> None:
             full = full_of(name, np.asarray(load(name).X), k, args.out, fresh=args.fresh)
             seeds = args.seeds if first else further
             data["results"].append(run(name, draws_of(k), k=k, sizes=sizes, seeds=seeds, full=full))
-            common.write(NAME, data, args.out, report)
-            figure(data, LOOKS, times=False).savefig(args.out / "table1.png", dpi=110)
-            figure(data, LOOKS, times=True).savefig(args.out / "table1_time.png", dpi=110)
+            common.write(NAME, data, args.out, report, figures)
     print(report(data))
 
 

@@ -298,6 +298,11 @@ def figure(data: dict[str, Any]) -> Figure:
     return drawing
 
 
+def figures(data: dict[str, Any]) -> dict[str, Figure]:
+    """Return the figure."""
+    return {NAME: figure(data)}
+
+
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -319,8 +324,7 @@ def main() -> None:
     data: dict[str, Any] = {"stamp": made, "results": {}}
     for name in names:
         data["results"][name] = {m: curve(m, name, args.limit, args.repeats) for m in methods}
-        common.write(NAME, data, args.out, report)
-        figure(data).savefig(args.out / "time_to_accuracy.png", dpi=110)
+        common.write(NAME, data, args.out, report, figures)
     print(report(data))
 
 
