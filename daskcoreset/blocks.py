@@ -132,11 +132,14 @@ class Rules:
         float32 or float64.
     on_invalid : {"raise", "drop"}
         What becomes of rows with NaN or infinity.
+    class_weight : tuple of (label, float)
+        Factors of the weights of rows, by their labels; one for all others.
     """
 
     n_features: int
     dtype: np.dtype[Any]
     on_invalid: Literal["raise", "drop"] = "raise"
+    class_weight: tuple[tuple[Any, float], ...] = ()
 
 
 def promoted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -183,10 +186,20 @@ def rows_from(X: Any, y: Any, sample_weight: Any, rules: Rules) -> BlockRows:
         weights = np.ones(n_rows) if sample_weight is None else _as_weights(sample_weight)
         points = _as_points(X, rules.dtype)
         problem = _bad_weight(weights)
-    block = Block(points, weights, None if y is None else np.asarray(y))
+    labels = None if y is None else np.asarray(y)
+    if rules.class_weight and labels is not None:
+        weights = weights * _of_classes(labels, rules.class_weight)
+    block = Block(points, weights, labels)
     if problem is None:
         block, problem = _finite_rows(block, rules)
     return BlockRows(n_rows, None if problem else block, problem)
+
+
+def _of_classes(labels: AnyArray, class_weight: tuple[tuple[Any, float], ...]) -> FloatArray:
+    found, plain = np.ones(len(labels)), plain_labels(labels)
+    for label, factor in class_weight:
+        found[plain == label] = factor
+    return found
 
 
 def _mismatch(name: str, shape: tuple[int, ...], n_rows: int) -> Problem:

@@ -153,6 +153,8 @@ def row_blocks(
     ((4, 4, 2), dtype('float32'))
     """
     _check_options(chunks, on_invalid)
+    if isinstance(X, RowBlocks):  # opened before, for a reason of the library's own
+        return X
     members = open_all(X, y, sample_weight)
     parts = members.parts
     n_features = int(parts["X"].shape[1])

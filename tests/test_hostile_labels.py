@@ -6,13 +6,18 @@ The judge is NumPy: class totals, and costs of fixed linear models over all rows
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
+import zarr
+from sklearn.linear_model import LogisticRegression
 
 from daskcoreset import SVM, Coreset, CoresetStream, Logistic, build
-from daskcoreset.errors import CoresetWarning, InvalidInputError
+from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.estimators import CoresetLogisticRegression, CoresetSVC
 from daskcoreset.testing import assert_mean, cut_rows, draw
 from daskcoreset.typing import AnyArray, FloatArray
 
@@ -227,3 +232,96 @@ def test_means_that_cannot_be_met__are_not_moved_away(seed: int) -> None:
         assert (after <= before * (1 + 1e-9) + 1e-6).all()
         factors = raked.weights[own] / scaled
         assert max(factors.max(), 1 / factors.min()) <= said["spread"] * (1 + 1e-9) <= 20 * 1.01
+
+
+# Weights of classes
+
+
+def weighted_error(model: Any, X: FloatArray, y: AnyArray, seed: int) -> float:
+    """Relative distance of the coefficients from those of scikit-learn on all rows."""
+    full = LogisticRegression(class_weight="balanced", tol=1e-8).fit(X, y)
+    found = model.set_params(random_state=seed).fit(X, y)
+    return float(np.linalg.norm(found.coef_ - full.coef_) / np.linalg.norm(full.coef_))
+
+
+def test_class_weight__draws_are_made_for_the_weighted_loss() -> None:
+    """Weighing the classes only after the draw has several times the error."""
+    X, y = rare(30_000, 118)
+    before = [
+        weighted_error(CoresetLogisticRegression(size=600, class_weight="balanced"), X, y, seed)
+        for seed in range(4)
+    ]
+    inner = LogisticRegression(class_weight={0: 30_000 / 2 / 29_882, 1: 30_000 / 2 / 118})
+    after = [
+        weighted_error(CoresetLogisticRegression(size=600, estimator=inner), X, y, seed)
+        for seed in range(4)
+    ]
+    assert np.mean(before) < 0.1
+    assert np.mean(before) < 0.5 * np.mean(after)
+
+
+@pytest.mark.parametrize("make", [CoresetSVC, CoresetLogisticRegression])
+def test_class_weight__totals_of_the_coreset_are_weighted(make: Any) -> None:
+    X, y = rare(6000, 60)
+    u = np.random.default_rng(3).random(6000) + 0.5
+    model = make(size=200, class_weight="balanced", random_state=0).fit(X, y, u)
+    for code in (0, 1):
+        own = labels_of(model.coreset_) == code
+        np.testing.assert_allclose(model.coreset_.weights[own].sum(), u.sum() / 2, rtol=1e-9)
+    named = make(size=200, class_weight={1: 7.0}, random_state=0).fit(X, y, u)
+    rare_ones = labels_of(named.coreset_) == 1
+    np.testing.assert_allclose(
+        named.coreset_.weights[rare_ones].sum(), 7 * u[y == 1].sum(), rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("weight", ["balanced", {"a": 0.25, "b": 9.0}])
+def test_class_weight__out_of_core_as_in_memory(weight: Any, tmp_path: Path) -> None:
+    X, y = rare(6000, 60)
+    named = np.where(y == 1, "b", "a")
+    model = CoresetSVC(size=200, class_weight=weight, random_state=0)
+    here = model.fit(X, named).coef_
+    lazy = da.from_array(X, chunks=(6000, 6)), da.from_array(named, chunks=6000)
+    np.testing.assert_allclose(model.fit(*lazy).coef_, here, rtol=1e-6)
+    assert model.n_features_in_ == 6
+    group = zarr.open_group(tmp_path / "rows.zarr", mode="w")
+    group.create_array("X", data=X)
+    group.create_array("y", data=y)
+    by_number = weight if weight == "balanced" else {0: 0.25, 1: 9.0}
+    stored = model.set_params(class_weight=by_number).fit(str(tmp_path / "rows.zarr"), "y")
+    np.testing.assert_allclose(stored.coef_, here, rtol=1e-6)
+
+
+def test_class_weight__streams_take_a_dict() -> None:
+    X, y = rare(4000, 40)
+    model = CoresetLogisticRegression(size=100, class_weight={1: 5.0}, random_state=0)
+    for part in np.array_split(np.argsort(np.random.default_rng(0).random(4000)), 4):
+        model.partial_fit(X[part], y[part])
+    own = labels_of(model.coreset_) == 1
+    np.testing.assert_allclose(model.coreset_.weights[own].sum(), 200.0, rtol=1e-9)
+    more = da.from_array(X, chunks=(2000, 6)), da.from_array(y, chunks=2000)
+    model.partial_fit(*more)
+    own = labels_of(model.coreset_) == 1
+    np.testing.assert_allclose(model.coreset_.weights[own].sum(), 400.0, rtol=1e-9)
+    with pytest.raises(InvalidInputError, match="needs the labels of all rows"):
+        CoresetSVC(class_weight="balanced").partial_fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("weight", "error", "message"),
+    [
+        ({0: "1"}, InvalidTypeError, "class_weight of 0 must be a number"),
+        ({0: True}, InvalidTypeError, "class_weight of 0 must be a number"),
+        ({0: -1.0}, InvalidInputError, "class_weight of 0 is -1.0"),
+        ({0: np.inf}, InvalidInputError, "class_weight of 0 is inf"),
+        ({"yes": 2.0}, InvalidInputError, "holds 'yes', which is no label of y"),
+    ],
+)
+def test_class_weight__bad_values(weight: Any, error: type[Exception], message: str) -> None:
+    X, y = rare(600, 60)
+    with pytest.raises(error, match=message):
+        CoresetSVC(class_weight=weight).fit(X, y)
+    if error is InvalidInputError and "yes" in weight:
+        missing = da.from_array(np.where(y == 1, 1.0, np.nan), chunks=600)
+        with pytest.raises(InvalidInputError, match="missing or not finite"):
+            CoresetSVC(class_weight="balanced").fit(da.from_array(X, chunks=(600, 6)), missing)

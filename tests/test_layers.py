@@ -221,6 +221,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "estimators.base",
         "estimators.bregman",
         "estimators.canonical",
+        "estimators.class_weights",
         "estimators.centers",
         "estimators.csvrg",
         "estimators.delegation",

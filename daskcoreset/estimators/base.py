@@ -182,7 +182,8 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
     def _note_names(self, X: Any, n_features: int, columns: Sequence[str] | None) -> None:
         self.n_features_in_ = n_features
         # Like scikit-learn: numbers that stand above columns are no names.
-        named = all(isinstance(name, str) for name in getattr(X, "columns", ()))
+        given = getattr(X, "columns", None)
+        named = given is None or all(isinstance(name, str) for name in given)
         if columns is not None and named:
             self.feature_names_in_ = np.array(columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):

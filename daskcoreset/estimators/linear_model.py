@@ -18,6 +18,7 @@ from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeErr
 from daskcoreset.estimators.awaiting import Awaiting, known_classes
 from daskcoreset.estimators.base import CoresetModel, Held
 from daskcoreset.estimators.canonical import canonical
+from daskcoreset.estimators.class_weights import weigh_blocks, weigh_rows
 from daskcoreset.estimators.delegation import Ask
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.randomness import RandomState, resolve_seed
@@ -46,6 +47,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
 
     size: int
     random_state: RandomState
+    class_weight: Any
     estimator: Any
     estimator_: Any
     classes_: AnyArray
@@ -104,10 +106,14 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
             assert held.y is not None  # noqa: S101 - scikit-learn has asked for it
             # Counted from zero: a coreset would turn labels that are objects into text.
             classes, codes = np.unique(held.y, return_inverse=True)
-            data = Held(held.X, codes, held.sample_weight)
+            data = Held(held.X, codes, weigh_rows(self.class_weight, held.y, held.sample_weight))
+        elif self.class_weight is not None:
+            data = (weigh_blocks(self.class_weight, X, y, sample_weight), None, None)
         seed = resolve_seed(self.random_state)
         coreset = self._coreset_of(data, size=self.size, method=self._method(), seed=seed)
         self._stream, self._known = None, None
+        if held is None:
+            self._note_features(X, coreset)
         return self._solve(coreset, classes)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -138,13 +144,20 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
             taken then.
         """
         self._check_solver()
+        if self.class_weight == "balanced":
+            raise InvalidInputError(
+                'class_weight="balanced" needs the labels of all rows, which partial_fit does not '
+                "have; pass the weights of the classes as a dict."
+            )
         stream = getattr(self, "_stream", None)
         fresh = stream is None and not hasattr(self, "coreset_")
         known = known_classes(classes, getattr(self, "_known", None))
         held = self._hold(X, y, sample_weight, reset=fresh)
         if held is not None:
             check_classification_targets(held.y)
-            X, y, sample_weight = held.X, held.y, held.sample_weight
+            assert held.y is not None  # noqa: S101 - scikit-learn has asked for it
+            X, y = held.X, held.y
+            sample_weight = weigh_rows(self.class_weight, held.y, held.sample_weight)
         elif not fresh:
             self._open(X)
         if stream is None:
@@ -153,8 +166,12 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
                 old = self.coreset_
                 labels = old.labels if self._classes is None else self._classes[old.labels]
                 stream.partial_fit(old.points, labels, old.weights)
+        if held is None and self.class_weight is not None:
+            rows: tuple[Any, ...] = (weigh_blocks(self.class_weight, X, y, sample_weight),)
+        else:
+            rows = (X, y, sample_weight)
         # A copy shares what is never changed, so that a refusal leaves all as it was.
-        stream = copy(stream).partial_fit(X, y, sample_weight)
+        stream = copy(stream).partial_fit(*rows)
         coreset, seen = _answer_of(stream, known)
         self._stream, self._known = stream, known
         if held is None:

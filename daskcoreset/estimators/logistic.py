@@ -29,6 +29,11 @@ class CoresetLogisticRegression(LinearCoresetModel):
         ``sample_weight``, with its own parameters. None takes ``LogisticRegression`` with this
         `C`.
     fit_intercept : bool, default=True
+    class_weight : dict of label to float, "balanced" or None, default=None
+        Factors of the weights of rows, as in scikit-learn; "balanced" gives every class the same
+        total weight, and takes one more read of the labels where they are out of core. The draws
+        are made for the weighted loss, and the weights of `coreset_` contain the factors: leave
+        the ``class_weight`` of `estimator` alone.
     sampling : {"systematic", "multinomial"}, default="systematic"
         As in `daskcoreset.build`; "multinomial" needs ``passes=2``.
     passes : {1, 2}, default=1
@@ -66,6 +71,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         "size": [Interval(Integral, 1, None, closed="left")],
         "estimator": [HasMethods(["fit", "predict"]), None],
         "fit_intercept": ["boolean"],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
         "sampling": [StrOptions({"systematic", "multinomial"})],
         "passes": [Interval(Integral, 1, 2, closed="both")],
     }
@@ -77,6 +83,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         size: int = 10_000,
         estimator: Any = None,
         fit_intercept: bool = True,
+        class_weight: Any = None,
         sampling: Literal["systematic", "multinomial"] = "systematic",
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
@@ -85,6 +92,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         self.size = size
         self.estimator = estimator
         self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
         self.sampling = sampling
         self.passes = passes
         self.random_state = random_state

@@ -38,6 +38,11 @@ class CoresetSVC(LinearCoresetModel):
         leaves the intercept without penalty, as the objective does. ``LinearSVC`` penalises it
         unless its ``intercept_scaling`` is large.
     fit_intercept : bool, default=True
+    class_weight : dict of label to float, "balanced" or None, default=None
+        Factors of the weights of rows, as in scikit-learn; "balanced" gives every class the same
+        total weight, and takes one more read of the labels where they are out of core. The draws
+        are made for the weighted loss, and the weights of `coreset_` contain the factors: leave
+        the ``class_weight`` of `estimator` alone.
     variant : {"auto", "pilot_mix", "calibrated", "systematic", "paper"}, default="auto"
         As in `daskcoreset.SVM`.
     n_clusters : int or None, default=None
@@ -89,6 +94,7 @@ class CoresetSVC(LinearCoresetModel):
         "size": [Interval(Integral, 1, None, closed="left")],
         "estimator": [HasMethods(["fit", "predict"]), None],
         "fit_intercept": ["boolean"],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
         "variant": [StrOptions({"auto", "pilot_mix", "calibrated", "systematic", "paper"})],
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "sampling": [StrOptions({"systematic", "multinomial"})],
@@ -102,6 +108,7 @@ class CoresetSVC(LinearCoresetModel):
         size: int = 2000,
         estimator: Any = None,
         fit_intercept: bool = True,
+        class_weight: Any = None,
         variant: Variant = "auto",
         n_clusters: int | None = None,
         sampling: Literal["systematic", "multinomial"] = "systematic",
@@ -112,6 +119,7 @@ class CoresetSVC(LinearCoresetModel):
         self.size = size
         self.estimator = estimator
         self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
         self.variant = variant
         self.n_clusters = n_clusters
         self.sampling = sampling

@@ -1,0 +1,129 @@
+"""Weights of classes, as in scikit-learn, for classifiers on coresets: draws are made with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskcoreset.blocks import plain_labels
+from daskcoreset.classes import label_problem
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.gathering import gather
+from daskcoreset.inputs import RowBlocks, row_blocks
+from daskcoreset.typing import AnyArray, FloatArray
+
+if TYPE_CHECKING:
+    from daskcoreset.blocks import Block, Problem
+
+__all__ = ["weigh_blocks", "weigh_rows"]
+
+
+def weigh_rows(
+    class_weight: Any, labels: AnyArray, sample_weight: FloatArray | None
+) -> FloatArray | None:
+    """Multiply the weights of rows in memory by those of their classes.
+
+    Parameters
+    ----------
+    class_weight : mapping of label to number, "balanced" or None
+        Classes that are not in the mapping weigh one. "balanced" gives all classes the same total
+        weight, :math:`U / (K U_c)` to the rows of class c of K.
+    labels : ndarray of shape (n,)
+    sample_weight : ndarray of shape (n,), float64, or None
+
+    Returns
+    -------
+    ndarray of shape (n,), float64, or None
+        None where there are no weights at all.
+
+    Examples
+    --------
+    >>> weigh_rows("balanced", np.array(["a", "a", "a", "b"]), None).round(3).tolist()
+    [0.667, 0.667, 0.667, 2.0]
+    """
+    if class_weight is None:
+        return sample_weight
+    weights = np.ones(len(labels)) if sample_weight is None else sample_weight
+    classes, codes = np.unique(labels, return_inverse=True)
+    sums = np.bincount(codes, weights, minlength=len(classes))
+    factors = dict(_factors(class_weight, dict(zip(classes.tolist(), sums, strict=True))))
+    return np.asarray(weights * np.array([factors.get(c, 1.0) for c in classes.tolist()])[codes])
+
+
+def weigh_blocks(class_weight: Any, X: Any, y: Any, sample_weight: Any) -> RowBlocks:
+    """Open data out of core, whose rows are to be read with the weights of their classes.
+
+    Parameters
+    ----------
+    class_weight : mapping of label to number, or "balanced"
+        The latter takes a read of `y` and `sample_weight`; of X too where they are parts of it,
+        or its number of rows is not known.
+    X, y, sample_weight
+        As for `daskcoreset.build`.
+    """
+    blocks = row_blocks(X, y, sample_weight)
+    if class_weight == "balanced":
+        known: dict[Any, float] = gather(_labels_alone(blocks, y, sample_weight), _sums, _sum).value
+    else:
+        known = {}
+    factors = _factors(class_weight, known)
+    return replace(blocks, rules=replace(blocks.rules, class_weight=tuple(factors)))
+
+
+def _labels_alone(blocks: RowBlocks, y: Any, sample_weight: Any) -> RowBlocks:
+    if blocks.n_rows is None or isinstance(y, str) or isinstance(sample_weight, str):
+        return blocks
+    import dask.array as da  # noqa: PLC0415 - only where it is needed
+
+    nothing = da.zeros((blocks.n_rows, 1), dtype=np.float32, chunks=(2**20, 1))
+    return row_blocks(nothing, y, sample_weight)
+
+
+def _factors(class_weight: Any, sums: Mapping[Any, float]) -> list[tuple[Any, float]]:
+    if isinstance(class_weight, str):  # "balanced": no other was let in
+        held = {label: float(weight) for label, weight in sums.items() if weight > 0.0}
+        total = sum(held.values())
+        return [(label, total / (len(held) * weight)) for label, weight in held.items()]
+    for label, factor in class_weight.items():
+        if isinstance(factor, bool) or not isinstance(factor, Real):
+            raise InvalidTypeError(
+                f"class_weight of {label!r} must be a number, got {factor!r}; pass a float."
+            )
+        if not (np.isfinite(float(factor)) and float(factor) >= 0.0):
+            raise InvalidInputError(
+                f"class_weight of {label!r} is {factor!r}; pass a finite weight that is not "
+                f"negative."
+            )
+    unknown = [label for label in class_weight if label not in sums]
+    if sums and unknown and any(label not in class_weight for label in sums):
+        raise InvalidInputError(
+            f"class_weight holds {unknown[0]!r}, which is no label of y, and misses another; y "
+            f"holds {', '.join(map(repr, list(sums)[:5]))}."
+        )
+    return [
+        (label.item() if isinstance(label, np.generic) else label, float(factor))
+        for label, factor in class_weight.items()
+    ]
+
+
+def _sums(block: Block, number: int, given: object) -> dict[Any, float] | Problem:
+    del number, given
+    problem = label_problem(block)
+    if problem is not None:
+        return problem
+    classes, codes = np.unique(plain_labels(_given(block)), return_inverse=True)
+    sums = np.bincount(codes, block.weights, minlength=len(classes))
+    return dict(zip(classes.tolist(), sums.tolist(), strict=True))
+
+
+def _given(block: Block) -> AnyArray:
+    assert block.labels is not None  # noqa: S101 - there is no problem
+    return block.labels
+
+
+def _sum(first: dict[Any, float], second: dict[Any, float]) -> dict[Any, float]:
+    return {label: first.get(label, 0.0) + second.get(label, 0.0) for label in {**first, **second}}
