@@ -26,6 +26,7 @@ from daskcoreset.intervals import _most
 from daskcoreset.metrics import distortion, kmeans_cost
 from daskcoreset.objectives import (
     Distortion,
+    LinearClassifier,
     LinearCost,
     MixtureCost,
     Objective,
@@ -442,10 +443,16 @@ class WithoutBounds(QuantizationError):  # noqa: N818 - a quantization error is 
         return Objective.brackets(self, *args)
 
 
-@pytest.mark.parametrize("name", ["centers", "kl", "mahalanobis", "mixture", "svm", "logistic"])
+@pytest.mark.parametrize(
+    "name", ["centers", "kl", "mahalanobis", "mixture", "tied", "diag", "svm", "wide", "logistic"]
+)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_brackets__bound_every_row_there_may_be(name: str, weighted: bool) -> None:
+def test_brackets__bound_every_row_there_may_be(
+    name: str, weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Rows of the coreset, of the data, and far from both; of labels that it has not seen."""
+    if name == "wide":  # more columns than a matrix is made for
+        monkeypatch.setattr("daskcoreset.objectives.cells._WIDEST", 2)
     rng = np.random.default_rng(8)
     own = np.abs(X[rng.integers(len(X), size=300)]) + 0.1
     rows = np.abs(np.concatenate([X[::7], 40 * X[:50], rng.normal(size=(50, 3)) * 1e-3])) + 1e-4
@@ -457,6 +464,9 @@ def test_brackets__bound_every_row_there_may_be(name: str, weighted: bool) -> No
         "kl": Distortion(5, "kl"),
         "mahalanobis": Distortion(5, "mahalanobis"),
         "mixture": MixtureCost(3),
+        "tied": MixtureCost(3),
+        "diag": MixtureCost(3),
+        "wide": LinearCost("hinge"),
         "svm": LinearCost("hinge", 0.5),
         "logistic": LinearCost("logistic"),
     }
@@ -464,6 +474,11 @@ def test_brackets__bound_every_row_there_may_be(name: str, weighted: bool) -> No
     cells = objective.cells(block, 5, rng)
     cells = cells.scored(cells.sums(block, cells.place(block)), 20.0)
     others = [objective.seed(block, rng) for _ in range(3)]
+    if name in ("tied", "diag"):
+        fitted: Any = GaussianMixture(3, covariance_type=name, random_state=0).fit(own)
+        others = [objective.read(fitted, 3, "solution")]
+    if isinstance(objective, LinearCost):  # of a class that the coreset has no row of
+        others.append(LinearClassifier(rng.normal(size=3), 0.5, 2))
     placed, score = cells.place(far), cells.score(cells.place(far))
     assert (score > 0).all()
     for solution in (objective.solve(block, rng), *others):
@@ -546,3 +561,11 @@ def test_plot__cost_of_zero_on_all_data() -> None:
     assert np.isinf(found.differences[0])
     texts = [text.get_text() for text in found.plot(Figure().add_subplot()).texts]
     assert texts[0] == "∞"
+
+
+def test_audit__empty_blocks_and_weights_beyond_all_numbers() -> None:
+    rows = da.from_array(X, chunks=((0, 4000, 0, 2000), 3))
+    found = CORESET.audit(rows, random_state=0, sample_size=400)
+    np.testing.assert_allclose(found.on_data, kmeans_cost(X, list(found.solutions)))
+    with pytest.raises(InvalidInputError, match="squared distances overflow"):
+        CORESET.audit(X, sample_weight=np.full(len(X), 2e303), random_state=0)

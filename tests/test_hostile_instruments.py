@@ -20,7 +20,7 @@ from daskcoreset.blocks import Block
 from daskcoreset.errors import CoresetWarning
 from daskcoreset.estimators import CSVRGClassifier
 from daskcoreset.metrics import kmeans_cost
-from daskcoreset.objectives import LinearCost, QuantizationError
+from daskcoreset.objectives import LinearClassifier, LinearCost, QuantizationError
 from daskcoreset.sensitivities import Lightweight
 from daskcoreset.sizing import auto_size
 from daskcoreset.typing import FloatArray
@@ -103,6 +103,20 @@ def test_interval__never_of_no_width_where_the_sample_has_no_loss() -> None:
         assert low <= true <= high
         assert high > low
         assert low <= estimate <= high
+
+
+def test_interval__says_what_may_be_hidden_where_coreset_and_sample_have_no_loss() -> None:
+    X, y = rare_losses()
+    coreset = daskcoreset.build(X, y, size=300, method="uniform", random_state=0)
+    cost, coef = LinearCost("hinge"), np.array([10.0, 0.0, 0.0])
+    one, near = (LinearClassifier(coef * f, -60.0 * f, 1) for f in (1.0, 1.01))
+    own = Block(coreset.points, coreset.weights, coreset.labels)
+    assert cost.total(own, one) == 0.0  # it has none of the six
+    report = coreset.audit(X, y, objective=cost, solutions=[near], random_state=0, sample_size=300)
+    true = cost.cost(Block(X, np.ones(len(X)), y), one)
+    estimate, low, high = report.interval(one)
+    assert 1.5 * true < high < np.inf
+    assert low <= min(estimate, true)
 
 
 # --- size="auto" -------------------------------------------------------------------------

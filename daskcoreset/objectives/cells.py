@@ -101,8 +101,7 @@ class Cells:
 
     def slope(self, coef: FloatArray) -> float:
         r"""Largest change of :math:`\langle x, w \rangle` for each unit of distance."""
-        if self.root is None:
-            return float(np.linalg.norm(coef))
+        assert self.root is not None  # noqa: S101 - classifiers have cells with one
         if self.root.ndim == 1:
             return float(np.linalg.norm(coef / self.root))
         return float(np.linalg.norm(np.linalg.solve(self.root, coef)))
