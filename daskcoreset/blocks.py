@@ -300,7 +300,8 @@ def unusable_row(points: Points, weights: FloatArray) -> Problem | None:
     """
     values: Any = points if isinstance(points, np.ndarray) else points.data
     weight = max(1.0, float(weights.sum()))
-    most = math.sqrt(_LARGEST_SUM / points.shape[1] / weight)
+    # Of NumPy's kind, since a float32 that is compared with a plain number would cast it.
+    most = np.float64(math.sqrt(_LARGEST_SUM / points.shape[1] / weight))
     # One look clears the usual case; a row without weight may hold any number.
     if first_nonfinite_row(values if values.ndim == 2 else values[:, np.newaxis], most) < 0:
         return None
