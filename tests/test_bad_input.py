@@ -333,7 +333,7 @@ def test_build__weights_that_sum_to_infinity() -> None:
     # In one block, or only in all of them together.
     for weight in (1e307, 5e306):
         for size in (10, N):
-            with pytest.raises(InvalidInputError, match="sample_weight sums to .*scale"):
+            with pytest.raises(InvalidInputError, match=r"sample_weight sums to .*scale"):
                 build(known(X), sample_weight=np.full(N, weight), size=size)
 
 
