@@ -269,7 +269,7 @@ def make_giants(
     n: int,
     d: int,
     *,
-    n_giants: int = 8,
+    n_giants: int = 5,
     share: float = 0.995,
     n_clusters: int = 40,
     spread: float = 0.05,
@@ -288,7 +288,7 @@ def make_giants(
     ----------
     n, d : int
         Rows and columns.
-    n_giants : int, default=8
+    n_giants : int, default=5
         Rows with a scale of their own, fewer than `n`. With the default share each lies 14
         times as far out as the next.
     share : float, default=0.995
@@ -316,7 +316,7 @@ def make_giants(
     >>> X, y = make_giants(100_000, 5, random_state=0)
     >>> costs = ((X - X.mean(axis=0)) ** 2).sum(axis=1).compute()
     >>> bool(costs.max() > 0.99 * costs.sum()), int((y == -1).sum())
-    (True, 8)
+    (True, 5)
     """
     n = check_count("n", n, minimum=2)
     d = check_count("d", d, minimum=1)
