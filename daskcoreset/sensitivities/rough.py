@@ -128,6 +128,7 @@ def _seeds_in_rounds(
     narrow = points.dtype == np.float32 and low < distances.max() < high
     count = max(8, math.ceil(n_clusters / 2))
     mass = costs_of(weights, distances)
+    idle = None if weights.all() else weights == 0.0
     cost, found = float(mass.sum()), 1
     for _ in range(_MOST_ROUNDS):
         if not 0.0 < cost < np.inf:  # an infinite one is an error at the root
@@ -137,7 +138,9 @@ def _seeds_in_rounds(
         approach(points, wide, found, labels, distances)
         seeds.append(chosen)
         found += len(chosen)
-        mass = costs_of(weights, distances)
+        np.multiply(weights, distances, out=mass)
+        if idle is not None:
+            mass[idle] = 0.0
         before, cost = cost, float(mass.sum())
         if found >= _MOST * n_clusters or (found >= _ENOUGH * n_clusters and cost > before / 2):
             break
