@@ -52,9 +52,8 @@ _SAMPLE_ROWS = 4096
 _ROWS_PER_CENTER = 64
 """Rows for a center, where that makes either more."""
 
-_ENOUGH = 1.5
-"""Centers of a long block for each that is wanted. The root pools them; so many by k-means++
-cost no more than k good ones."""
+_ENOUGH = 1.2
+"""Centers of a long block for each that is wanted, in three rounds: the root pools them."""
 
 _MOST = 4
 """The same at most: as long as every round halves the cost."""
@@ -82,8 +81,8 @@ def rough_cells(
     Returns
     -------
     Partition
-        Of up to 16,384 rows, or 64 k, those of `seed_clusters`. Of more rows about 1.5 k cells,
-        and up to 4 k as long as every k / 2 further ones halve the cost; fewer where fewer rows
+        Of up to 16,384 rows, or 64 k, those of `seed_clusters`. Of more rows about 1.2 k cells,
+        and up to 4 k as long as every 0.4 k further ones halve the cost; fewer where fewer rows
         are distinct.
 
     Notes
@@ -126,7 +125,7 @@ def _seeds_in_rounds(
     # Rows and seeds of float32 differ exactly enough in float32, at whatever offset.
     low, high = _FLOAT32_COSTS
     narrow = points.dtype == np.float32 and low < distances.max() < high
-    count = max(8, math.ceil(n_clusters / 2))
+    count = max(8, math.ceil(0.4 * n_clusters))
     mass = costs_of(weights, distances)
     idle = None if weights.all() else weights == 0.0
     cost, found = float(mass.sum()), 1
