@@ -69,7 +69,7 @@ def _main(*arguments: object) -> int:
 
 def _run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "daskcoreset", *map(str, arguments)]
-    settings: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 60} | options
+    settings: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 600} | options
     return subprocess.run(command, check=False, **settings)
 
 
@@ -311,7 +311,7 @@ def test_working_on__starts_processes_outside_the_main_thread() -> None:
 
     thread = threading.Thread(target=work)
     thread.start()
-    thread.join(timeout=60)
+    thread.join(timeout=600)
     assert counts == [1]
 
 

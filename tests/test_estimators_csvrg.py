@@ -549,7 +549,7 @@ def test_fit__same_bits_whatever_the_threads_of_blas() -> None:
         for threads in ("1", "2")
         for scheduler in ("sync", "threads")
     ]
-    found = {run.communicate(timeout=300)[0] for run in runs}
+    found = {run.communicate(timeout=900)[0] for run in runs}
     assert len(found) == 1
     assert len(found.pop().splitlines()) == 2
 

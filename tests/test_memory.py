@@ -95,7 +95,7 @@ def measure(
                 text=True,
             )
         )
-    outputs = [process.communicate(timeout=300)[0] for process in started]
+    outputs = [process.communicate(timeout=900)[0] for process in started]
     assert all(process.returncode == 0 for process in started)
     return [tuple(json.loads(output)) for output in outputs]
 

@@ -263,7 +263,7 @@ print(len(daskcoreset.build(X, size=10, chunks=50)))
 
 def test_build__is_silent_in_a_pipe() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=600, check=True
     )
     assert (done.stdout, done.stderr) == ("10\n", "")
 
@@ -287,7 +287,7 @@ def test_build__shows_a_bar_on_a_terminal() -> None:
             if not part:
                 break
             drawn += part
-        printed = process.communicate(timeout=60)[0]
+        printed = process.communicate(timeout=600)[0]
     os.close(ours)
     assert (printed, process.returncode) == ("10\n", 0)
     assert b"daskcoreset:" in drawn

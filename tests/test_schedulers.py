@@ -190,7 +190,7 @@ def test_bits__whatever_numerical_threads(expected: dict[Mode, str], stores: Pat
                 text=True,
             )
         )
-    outputs = [process.communicate(timeout=300)[0] for process in started]
+    outputs = [process.communicate(timeout=900)[0] for process in started]
     assert [process.returncode for process in started] == [0, 0]
     assert [output.split() for output in outputs] == [list(expected.values())] * 2
 
@@ -274,7 +274,7 @@ def test_bits__with_workers_killed_half_way(stores: Path) -> None:
             assert share * n_leaves - 1 <= done < n_leaves
             os.kill(processes[holder], signal.SIGKILL)
             assert not building.done()
-            assert digest(building.result(timeout=120)) == digest(whole)
+            assert digest(building.result(timeout=600)) == digest(whole)
             assert holder not in client.nthreads()
 
 
