@@ -59,6 +59,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Interval", "Survey", "checked_confidence"]
 
+_ROUNDING = 1e-12
+"""Part of the cost that rounding may add to what a single row holds."""
+
 _LADDER = np.array([[0.0625, 0.25, 1.0, 4.0, 16.0], [0.0625, 0.125, 0.625, 0.125, 0.0625]])
 """Multiples of the best theta that are tried, and their shares of alpha."""
 
@@ -168,8 +171,10 @@ class Survey:
                 held = held - self.objective.losses(rows, solutions[i])
                 expected = expected - self.objective.losses(self.own, solutions[i])
                 total += float(reading.costs[i])
+            # What rounding leaves of a difference of losses may be above a bound of zero.
+            least = _ROUNDING * float((self.own.weights * on_coreset).sum())
             limits = (
-                self.cells.ratio(bounds) / (BASE * reading.threshold)
+                self.cells.ratio(bounds) / (BASE * reading.threshold) + least
                 for bounds in (bracket.low, bracket.high)
             )
             yield _Way(total, held, expected, *limits)
@@ -196,8 +201,11 @@ class Survey:
 
 
 def _most(x: FloatArray, limit: float, theta: float, level: float) -> float:
-    """Bound of the sum of all r from the X of the sample, none of which exceeds `limit`."""
-    if math.isinf(limit):
+    """Bound of the sum of all r from the X of the sample, none of which exceeds `limit`.
+
+    Where one does, the objective's bounds are wrong, and nothing is known.
+    """
+    if math.isinf(limit) or (x > limit).any():
         return math.inf
     if theta == 0.0:
         return 0.0  # no row can hold anything
