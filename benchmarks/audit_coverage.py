@@ -255,7 +255,8 @@ def main() -> None:
     args = parser.parse_args()
     title = (
         f"Intervals of 95 %: {args.runs} repetitions of {args.rows:,} rows, coresets of "
-        f"{args.size:,} and samples of {args.sample:,} rows. An h marks the hostile sets."
+        f"{args.size:,} (0.4 % positives: {3 * args.size:,}) and samples of "
+        f"{args.sample:,} rows. An h marks the hostile sets."
     )
     lines = [
         title,
