@@ -1,0 +1,436 @@
+"""Mutants of the mathematics: one operator or number is changed, and the tests should notice.
+
+``python benchmarks/mutation.py`` makes mutants of the modules of `GROUPS`, the same ones on every
+run, and writes ``benchmarks/results/mutation.md`` with a row for each that lived. What that table
+says of why it lived is kept. ``--only sampling`` takes the files with this in their path.
+
+All is imported once. Every test is run once to see which functions it calls; then each mutant is
+a fork in which one function gets the changed code, and those tests run that call the function,
+the fastest first, until one fails. A mutant that takes three times as long is dead, too. Compiled
+loops are left out: their twins in NumPy are compared with them in the tests. So are messages,
+assertions and what is called at import.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TABLE = ROOT / "benchmarks/results/mutation.md"
+
+GROUPS: dict[str, tuple[list[str], list[str], int]] = {
+    "sampling": (
+        ["sampling", "rounds", "root", "moments", "raking", "ordering", "tree/reducer"],
+        ["sampling", "rounds", "moments", "svm_parts", "tree_reducer", "kernels", "unbiased",
+         "tree_batch", "sensitivities_svm", "sensitivities", "hostile_order", "hostile_labels"],
+        16,
+    ),
+    "sensitivities": (
+        ["sensitivities"],
+        ["sensitivities", "sensitivities_bregman", "sensitivities_kmeans", "sensitivities_logistic",
+         "sensitivities_svm", "contract_bregman", "svm_parts", "hostile_blocks", "hostile_labels"],
+        8,
+    ),
+    "coverage": (
+        ["coverage"],
+        ["coverage_cvm", "coverage_delta", "kernel_losses", "kernel_solvers", "estimators_csvrg"],
+        4,
+    ),
+    "margin": (
+        ["margin"],
+        ["margin_active", "margin_batch", "margin_hard", "margin_outlier", "margin_structured",
+         "estimators_margin", "estimators_active", "estimators_structured"],
+        3,
+    ),
+}  # fmt: skip
+"""Modules, the files of tests that are about them, and mutants for each file."""
+
+COMPARISONS = {
+    ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE),
+    ast.GtE: (ast.Gt, ast.Lt), ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,), ast.In: (ast.NotIn,), ast.NotIn: (ast.In,),
+}  # fmt: skip
+OPERATORS = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult,
+    ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+    ast.And: ast.Or, ast.Or: ast.And, ast.USub: ast.UAdd,
+}  # fmt: skip
+NAMES = {
+    "min": "max", "minimum": "maximum", "any": "all", "floor": "ceil", "argmin": "argmax",
+    "zeros": "ones", "flatnonzero": "ravel", "left": "right",
+}  # fmt: skip
+NAMES |= {new: old for old, new in NAMES.items() if new != "ravel"}
+SKIPPED = (ast.Raise, ast.Assert, ast.JoinedStr, ast.FunctionDef, ast.ClassDef, ast.Lambda)
+SPOKEN = ("warn", "Error", "Warning", "cast", "quiet")
+SLOW = 6.0
+"""Seconds: tests that take longer are not run."""
+QUICK = 8.0
+"""Seconds of tests that are tried first, the shortest ones; a mutant in a loop ends with them."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change: where it is, what it says, and the code with it."""
+
+    module: str
+    function: str
+    line: int
+    change: str
+    code: CodeType
+
+    @property
+    def name(self) -> str:
+        """What tells it from all others."""
+        return f"{self.module}:{self.function}:{self.change}"
+
+
+# --- making them -----------------------------------------------------------------------------
+
+
+def edits(node: ast.AST) -> Iterator[tuple[Any, Any, Any]]:  # noqa: C901 - a table
+    """Yield owner, field or place, and new value of every change of one node."""
+    match node:
+        case ast.Compare(ops=ops):
+            for i, op in enumerate(ops):
+                yield from ((ops, i, new()) for new in COMPARISONS[type(op)])
+        case ast.BinOp(op=op) | ast.AugAssign(op=op) | ast.BoolOp(op=op) | ast.UnaryOp(op=op):
+            if type(op) in OPERATORS:
+                yield node, "op", OPERATORS[type(op)]()
+        case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
+            if not isinstance(test, ast.Compare):
+                yield node, "test", ast.UnaryOp(ast.Not(), test)
+        case ast.Constant(value=bool(value)):
+            yield node, "value", not value
+        case ast.Constant(value=int(number)):
+            yield node, "value", number + 1
+        case ast.Constant(value=float(real)):
+            yield node, "value", 2.0 * real if real else 1.0
+        case ast.Attribute(attr=attr) if attr in NAMES:
+            yield node, "attr", NAMES[attr]
+        case ast.Name(id=name) if name in NAMES and isinstance(node.ctx, ast.Load):
+            yield node, "id", NAMES[name]
+
+
+def nodes_of(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what of a function computes: no annotations, messages, defaults or inner classes."""
+    for field, value in ast.iter_fields(node):
+        if field in ("annotation", "returns", "decorator_list", "args") and not isinstance(
+            node, ast.Call
+        ):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if not isinstance(child, ast.AST) or isinstance(child, SKIPPED):
+                continue
+            if isinstance(child, ast.Call) and any(s in ast.unparse(child.func) for s in SPOKEN):
+                continue
+            if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
+                continue
+            if isinstance(child, ast.keyword) and child.arg == "stacklevel":
+                continue
+            yield child
+            yield from nodes_of(child)
+
+
+def functions_of(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Yield the functions and methods of a module, but no compiled ones."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef):
+            yield from functions_of(node, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.FunctionDef):
+            decorators = " ".join(ast.unparse(one) for one in node.decorator_list)
+            if not any(word in decorators for word in ("jit", "overload", "abstract")):
+                yield prefix + node.name, node
+
+
+def code_of(code: CodeType, function: str, line: int) -> CodeType:
+    """Find the code of a function in that of its module."""
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            if inner.co_qualname == function and abs(inner.co_firstlineno - line) < 8:
+                return inner
+            if function.startswith(inner.co_qualname + "."):
+                return code_of(inner, function, line)
+    raise LookupError(function)
+
+
+def mutants_of(file: Path, count: int) -> list[Mutant]:
+    """Make `count` mutants of a file, or all if they are fewer."""
+    source = file.read_text()
+    tree = ast.parse(source)
+    module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
+    sites = [
+        (name, node, inner, edit)
+        for name, node in functions_of(tree)
+        for inner in nodes_of(node)
+        for edit in edits(inner)
+    ]
+    chosen = random.Random(module).sample(sites, min(count, len(sites)))  # noqa: S311 - a choice
+    found = []
+    for name, node, inner, (owner, place, new) in chosen:
+        statement = _statement(node, inner)
+        before, old = ast.unparse(statement), _get(owner, place)
+        _set(owner, place, new)
+        try:
+            code = compile(ast.fix_missing_locations(tree), str(file), "exec")
+            text = _difference(before, ast.unparse(statement))
+            line = getattr(inner, "lineno", node.lineno)
+            found.append(Mutant(module, name, line, text, code_of(code, name, node.lineno)))
+        finally:
+            _set(owner, place, old)
+    return sorted({one.name: one for one in found}.values(), key=lambda one: one.line)
+
+
+def _get(owner: Any, place: Any) -> Any:
+    return owner[place] if isinstance(owner, list) else getattr(owner, place)
+
+
+def _set(owner: Any, place: Any, value: Any) -> None:
+    if isinstance(owner, list):
+        owner[place] = value
+    else:
+        setattr(owner, place, value)
+
+
+def _statement(function: ast.AST, inner: ast.AST) -> ast.AST:
+    """Return the smallest simple statement, or condition, that holds a node."""
+    found = function
+    for node in ast.walk(function):
+        small = isinstance(node, (ast.stmt, ast.expr)) and len(ast.unparse(node)) < 90
+        if small and any(one is inner for one in ast.walk(node)):
+            return node
+    return found
+
+
+def _difference(before: str, after: str) -> str:
+    return f"{' '.join(before.split())} → {' '.join(after.split())}"
+
+
+# --- running them ----------------------------------------------------------------------------
+
+
+class Chosen:
+    """A pytest plugin: some of the tests, in a given order; and what they call and take."""
+
+    def __init__(self, order: list[str] | None = None) -> None:
+        self.order, self.calls, self.times = order, {}, {}  # type: ignore[var-annotated]
+        self.failed: list[str] = []
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Put the tests in order."""
+        if self.order is not None:
+            by_name = {item.nodeid: item for item in items}
+            items[:] = [by_name[name] for name in self.order]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+        """Note what a test calls, and its time."""
+        seen: set[tuple[str, str]] = set()
+
+        def note(frame: Any, event: str, _: Any) -> None:
+            if event == "call":
+                seen.add((frame.f_code.co_filename, frame.f_code.co_qualname))
+
+        start = time.process_time()
+        if self.order is None:
+            sys.setprofile(note)
+        try:
+            yield
+        finally:
+            if self.order is None:
+                sys.setprofile(None)
+            self.times[item.nodeid] = time.process_time() - start
+            for called in seen:
+                if called[0].startswith(str(ROOT / "daskcoreset")):
+                    self.calls.setdefault(called, []).append(item.nodeid)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note what fails."""
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+
+def run_tests(files: list[str], plugin: Any, *options: str) -> int:
+    """Run tests in this process, in silence."""
+    paths = [str(path) for name in files if (path := ROOT / f"tests/test_{name}.py").exists()]
+    marks = "not distributed and not nightly"
+    given = ["-q", "-m", marks, "-p", "no:randomly", "-p", "no:cacheprovider", *options, *paths]
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        return int(pytest.main(given, plugins=[plugin]))
+
+
+def forked(work: Callable[[], Any], seconds: float) -> Any:
+    """Run `work` in a fork and return what it returns; None if it takes too long or dies."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
+        resource.setrlimit(resource.RLIMIT_AS, (12 * 2**30, 12 * 2**30))
+        signal.alarm(int(30 * seconds))
+        os.write(write, json.dumps(work()).encode() + b"\n")
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as answer:
+        text = answer.read()
+    os.waitpid(pid, 0)
+    return json.loads(text) if text.endswith("\n") else None
+
+
+def function_of(module: str, qualname: str) -> FunctionType:
+    """Return the plain function behind a name, whatever decorates it."""
+    found: Any = importlib.import_module(module)
+    for part in qualname.split("."):
+        found = vars(found)[part]
+    for name in ("fget", "func", "__func__", "__wrapped__"):
+        found = getattr(found, name, found)
+    assert isinstance(found, FunctionType), qualname
+    return found
+
+
+def verdict(
+    mutant: Mutant, files: list[str], called: set[str], times: dict[str, float]
+) -> tuple[str, str]:
+    """Say whether a mutant is killed, and by which test: by quick ones, or else by all."""
+    if not called:
+        return "not called", ""
+    order = sorted(called, key=times.__getitem__)
+    taken = 0.0
+    parts: tuple[list[str], list[str]] = [], []
+    for name in order:
+        taken += times[name]
+        parts[taken > QUICK].append(name)
+    for part in filter(None, parts):
+
+        def work(part: list[str] = part) -> list[str]:
+            function_of(mutant.module, mutant.function).__code__ = mutant.code
+            plugin = Chosen(part)
+            run_tests(files, plugin, "-x")
+            return plugin.failed
+
+        failed = forked(work, 20 + 3 * sum(times[name] for name in part))
+        if failed is None:
+            return "killed", "time or memory"
+        if failed:
+            return "killed", failed[0]
+    return "lived", ""
+
+
+def run_group(name: str, wanted: list[str], done: dict[str, list[str]], keep: Any) -> None:
+    """Run the mutants of one group of modules that are not done yet."""
+    modules, files, count = GROUPS[name]
+    sources = [
+        file
+        for module in modules
+        for file in sorted((ROOT / "daskcoreset" / module).glob("*.py"))
+        or [ROOT / f"daskcoreset/{module}.py"]
+        if not wanted or any(word in str(file.relative_to(ROOT)) for word in wanted)
+    ]
+    mutants = [one for file in sources for one in mutants_of(file, count) if one.name not in done]
+    if not mutants:
+        return
+    run_tests(files, Chosen([]), "--collect-only")  # imports all, as pytest does
+
+    def baseline() -> Any:
+        plugin = Chosen()
+        run_tests(files, plugin)
+        calls = [[*key, tests] for key, tests in plugin.calls.items()]
+        return calls, plugin.times, plugin.failed
+
+    found = forked(baseline, 3600)
+    assert found is not None, "the tests did not end"
+    calls, times, failed = found
+    if failed:
+        print("left out, for they fail without any change:", *failed, sep="\n    ")
+    tests_of = {(file, function): set(tests) - set(failed) for file, function, tests in calls}
+    for mutant in mutants:
+        called = tests_of.get((mutant.code.co_filename, mutant.function), set())
+        keep(mutant, *verdict(mutant, files, {one for one in called if times[one] < SLOW}, times))
+
+
+# --- the table -------------------------------------------------------------------------------
+
+
+def write_table(results: dict[str, list[str]]) -> str:
+    """Write what lived, with the reasons that stand in the table already."""
+    reasons = {}
+    if TABLE.exists():
+        for line in TABLE.read_text().splitlines():
+            cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+            if len(cells) == 4:
+                reasons[cells[0], cells[1], cells[2]] = cells[3]
+    rows, counts = [], {}
+    for key, (what, _, line) in sorted(results.items()):
+        module, function, change = key.split(":", 2)
+        top = module.split(".")[1]
+        total = counts.setdefault(top, [0, 0])
+        total[0] += 1
+        total[1] += what == "killed"
+        if what != "killed":
+            cells = (module.removeprefix("daskcoreset."), function, f"`{change.replace('|', '¦')}`")
+            rows.append(f"| {' | '.join(cells)} | {reasons.get(cells, 'line ' + line)} |")
+    n, killed = (sum(total[i] for total in counts.values()) for i in (0, 1))
+    summary = f"{killed} of {n} mutants are killed, {100 * killed / n:.1f} %."
+    lines = [
+        "# Mutants", "",
+        "One operator or number of the mathematics is changed; the tests should notice",
+        f"(`benchmarks/mutation.py`). {summary}", "",
+        "| modules | mutants | killed |", "|---|---|---|",
+        *(f"| {top} | {total[0]} | {total[1]} |" for top, total in sorted(counts.items())), "",
+        "What lived:", "",
+        "| module | function | change | why it lives |", "|---|---|---|---|", *rows, "",
+    ]  # fmt: skip
+    TABLE.write_text("\n".join(lines))
+    return summary
+
+
+def main() -> None:
+    """Read the options, make mutants, run the tests, write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", default=[], help="parts of names of files")
+    parser.add_argument("--state", type=Path, help="a file of results, to go on with")
+    parser.add_argument("--list", action="store_true", help="count the mutants and stop")
+    given = parser.parse_args()
+    sys.path.insert(0, str(ROOT))
+    results: dict[str, list[str]] = {}
+    if given.state is not None and given.state.exists():
+        lines = given.state.read_text().splitlines()
+        results = {key: rest for key, *rest in map(json.loads, lines)}
+
+    def keep(mutant: Mutant, what: str, by: str) -> None:
+        results[mutant.name] = [what, by, str(mutant.line)]
+        if given.state is not None:
+            with given.state.open("a") as file:
+                file.write(json.dumps([mutant.name, *results[mutant.name]]) + "\n")
+        print(f"{what:10} {mutant.name}  [{by}]", flush=True)
+
+    if given.list:
+        for name, (modules, _, count) in GROUPS.items():
+            for module in modules:
+                files = sorted((ROOT / "daskcoreset" / module).glob("*.py"))
+                for file in files or [ROOT / f"daskcoreset/{module}.py"]:
+                    print(name, file.name, len(mutants_of(file, count)))
+        return
+    for name in GROUPS:
+        run_group(name, given.only, results, keep)
+    print(write_table(results))
+
+
+if __name__ == "__main__":
+    main()
