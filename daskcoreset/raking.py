@@ -260,7 +260,8 @@ def rake(
 
 def _spread(raked: FloatArray, weights: FloatArray) -> float:
     factors = raked / weights
-    return float(max(factors.max(), 1.0 / factors.min()))
+    least = float(factors.min())  # a trial step may leave a row nothing
+    return max(float(factors.max()), 1.0 / least if least > 0.0 else np.inf)
 
 
 class _Classes:

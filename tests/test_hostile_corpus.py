@@ -153,6 +153,18 @@ def check_rows(coreset: Coreset, instance: Instance, few: list[str], mode: str) 
     assert 0 < len(coreset) <= wanted
 
 
+def check_classes(coreset: Coreset, instance: Instance, warned: list[str], mode: str) -> None:
+    """Totals of classes are exact, and every class has rows; chance alone may leave one out."""
+    assert coreset.labels is not None
+    for label in np.unique(instance.y[instance.weights > 0]):
+        total = instance.weights[instance.y == label].sum()
+        found = coreset.weights[coreset.labels == label].sum()
+        if not found and mode == "independent":
+            assert any("class" in one for one in warned), mode
+            continue
+        assert found == pytest.approx(total, rel=1e-9), mode
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("method", CONSTRUCTIONS)
 @pytest.mark.parametrize("name", INSTANCES)
@@ -171,8 +183,10 @@ def test_corpus(name: str, method: str) -> None:
             with warnings.catch_warnings(record=True) as caught, dask.config.set(scheduler="sync"):
                 warnings.simplefilter("always", CoresetWarning)
                 coreset = built(instance, construction, mode, seed)
-            few = [str(one.message) for one in caught if "rows" in str(one.message)]
-            check_rows(coreset, instance, few, mode)
+            warned = [str(one.message) for one in caught]
+            check_rows(coreset, instance, [one for one in warned if "rows" in one], mode)
+            if method in ("logistic", "svm"):
+                check_classes(coreset, instance, warned, mode)
             block = Block(coreset.points, coreset.weights, coreset.labels)
             found = np.array([objective.total(block, one) for one in solutions])
             allowed = 7 * (2 if mode in ("tree", "stream") else 1) * deviations + 1e-4 * costs
