@@ -112,8 +112,8 @@ def counted(counts: Iterable[int], word: str) -> str:
 def cell(share: float, digits: int = 2) -> str:
     """Return a share as per cent, with so many digits that count, and no exponents."""
     value = 100 * share
-    if value == 0 or abs(value) < 1e-4:
-        return "0"
+    if abs(value) < 1e-4:
+        return "< 0.0001" if value > 1e-9 else "0"
     places = max(0, digits - 1 - int(np.floor(np.log10(abs(value)))))
     return f"{value:.{places}f}"
 
