@@ -632,7 +632,7 @@ def test_solve_avm__averages_the_second_half_of_the_iterates() -> None:
         beta = (1 - 1 / t) * beta
         beta[values[i].argmax()] -= lam / t * Y[i] * slope  # the nearest core point
         norm = np.sqrt(beta @ gram @ beta)
-        beta = beta * (min(1.0, loss.safe_radius(lam) / norm) if norm > 0 else 1.0)
+        beta = beta * (min(1.0, float(loss.safe_radius(lam)) / float(norm)) if norm > 0 else 1.0)
         iterates.append(beta)
     mean = np.mean(iterates[n_steps // 2 :], axis=0)
     assert np.allclose(found.beta[:, 0], mean, atol=1e-10)
