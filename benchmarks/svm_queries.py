@@ -228,7 +228,7 @@ def report(data: dict[str, Any]) -> str:
     lines = [
         "# Nine families of queries to SVM coresets",
         "",
-        *(line for line in (__doc__ or "").splitlines()[2:10]),
+        *(__doc__ or "").splitlines()[2:9],
         "",
         "Mean errors in %; the least one of a row is bold. " + common.stamped(data),
     ]
