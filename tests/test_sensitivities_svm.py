@@ -11,14 +11,14 @@ import pytest
 import scipy.sparse as sp
 
 import daskcoreset
-from daskcoreset import build, datasets
+from daskcoreset import build, datasets, root
 from daskcoreset.blocks import Block
 from daskcoreset.clusters import assign
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.linear import solve_svm
 from daskcoreset.randomness import Stage, stream
 from daskcoreset.sensitivities import SVM
-from daskcoreset.sensitivities.svm_rough import Rough, look
+from daskcoreset.sensitivities.svm_rough import WIDTH, Rough, look
 from daskcoreset.sensitivities.svm_score import lemma_2
 from daskcoreset.testing import CountingArray, SensitivityContract, assert_mean, cut_rows, draw
 from daskcoreset.typing import AnyArray, FloatArray
@@ -228,6 +228,69 @@ def test_calibration__class_weights_and_means_are_those_of_the_data(variant: Any
             np.testing.assert_allclose(
                 coreset.weights[mine] @ coreset.points[mine], u[own] @ (X[own] + 1e3), rtol=1e-8
             )
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("labels", [[-1, 1], ["a", "b", "c"]], ids=["two", "three"])
+def test_calibration__losses_and_slopes_are_those_of_all_blocks(
+    passes: Literal[1, 2], labels: list[Any]
+) -> None:
+    """Of the rounded hinge at the rough solution; read off the formulas, with weights."""
+    X, y = two_classes(6000)
+    if len(labels) > 2:
+        y = np.where((y == 1) & (X[:, 1] > 0), 2, (y + 1) // 2)
+    y = np.array(labels)[(y + 1) // 2 if len(labels) == 2 else y]
+    u = np.random.default_rng(8).lognormal(size=6000)
+    blocks = cut_rows(X + 7.0, [0, 1000, 1, 4999], u, y)
+    found = draw(blocks, SVM(variant="pilot_mix"), 600, passes=passes)
+    rough = found.census.summary
+    positives = labels if len(labels) > 2 else labels[1:]
+    for label, coef, shift in zip(positives, rough.coef, rough.intercept, strict=True):
+        side = np.where(y == label, 1.0, -1.0)
+        rows = X + 7.0 - rough.origin
+        margins = side * (rows @ coef + shift)
+        slope = np.clip((1 + WIDTH - margins) / (2 * WIDTH), 0, 1)
+        loss = np.where(margins < 1 - WIDTH, 1 - margins, WIDTH * slope**2)
+        terms = np.column_stack([loss, rows * (slope * side)[:, np.newaxis], slope * side])
+        scale = u @ np.abs(terms)
+        kept = found.weights @ terms[found.indices]
+        np.testing.assert_allclose(kept / scale, u @ terms / scale, atol=1e-6)
+
+
+def test_trial__candidates_stand_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many rows each candidate counts for more than itself; there are 800 of 8,000."""
+    monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
+    X, y = two_classes(8000)
+    u = np.random.default_rng(10).uniform(0.5, 2.0, 8000)
+    seen: list[Any] = []
+    original = SVM.loss
+
+    def noting(self: SVM, *given: Any) -> float:
+        seen.append(given)
+        return original(self, *given)
+
+    monkeypatch.setattr(SVM, "loss", noting)
+    exact = [u.sum(), u @ np.maximum(1 - y * X[:, 0], 0.0), u @ X[:, 1] ** 2]
+    draw(cut_rows(X, [3000, 5000], u, y), SVM(), 200, passes=2)
+    assert len(seen) > 1
+    _, _, others, weights, _ = seen[0]
+    assert len(others) < 2000
+    points = others.points
+    sides = np.where(others.labels == 1, 1.0, -1.0)
+    losses = np.ones(len(others)), np.maximum(1 - sides * points[:, 0], 0.0), points[:, 1] ** 2
+    np.testing.assert_allclose([weights @ one for one in losses], exact, rtol=0.2)
+
+
+def test_scores__activity_counts_weights() -> None:
+    X, y = two_classes(2000)
+    u = np.random.default_rng(9).lognormal(size=2000)
+    rough = settled(SVM(), Block(X, u, y))
+    scores = SVM().scores(Block(X, u, y), rough)[1]
+    rows = X - rough.origin
+    margins = y * (rows @ rough.coef[0] + rough.intercept[0])
+    lengths = np.sqrt((rows**2).sum(axis=1) + rough.radius**2)
+    activity = u * lengths / (1 + np.exp(2 * (margins - 1)))
+    np.testing.assert_allclose(scores, activity / (2 * activity.sum()), rtol=1e-9)
 
 
 def test_default__better_than_uniform_and_than_algorithm_1() -> None:
