@@ -337,7 +337,7 @@ def nearest_center(  # noqa: C901 - one loop a step; split, it would be no clear
     In the dtype of `centers`. Rows lie beside one another, so that a center meets many at once.
     """
     n, d = points.shape
-    tile = np.empty((d, _LANES), centers.dtype)
+    tile = np.empty((d, _LANES + 16), centers.dtype)  # no power of two: columns share no cache set
     total, least = np.empty(_LANES, centers.dtype), np.empty(_LANES, centers.dtype)
     label = np.empty(_LANES, np.int64)
     for start in range(0, n, _LANES):

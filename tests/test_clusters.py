@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from daskcoreset import clusters
-from daskcoreset.clusters import Clusters, assign, cells, cluster, pool, seed_clusters
+from daskcoreset.clusters import (
+    Clusters,
+    assign,
+    cells,
+    cells_of,
+    cluster,
+    pool,
+    seed_clusters,
+)
 from daskcoreset.kernels import compiled_loops
 from daskcoreset.typing import AnyArray, FloatArray
 
@@ -62,6 +70,20 @@ def test_cells__means_weights_and_costs(compiled: bool, monkeypatch: pytest.Monk
         np.testing.assert_allclose(found.costs[i], (u * ((x - mean) ** 2).sum(axis=1)).sum())
 
 
+def test_cells__centers_without_rows_are_left_out() -> None:
+    points, weights = blobs(2)
+    centers = np.concatenate([points[[0]], np.full((1, 3), 1e6), points[[100, 200]]])
+
+    found = cells(points, weights, centers)
+
+    assert len(found) == 3
+    assert found.weight == weights.sum()
+    placed = cells_of(points, weights, assign(points, centers)[0], centers)
+    np.testing.assert_array_equal(
+        np.bincount(placed.labels, weights=weights), placed.clusters.weights
+    )
+
+
 def test_seed_clusters__same_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     points, weights = blobs(3)
     compiled = seed_clusters(points, weights, 6, np.random.default_rng(0))
@@ -96,7 +118,12 @@ def test_seed_clusters__draws_by_squared_distance() -> None:
     assert statistic < chi2.isf(1e-6, able.sum() - 1)
 
 
-def test_seed_clusters__fewer_distinct_rows_than_clusters() -> None:
+@pytest.mark.parametrize("compiled", [True, False])
+def test_seed_clusters__fewer_distinct_rows_than_clusters(
+    compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not compiled:
+        monkeypatch.setattr(clusters, "compiled_loops", lambda: None)
     points = np.repeat([[1.0, 2.0], [3.0, 4.0]], 10, axis=0)
 
     found = seed_clusters(points, np.ones(20), 5, np.random.default_rng(0))
