@@ -35,8 +35,8 @@ __all__ = [
     "seed_clusters",
 ]
 
-_TILE_NUMBERS = 2**20
-"""Numbers of sparse rows spread out at a time: 8 MiB."""
+_TILE_NUMBERS = 2**17
+"""Numbers of sparse rows spread out at a time: 1 MiB."""
 
 _LLOYD_STEPS = 10
 """A rough solution is all that scores need; cost falls little after a few steps."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
 import daskcoreset
-from daskcoreset import metrics
+from daskcoreset import clusters
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.metrics import distortion, kmeans_cost, relative_error
@@ -110,8 +110,8 @@ def test_nearest_distances__equal_brute_force_in_tiles(
     rng = np.random.default_rng(seed)
     X, centers = rng.normal(size=(n_rows, n_features)), rng.normal(size=(k, n_features))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(metrics, "_TILE_NUMBERS", 16)
-        found = nearest_distances(X, centers)
+        patch.setattr(clusters, "_TILE_NUMBERS", 16)
+        found = nearest_distances(sp.csr_array(X), centers)
 
     exact = ((X[:, np.newaxis] - centers) ** 2).sum(axis=2).min(axis=1)
     np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-13)

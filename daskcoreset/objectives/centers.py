@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Distortion", "QuantizationError", "as_centers", "nearest_distances"]
 
-_TILE_NUMBERS = 2**17
-"""Numbers of sparse rows spread out at a time, 1 MiB in float64."""
-
 
 @dataclass(frozen=True)
 class _OfCenters(Objective[FloatArray]):
@@ -251,9 +248,4 @@ def nearest_distances(points: Any, centers: FloatArray) -> FloatArray:
     Formed from differences, which cancel nothing however far the centers are apart. Sparse
     rows are spread out in tiles.
     """
-    if isinstance(points, np.ndarray):
-        return assign(points, centers)[1]
-    tile_rows = max(1, _TILE_NUMBERS // points.shape[1])
-    starts = range(0, points.shape[0], tile_rows)
-    tiles = [assign(points[start : start + tile_rows], centers)[1] for start in starts]
-    return np.concatenate([np.empty(0), *tiles])
+    return assign(points, centers)[1]
