@@ -91,7 +91,7 @@ variants = pytest.mark.parametrize("coreset", VARIANTS.values(), ids=VARIANTS.ke
 def coresets(draw: st.DrawFn) -> Coreset:
     m, d = draw(st.integers(1, 5)), draw(st.integers(1, 4))
     dtype = draw(st.sampled_from([np.float32, np.float64]))
-    width = np.dtype(dtype).itemsize * 8
+    width: Any = np.dtype(dtype).itemsize * 8
     finite = st.floats(allow_nan=False, allow_infinity=False, width=width)
     points = draw(hnp.arrays(dtype, (m, d), elements=finite))
     weights = draw(hnp.arrays(np.float64, m, elements=st.floats(0.0, 1e300)))
