@@ -294,7 +294,7 @@ def figure(data: dict[str, Any]) -> Figure:
             ax.plot(seconds, 100 * np.array(accuracy), LOOKS[method], label=method, markersize=4)
         ax.set(xscale="log", xlabel="seconds to train", ylabel="accuracy, %", title=name)
     lines, labels = drawing.axes[0].get_legend_handles_labels()
-    drawing.legend(lines, labels, loc="outside lower center", ncols=4)
+    drawing.legend(lines, labels, loc="outside lower center", ncols=3)
     return drawing
 
 
