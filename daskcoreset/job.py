@@ -10,6 +10,7 @@ from typing import Any
 from daskcoreset.census import Census, Combine, Plan
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import InvalidInputError
+from daskcoreset.evidence import remark_on
 from daskcoreset.inputs import RowBlocks
 from daskcoreset.objectives import recorded
 from daskcoreset.passes import Lazy, Leaf, apply, fold, fold_now
@@ -187,6 +188,9 @@ class Job:
         else:
             for remark in root.construction.remarks(selection.census.summary, root.size):
                 warn_caller(remark)
+            said = remark_on(selection.facts.get("estimated_error"), root.size)
+            if said is not None:
+                warn_caller(said)
             if root.sampling == "systematic" and len(rows) < root.size:
                 warn_few(root.size, len(rows))
             classes = root.construction.classes(selection.census.summary)

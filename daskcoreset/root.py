@@ -12,6 +12,7 @@ from daskcoreset.blocks import Block, concatenate
 from daskcoreset.census import Census, Drawn, Plan, Sampling, quiet
 from daskcoreset.classes import class_codes
 from daskcoreset.errors import InvalidInputError
+from daskcoreset.evidence import estimated_error
 from daskcoreset.randomness import Stage, stream
 from daskcoreset.rounds import CLASS_SHARE, TakePlanned
 from daskcoreset.sampling import (
@@ -186,10 +187,15 @@ class Root:
             draw = draw_systematically(
                 self.construction, census.summary, rows, first, self.size, rng
             )
-        chosen, facts = draw.chosen, draw.calibrated.describe()
-        return Selection(
-            rows.take(chosen), draw.weights, indices[chosen], census, rereads, facts=facts
-        )
+            kept = rows.take(draw.chosen)
+            found = self.construction.fitted(kept, draw.weights, rows, census.summary)
+        facts = draw.calibrated.describe()
+        if found is not None:
+            u, second = rows.weights, draw.second
+            facts["estimated_error"] = estimated_error(
+                found, draw.chosen, draw.weights, u, first, second
+            )
+        return Selection(kept, draw.weights, indices[draw.chosen], census, rereads, facts=facts)
 
     def _rejected(self, census: Census, reread: Reread) -> Selection:
         """Keep each block's first v_i accepted candidates; draw what is missing anew."""
@@ -248,10 +254,13 @@ class Draw(NamedTuple):
         Positions, increasing.
     calibrated : Calibrated
         :math:`u / (\pi_1 \pi_2)`, calibrated, and how.
+    second : ndarray of shape (k,), float64
+        :math:`\pi_2` of every candidate.
     """
 
     chosen: IndexArray
     calibrated: Calibrated
+    second: FloatArray
 
     @property
     def weights(self) -> FloatArray:
@@ -314,7 +323,7 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
         if tries > 1:
             loss = construction.loss(kept, calibrated.weights, rows, rows.weights / first, summary)
         if best is None or loss < least:
-            best, least = Draw(chosen, calibrated), loss
+            best, least = Draw(chosen, calibrated, second), loss
     assert best is not None  # noqa: S101 - there is at least one try
     return best
 

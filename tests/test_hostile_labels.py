@@ -18,6 +18,8 @@ from sklearn.linear_model import LogisticRegression
 from daskcoreset import SVM, Coreset, CoresetStream, Logistic, build
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import CoresetLogisticRegression, CoresetSVC
+from daskcoreset.evidence import Fitted, estimated_error, remark_on
+from daskcoreset.linear import solve_svm
 from daskcoreset.testing import assert_mean, cut_rows, draw
 from daskcoreset.typing import AnyArray, FloatArray
 
@@ -92,6 +94,7 @@ def test_rare_class__exact_totals_at_every_seed(name: str) -> None:
         assert coreset.provenance["calibration"]["met"][0] == "class totals"
 
 
+@pytest.mark.filterwarnings("ignore:a solution fitted on")
 @pytest.mark.parametrize("name", CALIBRATED)
 @pytest.mark.parametrize("mode", ["two reads", "blocks", "independent", "tree", "stream", "merged"])
 def test_several_classes__exact_totals_in_every_mode(name: str, mode: str) -> None:
@@ -110,7 +113,7 @@ def test_several_classes__exact_totals_in_every_mode(name: str, mode: str) -> No
     elif mode == "tree":
         coreset = build(X, y, sample_weight=u, strategy="tree", chunks=1500, **options)
     elif mode == "stream":
-        stream = CoresetStream(method, 300, leaf_size=1000, random_state=0)
+        stream = CoresetStream(method, 300, leaf_size=3000, random_state=0)
         for start in range(0, len(y), 1300):
             part = slice(start, start + 1300)
             stream.partial_fit(X[part], y[part], u[part])
@@ -161,8 +164,8 @@ def test_unbiased_weights__inclusion_is_known_where_classes_are_raised(name: str
     assert_mean(np.array(estimates), columns.sum(axis=0))
 
 
-@pytest.mark.parametrize("method", ["logistic", "svm"])
-def test_size_too_small_for_the_classes__is_said(method: str) -> None:
+@pytest.mark.parametrize("method", [Logistic(), SVM(variant="pilot_mix")])
+def test_size_too_small_for_the_classes__is_said(method: Any) -> None:
     X, y = several()
     # Two rows for each of five classes, and the one row of the sixth.
     with pytest.raises(
@@ -325,3 +328,109 @@ def test_class_weight__bad_values(weight: Any, error: type[Exception], message: 
         missing = da.from_array(np.where(y == 1, 1.0, np.nan), chunks=600)
         with pytest.raises(InvalidInputError, match="missing or not finite"):
             CoresetSVC(class_weight="balanced").fit(da.from_array(X, chunks=(600, 6)), missing)
+
+
+# What is said of the error
+
+
+def separable(n: int = 30_000) -> tuple[FloatArray, AnyArray]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 4))
+    y = (X[:, 0] > 0).astype(np.int64)
+    X[:, 0] += np.where(y == 1, 0.2, -0.2)
+    return X, y
+
+
+def one_row(n: int = 30_000) -> tuple[FloatArray, AnyArray]:
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((n, 4))
+    y = (X[:, 0] + rng.standard_normal(n) > 0).astype(np.int64)
+    X[777], y[777] = [-1e6, 0.0, 0.0, 0.0], 1
+    return X, y
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("data", "size"), [(rare, 30), (rare, 300), (separable, 300), (one_row, 300)]
+)
+@pytest.mark.filterwarnings("ignore:a solution fitted on")
+@pytest.mark.filterwarnings("ignore:how far a solution")
+def test_estimated_error__interval_holds_the_truth(
+    data: Any, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The very classifier that is judged, on all rows; the interval misses once in ten at most.
+
+    At 95 % more than one miss in ten has a probability of 9 %; the seeds are fixed, and the
+    intervals were found to be wider than need be: none of 160 missed on these and real sets.
+    """
+    fits: list[Any] = []
+
+    def record(points: Any, signs: Any, *rest: Any, **options: Any) -> Any:
+        fits[:] = [solve_svm(points, signs, *rest, **options), np.asarray(points)]
+        return fits[0]
+
+    monkeypatch.setattr("daskcoreset.sensitivities.svm_calibration.solve_svm", record)
+    X, y = data(30_000, 118) if data is rare else data()
+    missed = 0
+    for seed in range(10):
+        coreset = build(X, y, size=size, method="svm", random_state=seed)
+        fit, points = fits
+        b = fit.intercept - fit.coef @ (np.asarray(coreset.points)[0] - points[0])
+
+        def cost(
+            rows: Any, labels: AnyArray, u: Any, w: FloatArray = fit.coef, b: float = float(b)
+        ) -> float:
+            hinge = np.maximum(1.0 - np.where(labels == 1, 1.0, -1.0) * (rows @ w + b), 0.0)
+            return float(w @ w / 2 + u @ hinge)
+
+        truth = cost(X, y, np.ones(len(y)))
+        truth = truth / cost(coreset.points, labels_of(coreset), coreset.weights) - 1.0
+        found = coreset.provenance["estimated_error"]
+        assert found["held_out"] > 10_000
+        missed += not found["low"] - 1e-6 <= truth <= found["high"] + 1e-6
+    assert missed <= 1
+
+
+def test_estimated_error__exact_where_candidates_are_all_rows() -> None:
+    X, y = rare(3000, 60)
+    with pytest.warns(CoresetWarning, match=r"costs .* % more on the data than on the coreset"):
+        coreset = build(X, y, size=10, method=SVM(lam=100.0), passes=2, random_state=0)
+    found = coreset.provenance["estimated_error"]
+    assert found["exact"]
+    assert found["low"] == found["error"] == found["high"] >= 0.05
+
+
+def test_estimated_error__loss_on_too_few_rows_to_tell() -> None:
+    X, y = separable(60_000)
+    with pytest.warns(CoresetWarning, match="cannot be told"):
+        coreset = build(X, y, size=500, method="svm", random_state=0)
+    assert coreset.provenance["estimated_error"]["high"] > 0.5
+
+
+def test_estimated_error__silent_where_all_is_well() -> None:
+    """The total sensitivity is above the number of rows, and the coreset is nearly perfect."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 30_000)
+    X = rng.standard_normal((30_000, 12)) + 0.1 * y[:, None]
+    coreset = build(X, y, size=1000, method=SVM(lam=100.0), random_state=0)
+    found = coreset.provenance["estimated_error"]
+    assert abs(found["error"]) < 0.05
+    assert found["low"] < found["error"] < found["high"] < 0.1
+    assert not found["exact"]
+    assert "estimated_error" not in build(X, y, size=100, method="logistic").provenance
+
+
+def test_estimated_error__nothing_told_and_nothing_left_to_chance() -> None:
+    ones = np.ones(4)
+    half = np.array([0.5, 0.5, 0.5, 1.0])
+    none = Fitted(0.0, np.zeros(4), 1.0)
+    found = estimated_error(none, np.array([3]), np.array([4.0]), ones, half, half)
+    assert found["error"] == 0.0
+    assert found["high"] > 1.0
+    # A row that is always taken stands for others as it does in the coreset.
+    lone = Fitted(0.0, np.array([0.0, 1.0]), 1.0)
+    first, second = np.array([1.0, 0.25]), np.array([0.5, 1.0])
+    found = estimated_error(lone, np.array([1]), np.array([4.0]), np.ones(2), first, second)
+    assert found["error"] == pytest.approx(0.0)
+    assert found["low"] < 0.0 < found["high"]
+    assert remark_on(None, 5) is None

@@ -63,6 +63,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "divergences.positive",
         "divergences.quadratic",
         "divergences.summaries",
+        "evidence",
         "linear",
         "objectives",
         "objectives.base",

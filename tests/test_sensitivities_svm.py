@@ -24,6 +24,12 @@ from daskcoreset.testing import CountingArray, SensitivityContract, assert_mean,
 from daskcoreset.typing import AnyArray, FloatArray
 
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:a solution fitted on the coreset"),  # which are tiny here
+    pytest.mark.filterwarnings("ignore:how far a solution fitted"),
+]
+
+
 class TestSystematic(SensitivityContract):
     n_seeds = 60
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from daskcoreset.blocks import Block, Problem
+    from daskcoreset.evidence import Fitted
     from daskcoreset.objectives import Objective
     from daskcoreset.typing import AnyArray, FloatArray, IndexArray
 
@@ -242,6 +243,26 @@ class Sensitivity(ABC, Generic[S]):
         """
         del rows, summary, attempt
         return Calibrated(weights)
+
+    def fitted(self, rows: Block, weights: FloatArray, others: Block, summary: S) -> Fitted | None:
+        """Fit a solution on the rows drawn, and return its losses on all candidates.
+
+        With them the root estimates how far its cost on the coreset is from that on the data;
+        by default nothing is fitted, and nothing estimated.
+
+        Parameters
+        ----------
+        rows : Block
+            The rows drawn.
+        weights : ndarray of shape (m,), float64
+            Theirs, calibrated.
+        others : Block
+            All the candidates.
+        summary : S
+            Settled summary of all the data.
+        """
+        del rows, weights, others, summary
+        return None
 
     def describe(self, summary: S) -> dict[str, Any]:
         """Facts about the data that belong into the provenance; plain JSON values."""

@@ -15,7 +15,7 @@ from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives import LinearCost
 from daskcoreset.raking import Calibrated
 from daskcoreset.sensitivities.base import Sensitivity
-from daskcoreset.sensitivities.svm_calibration import calibrate, cost_of, modes_for
+from daskcoreset.sensitivities.svm_calibration import calibrate, fitted_on, modes_for
 from daskcoreset.sensitivities.svm_rough import Rough, Seen, Sums, look, merge_sums, sums_over
 from daskcoreset.sensitivities.svm_score import terms_of, totals_of
 from daskcoreset.sensitivities.svm_solution import exact_solution, rough_solution
@@ -23,6 +23,7 @@ from daskcoreset.strata import merge_strata, pilot_of, sample_strata
 
 if TYPE_CHECKING:
     from daskcoreset.blocks import Problem
+    from daskcoreset.evidence import Fitted
     from daskcoreset.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = ["SVM"]
@@ -102,6 +103,11 @@ class SVM(Sensitivity[Any]):
         If a parameter cannot be used. When building: if labels are missing, or of one class, or
         of more than 256.
 
+    Warns
+    -----
+    CoresetWarning
+        If the estimated error is 5 % or more, or may be 50 %.
+
     Notes
     -----
     More than two classes mean one classifier for each against the rest. The score is that of
@@ -128,6 +134,11 @@ class SVM(Sensitivity[Any]):
     ...     for c in ("no", "yes")
     ... ]
     [0.0, 0.0]
+
+    What is known of the very coreset is ``provenance["estimated_error"]`` of a build: its
+    ``error`` is the cost of the classifier fitted on the coreset, estimated on the candidates
+    that the coreset did not take, over its cost on the coreset, less one. It is exact where the
+    candidates hold all rows.
 
     References
     ----------
@@ -287,9 +298,12 @@ class SVM(Sensitivity[Any]):
         summary: Any,
     ) -> float:
         """Cost, over the candidates, of the classifiers fitted on the rows drawn."""
-        return cost_of(
-            rows, weights, others, other_weights, summary, self.lam, intercept=self.intercept
-        )
+        found = self.fitted(rows, weights, others, summary)
+        return found.constant + float(other_weights @ found.losses)
+
+    def fitted(self, rows: Block, weights: FloatArray, others: Block, summary: Any) -> Fitted:
+        """Fit classifiers on the rows drawn, and ask the candidates what they cost."""
+        return fitted_on(rows, weights, others, summary, self.lam, intercept=self.intercept)
 
     def classes(self, summary: Any) -> AnyArray:
         """Return the labels of rows of positive weight."""

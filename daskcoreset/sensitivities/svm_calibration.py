@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daskcoreset.classes import class_codes
+from daskcoreset.evidence import Fitted
 from daskcoreset.linear import round_hinge, solve_svm
 from daskcoreset.raking import Calibrated, Target, by_class, calibrate_classes
 from daskcoreset.sensitivities.svm_rough import WIDTH, look, parts, signs_of
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from daskcoreset.blocks import Block
     from daskcoreset.sensitivities.svm_rough import Rough, Seen
 
-__all__ = ["calibrate", "cost_of", "modes_for"]
+__all__ = ["calibrate", "fitted_on", "modes_for"]
 
 Mode = tuple[bool, bool]
 """Whether the means of the classes are calibrated, and whether the gradient is."""
@@ -103,17 +104,16 @@ def _pulls(seen: Seen, points: FloatArray, rough: Rough) -> Target:
     return Target(np.concatenate(columns, axis=1), np.concatenate(totals))
 
 
-def cost_of(  # noqa: PLR0917 - as the protocol hands them over
+def fitted_on(
     rows: Block,
     weights: FloatArray,
     others: Block,
-    other_weights: FloatArray,
     rough: Rough,
     lam: float,
     *,
     intercept: bool,
-) -> float:
-    """Cost, over `others` and summed over all problems, of classifiers fitted on `rows`."""
+) -> Fitted:
+    """Losses on `others`, summed over all problems, of classifiers fitted on `rows`."""
     codes = len(rough.classes)
     points = np.concatenate([tile for _, tile in parts(rows, rough)])
     targets = signs_of(class_codes(rows, rough.classes), codes)
@@ -130,10 +130,9 @@ def cost_of(  # noqa: PLR0917 - as the protocol hands them over
         for signs, coef, shift in zip(targets.T, rough.coef, rough.intercept, strict=True)
     ]
     truth = signs_of(class_codes(others, rough.classes), codes)
-    cost = sum(float(fit.coef @ fit.coef) / 2 for fit in fits)
+    losses = np.zeros(len(others))
     for part, tile in parts(others, rough):
         for problem, fit in enumerate(fits):
             margins = truth[part, problem] * (tile @ fit.coef + fit.intercept)
-            hinge = np.maximum(1.0 - margins, 0.0)
-            cost += lam * float(other_weights[part] @ hinge)
-    return cost
+            losses[part] += lam * np.maximum(1.0 - margins, 0.0)
+    return Fitted(sum(float(fit.coef @ fit.coef) / 2 for fit in fits), losses, lam)

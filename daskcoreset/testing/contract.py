@@ -57,9 +57,11 @@ class SensitivityContract(ABC):
     """
 
     # The instances are hard on purpose, and some constructions say so.
-    pytestmark = pytest.mark.filterwarnings(
-        "ignore:the coreset has no row of:daskcoreset.errors.CoresetWarning"
-    )
+    pytestmark = [  # noqa: RUF012 - pytest wants a list
+        pytest.mark.filterwarnings("ignore:the coreset has no row of"),
+        pytest.mark.filterwarnings("ignore:a solution fitted on the coreset"),
+        pytest.mark.filterwarnings("ignore:how far a solution fitted"),
+    ]
 
     @abstractmethod
     def construction(self) -> Sensitivity[Any]:
