@@ -23,7 +23,6 @@ from daskcoreset.sensitivities.svm_score import lemma_2
 from daskcoreset.testing import CountingArray, SensitivityContract, assert_mean, cut_rows, draw
 from daskcoreset.typing import AnyArray, FloatArray
 
-
 pytestmark = [
     pytest.mark.filterwarnings("ignore:a solution fitted on the coreset"),  # which are tiny here
     pytest.mark.filterwarnings("ignore:how far a solution fitted"),
