@@ -127,6 +127,7 @@ def test_several_classes__exact_totals_in_every_mode(name: str, mode: str) -> No
     assert_totals(coreset, y, u)
 
 
+@pytest.mark.filterwarnings("ignore:a solution fitted on")
 @pytest.mark.parametrize("name", UNBIASED)
 def test_several_classes__rows_of_every_class_without_calibration(name: str) -> None:
     X, y = several()
@@ -164,6 +165,7 @@ def test_unbiased_weights__inclusion_is_known_where_classes_are_raised(name: str
     assert_mean(np.array(estimates), columns.sum(axis=0))
 
 
+@pytest.mark.filterwarnings("ignore:a solution fitted on")
 @pytest.mark.parametrize("method", [Logistic(), SVM(variant="pilot_mix")])
 def test_size_too_small_for_the_classes__is_said(method: Any) -> None:
     X, y = several()
