@@ -149,7 +149,7 @@ def remark_on(found: dict[str, Any] | None, size: int) -> str | None:
     --------
     >>> found = {"error": 0.2, "low": 0.1, "high": 0.3, "held_out": 900, "exact": False}
     >>> remark_on(found, 50)[:64]
-    'a solution fitted on the coreset of size=50 costs 20 % more on th'
+    'a solution fitted on the coreset of size=50 costs 20 % more on t'
     """
     if found is None:
         return None
