@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import shutil
-import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,21 @@ README = ROOT / "README.md"
 RESULTS = ROOT / "benchmarks" / "results"
 
 
-def _check(*options: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, ROOT / "benchmarks" / "readme.py", "--check", *options]
-    words = list(map(str, command))
-    return subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
+@pytest.fixture
+def readme(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Return the command, run in this process; its modules are forgotten afterwards."""
+    known = set(sys.modules)
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    module = importlib.import_module("readme")
+
+    def run(*options: object) -> None:
+        monkeypatch.setattr(sys, "argv", ["readme.py", *map(str, options)])
+        module.main()
+
+    yield run
+    own = {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
+    for name in own & (set(sys.modules) - known):
+        del sys.modules[name]
 
 
 def _stamped() -> list[Path]:
@@ -27,20 +39,21 @@ def _stamped() -> list[Path]:
     return [path for path in RESULTS.glob("*.json") if '"stamp": {' in path.read_text()[:20]]
 
 
-def test_tables__are_made_from_the_results() -> None:
-    done = _check()
-    assert (done.returncode, done.stderr) == (0, "")
+def test_tables__are_made_from_the_results(readme: Callable[..., None]) -> None:
+    readme("--check")
 
 
-def test_tables__differ_when_a_result_changes(tmp_path: Path) -> None:
+def test_tables__differ_when_a_result_changes(readme: Callable[..., None], tmp_path: Path) -> None:
     shutil.copytree(RESULTS, tmp_path / "results")
     path = tmp_path / "results" / "quality.json"
     data = json.loads(path.read_text())
     data["results"][0]["cells"]["uniform|1000"]["errors"][0] += 1.0
     path.write_text(json.dumps(data))
-    done = _check("--results", tmp_path / "results")
-    assert done.returncode == 1
-    assert "README.md, quality.md differ" in done.stderr
+    with pytest.raises(SystemExit, match=r"README\.md, quality\.md differ"):
+        readme("--check", "--results", tmp_path / "results")
+    shutil.copy(README, tmp_path)
+    readme("--results", tmp_path / "results", "--readme", tmp_path / "README.md")
+    readme("--check", "--results", tmp_path / "results", "--readme", tmp_path / "README.md")
 
 
 def test_results__say_which_run_made_them() -> None:
