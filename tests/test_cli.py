@@ -330,6 +330,8 @@ def test_build__ends_processes_quietly_when_interrupted(tmp_path: Path, out: Pat
         "zarr.Array.__getitem__ = slowed(zarr.Array.__getitem__)\n"
     )
     arguments = ["build", store, out, "--size=9", "--chunks=10", "--workers=2", "--progress"]
+    # Children of a background job of a shell ignore interrupts, and their children do as well.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
         [sys.executable, "-m", "daskcoreset", *map(str, arguments)],
         stdout=subprocess.PIPE,
@@ -337,6 +339,7 @@ def test_build__ends_processes_quietly_when_interrupted(tmp_path: Path, out: Pat
         start_new_session=True,
         env=os.environ | {"DASK_DISTRIBUTED__WORKER__PRELOAD": str(slow)},
     ) as process:
+        signal.signal(signal.SIGINT, before)
         assert process.stderr is not None
         drawn = process.stderr.read(20)  # the bar: the work has begun
         # Python loses an interrupt that comes while it collects garbage: press until it hears.
