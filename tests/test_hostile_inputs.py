@@ -647,6 +647,11 @@ def test_build__wide_sparse_rows_are_refused_at_once(
         build(WIDE, y, size=100, method=method, strategy=strategy, compute=False)
 
 
+def test_build__no_cover_of_wide_sparse_rows() -> None:
+    with pytest.raises(InvalidInputError, match=r"zeros of sparse rows.*pass 16,384 columns at"):
+        build(WIDE, size=100, method="coverage")
+
+
 def test_stream__wide_sparse_rows_are_refused_at_once() -> None:
     stream = CoresetStream(StrongKMeans(10), 1000)
     with pytest.raises(InvalidInputError, match=r"zeros included, takes 12\.2 GiB"):
