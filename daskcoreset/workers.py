@@ -57,7 +57,8 @@ def working_on(scheduler: str | None, workers: int | None) -> Iterator[None]:
             processes=True,
             # Any port: the usual one may be taken, which would be a warning on every start.
             dashboard_address="127.0.0.1:0",
-            silence_logs=logging.ERROR,
+            # What fails in a task comes back as its error; the rest is of processes that end.
+            silence_logs=logging.CRITICAL,
         )
     with _without_unread_ends(), cluster, distributed.Client(cluster):
         yield

@@ -231,6 +231,7 @@ def test_build__shows_the_plan_of_a_dry_run(npz: Path, out: Path, capsys: Captur
 
 
 @pytest.mark.distributed
+@pytest.mark.nightly
 def test_build__gives_the_same_bits_on_worker_processes(npz: Path, out: Path) -> None:
     pytest.importorskip("distributed")
     asked = ("--size", 50, "--seed", 0, "--chunks", 100)
@@ -478,6 +479,7 @@ def test_main__names_the_extra_for_the_command_line(
     assert 'pip install "daskcoreset[cli]"' in line
 
 
+@pytest.mark.nightly
 def test_module__is_silent_in_a_pipe_and_says_errors_in_one_line(npz: Path, out: Path) -> None:
     done = _run("build", npz, out, "--size", 20)
     assert (done.returncode, done.stderr) == (0, "")
@@ -741,6 +743,7 @@ def no_data(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_data")
+@pytest.mark.nightly
 def test_demo__prints_a_table_and_saves_a_picture(tmp_path: Path) -> None:
     done = _run("demo", "--quick", "--data", "digits", "--folder", tmp_path / "new")
     assert (done.returncode, done.stderr) == (0, "")

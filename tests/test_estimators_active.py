@@ -76,6 +76,7 @@ def test_fit__out_of_core_is_as_in_memory(tmp_path: Path) -> None:
         model.predict(lazy[:, :2])
 
 
+@pytest.mark.nightly
 def test_fit__softens_or_raises_where_labels_overlap() -> None:
     X, y = separable()
     y = y.copy()

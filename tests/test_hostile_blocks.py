@@ -186,6 +186,7 @@ def geometric(values: list[float]) -> float:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("mode", GIANTS)
+@pytest.mark.nightly
 def test_giants__leave_room_for_the_rest(
     mode: str, giants: tuple[AnyArray, IndexArray, float]
 ) -> None:

@@ -53,6 +53,7 @@ def benchmark_module() -> ModuleType:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ["clusters", "divergence", *HOSTILE])
+@pytest.mark.nightly
 def test_interval__holds_as_often_as_promised(name: str, benchmark_module: ModuleType) -> None:
     """Of 30 audits with 95 % so many hold, for every solution, that the promise is not refuted.
 

@@ -149,6 +149,7 @@ def test_class_of_five_rows__kept_whole_among_the_candidates() -> None:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ["logistic, systematic", "svm, systematic"])
+@pytest.mark.nightly
 def test_unbiased_weights__inclusion_is_known_where_classes_are_raised(name: str) -> None:
     """Class totals and means over 150 seeds; false-alarm rate 1e-6."""
     rng = np.random.default_rng(2)
@@ -357,6 +358,7 @@ def one_row(n: int = 30_000) -> tuple[FloatArray, AnyArray]:
 )
 @pytest.mark.filterwarnings("ignore:a solution fitted on")
 @pytest.mark.filterwarnings("ignore:how far a solution")
+@pytest.mark.nightly
 def test_estimated_error__interval_holds_the_truth(
     data: Any, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

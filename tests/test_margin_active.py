@@ -267,6 +267,7 @@ def test_max_labels__says_what_is_certified_by_then() -> None:
     assert np.array_equal(cut.indices, full.indices[: cut.n_labels])
 
 
+@pytest.mark.nightly
 def test_soft__wrong_labels_are_forgiven() -> None:
     X = separable(3000)
     y = above(X)
@@ -481,6 +482,7 @@ def test_store__survives_sigkill(tmp_path: Path) -> None:
 
 
 @pytest.mark.distributed
+@pytest.mark.nightly
 def test_schedulers__same_bits(cluster: Any) -> None:
     from distributed import Client  # noqa: PLC0415
 

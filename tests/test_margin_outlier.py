@@ -130,6 +130,7 @@ def test_draws__rows_are_in_subsets_independently() -> None:
 
 
 @pytest.mark.statistical
+@pytest.mark.nightly
 def test_random__recovers_the_clean_margin_at_the_promised_probability() -> None:
     """Misses among 40 runs: at confidence 0.7 more than 27 have a chance below 1e-6."""
     misses = 0

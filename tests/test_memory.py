@@ -116,7 +116,13 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.mark.parametrize(
     ("kind", "passes"),
-    [("zarr", 1), ("zarr", 2), ("from_zarr", 2), ("columns", 2), ("random", 2)],
+    [
+        ("zarr", 1),
+        *(
+            pytest.param(kind, 2, marks=pytest.mark.nightly)
+            for kind in ("zarr", "from_zarr", "columns", "random")
+        ),
+    ],
 )
 def test_peak__is_flat_and_as_predicted(kind: str, passes: Passes, stores: dict[int, Path]) -> None:
     jobs = [(kind, path, n_blocks, passes) for n_blocks, path in stores.items()]

@@ -69,6 +69,7 @@ def depth_of(graph: dict[Any, Any], key: Any) -> int:
         ("random", 2, 5000),
     ],
 )
+@pytest.mark.nightly
 def test_build__many_blocks_cost_a_task_per_read(kind: str, passes: Passes, n_blocks: int) -> None:
     X = rows_in(kind, n_blocks)
     lazy = build(X, size=500, passes=passes, chunks=ROWS, random_state=0, compute=False)

@@ -248,6 +248,7 @@ def test_bits__on_one_worker_process(expected: dict[Mode, str], stores: Path) ->
 
 @pytest.mark.distributed
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_bits__with_workers_killed_half_way(stores: Path) -> None:
     """One worker of three is lost in the middle of one read, another in a second read."""
     distributed = pytest.importorskip("distributed")
