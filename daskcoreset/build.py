@@ -187,12 +187,12 @@ def build(
         With an int, the same input, chunks and versions give the same bits on every
         scheduler. The seed used is in ``coreset.provenance["seed"]`` in any case.
     sampling : {"systematic", "multinomial"}, default="systematic"
-        "systematic" draws without replacement: blocks give candidates, one in every unit of
-        inclusion probability, so that no order of the rows, periodic ones included, makes
-        them worse than independent draws (Deville 1998; Chauvet and Ruiz-Gazen 2017); the
-        root draws among these along an order in which neighbours are alike, which lowers the
-        error at equal size (``benchmarks/quality.py``), and gives exactly `size` distinct
-        rows; where fewer have a score, the build warns. "multinomial" draws independently;
+        "systematic" draws without replacement, one row in every unit of inclusion probability,
+        so that no order of the rows, periodic ones included, makes it worse than independent
+        draws (Deville 1998; Chauvet and Ruiz-Gazen 2017): blocks draw candidates in the order
+        of their rows, and the root draws among these along an order in which neighbours are
+        alike, which lowers the error at equal size (``benchmarks/quality.py``). It gives
+        exactly `size` distinct rows; where fewer have a score, the build warns. "multinomial" draws independently;
         rows drawn twice are merged, so that fewer than `size` rows may come back.
     passes : {1, 2}, default=1
         Reads of the data. With 1, blocks offer candidates by their own statistics and the

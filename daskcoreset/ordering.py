@@ -1,6 +1,6 @@
 r"""An order of weighted points in which neighbours are alike, for systematic draws.
 
-Systematic sampling takes one row per unit of inclusion probability along an order, so its
+Systematic draws take one row in every unit of inclusion probability along an order, so their
 error is that of strata as wide as the order is local. The points are bisected recursively,
 down to single rows: across the covariances with the widest column (one step of the power
 iteration towards the principal axis), at the weighted mean, the half nearer to the rows
@@ -8,8 +8,9 @@ placed just before coming first.
 
 What was tried and is not better: splits across columns (k-d tree), Hilbert curves over
 principal components, cells of k-means++ ordered by distance, the local pivotal method. Splits
-into halves of equal mass are much worse: they end at whole draws and resonate with the steps
-of the draw.
+into halves of equal mass, or of whole draws, are no better either. One random start for all draws
+had errors of k-means lower by up to a fifth on data without structure along the order, and
+up to 15 times those of independent draws where a label or a cost repeats with the draws.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ from daskcoreset.sampling import (
     merge_duplicates,
     split_quota,
     systematic,
-    systematic_from_one_start,
 )
 from daskcoreset.typing import FloatArray, IndexArray
 
@@ -36,11 +35,6 @@ OVERSAMPLING = 4
 
 FEWEST_CANDIDATES = 20_000
 """Candidates gathered at least: 1.6 MB at 20 float32 features, and the root takes 20 ms."""
-
-MOST_KNOWN = 0.5
-"""Mean probability of the rows drawn to have become candidates, up to which the final draw has one
-random start. At 0.5 errors on motifs of 2 to 16 rows were at most those of independent draws; at
-0.66 three times, at 1 eleven times as large."""
 
 Reread = Callable[[list[int], TakePlanned, Plan], Census]
 """``reread(numbers, leaf, plan)``: reads some blocks again and returns their census."""
@@ -289,7 +283,7 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
         Probabilities :math:`\pi_1` with which they became candidates.
     size : int
     rng : numpy.random.Generator
-        Asked for one number, or one for every row, by each of
+        Asked for a number a row drawn, and one more, by each of
         ``construction.tries(size, summary)`` draws.
 
     Returns
@@ -307,15 +301,10 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
     order = construction.order(rows, summary, second)
     # With every row certain all draws are the same.
     tries = construction.tries(size, summary) if ((second > 0.0) & (second < 1.0)).any() else 1
-    # Of candidates that hold all rows, or most of them, those in step with the draw would be taken
-    # or left out together: rows in a regular grid, or in pairs of unequal weight. Of candidates
-    # that are there by chance, none are in step for long.
-    by_chance = float(second @ first) <= MOST_KNOWN * float(second.sum())
-    walk = systematic_from_one_start if by_chance else systematic
     best: Draw | None = None
     least = np.inf
     for attempt in range(tries):
-        chosen = np.sort(order[walk(second[order], rng)])
+        chosen = np.sort(order[systematic(second[order], rng)])
         kept = rows.take(chosen)
         weights = kept.weights / (first[chosen] * second[chosen])
         calibrated = construction.calibrate(kept, weights, summary, attempt)

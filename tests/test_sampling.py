@@ -19,7 +19,6 @@ from daskcoreset.sampling import (
     merge_duplicates,
     split_quota,
     systematic,
-    systematic_from_one_start,
 )
 from daskcoreset.testing import assert_multinomial
 from daskcoreset.typing import FloatArray
@@ -319,33 +318,6 @@ def test_systematic__no_period_resonates(period: int) -> None:
     counts = np.bincount(rows % period, minlength=period)
 
     assert np.abs(counts - size / period).max() <= 6 * np.sqrt(size / period)
-
-
-@given(sixteenths=st.lists(st.integers(0, 16), min_size=1, max_size=30))
-def test_systematic_from_one_start__inclusion_is_exact(sixteenths: list[int]) -> None:
-    # With multiples of 1/16 the 16 starts between are all that can happen: no chance is left.
-    sixteenths.append(-sum(sixteenths) % 16)
-    inclusion = np.array(sixteenths) / 16
-    counts = np.zeros(len(inclusion), dtype=np.int64)
-    for start in (np.arange(16) + 0.5) / 16:
-        rows = systematic_from_one_start(inclusion, Fixed(start))
-        assert len(rows) == sum(sixteenths) / 16
-        np.add.at(counts, rows, 1)
-
-    assert counts.tolist() == sixteenths
-
-
-@given(scores=arrays(np.float64, st.integers(2, 400), elements=MODERATE), data=st.data())
-def test_systematic_from_one_start__exactly_as_many_rows_as_wanted(
-    scores: FloatArray, data: Any
-) -> None:
-    assume((scores > 0).any())
-    size = data.draw(st.integers(1, int((scores > 0).sum())))
-    inclusion = inclusion_probabilities(scores, size)
-    for start in (0.0, 0.5, np.nextafter(1.0, 0.0)):
-        rows = systematic_from_one_start(inclusion, Fixed(start))
-        assert len(rows) == len(set(rows.tolist())) == size
-        assert set(np.flatnonzero(inclusion == 1.0)) <= set(rows.tolist())
 
 
 # --- duplicates --------------------------------------------------------------------------
