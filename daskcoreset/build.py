@@ -192,8 +192,9 @@ def build(
         draws (Deville 1998; Chauvet and Ruiz-Gazen 2017): blocks draw candidates in the order
         of their rows, and the root draws among these along an order in which neighbours are
         alike, which lowers the error at equal size (``benchmarks/quality.py``). It gives
-        exactly `size` distinct rows; where fewer have a score, the build warns. "multinomial" draws independently;
-        rows drawn twice are merged, so that fewer than `size` rows may come back.
+        exactly `size` distinct rows; where fewer have a score, the build warns. "multinomial"
+        draws independently; rows drawn twice are merged, so that fewer than `size` rows may
+        come back.
     passes : {1, 2}, default=1
         Reads of the data. With 1, blocks offer candidates by their own statistics and the
         root draws from them, by re-weighting (systematic) or by rejection (multinomial);
