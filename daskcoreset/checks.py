@@ -15,6 +15,7 @@ __all__ = [
     "check_positive",
     "check_share",
     "too_many",
+    "too_many_zeros",
     "too_wide",
 ]
 
@@ -23,6 +24,12 @@ _MOST_BYTES = 4 * 2**30
 
 _MOST_WORK = 2e12
 """Products that one task may take: some half an hour."""
+
+_WIDEST = 2**14
+"""Columns of sparse rows at most, unless they are few: zeros take as long as other numbers."""
+
+_MOST_ZEROS = 2**28
+"""Numbers of a block, zeros included, from which sparse rows count as many."""
 
 
 def too_wide(rows: float, columns: float, what: str, remedy: str) -> str | None:
@@ -51,6 +58,24 @@ def too_many(n_clusters: int, rows: float, columns: int) -> str | None:
         return None
     found = f"{n_clusters:,} centers of {int(rows):,} rows take {work:.2g} products"
     return f"{found}; pass a smaller n_clusters."
+
+
+def too_many_zeros(rows: float, columns: int) -> str | None:
+    """Say that distances of sparse rows would go through too many zeros, or None.
+
+    Examples
+    --------
+    >>> print(too_many_zeros(20_000, 100_000)[:54])
+    distances go through the zeros of sparse rows as well;
+    >>> too_many_zeros(2_000, 100_000)
+    """
+    if columns <= _WIDEST or rows * columns <= _MOST_ZEROS:
+        return None
+    return (
+        f"distances go through the zeros of sparse rows as well; pass {_WIDEST:,} columns at "
+        f"most, for example those of sklearn.decomposition.TruncatedSVD or of "
+        f"sklearn.feature_selection."
+    )
 
 
 def check_flag(name: str, value: Any) -> None:

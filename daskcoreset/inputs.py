@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from daskcoreset.blocks import Rules, promoted_dtype
+from daskcoreset.checks import too_many_zeros
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.opening import is_dask_array, is_sparse, open_all
 from daskcoreset.sources import Loader, Source, even_cut
@@ -102,6 +103,14 @@ class RowBlocks:
             raise InvalidInputError(
                 f"X has {self.rules.n_features:,} columns, and with method {method!r} {found}"
             )
+
+    def refuse_zeros(self, rows: int | None = None) -> None:
+        """Refuse wide sparse rows, a block of them or so many, for work on their zeros too."""
+        if not self.sparse:
+            return
+        found = too_many_zeros(self.block_rows if rows is None else rows, self.rules.n_features)
+        if found is not None:
+            raise InvalidInputError(f"X has {self.rules.n_features:,} columns, and {found}")
 
     def select(self, positions: list[int]) -> RowBlocks:
         """Return some of the blocks; they keep their numbers."""

@@ -43,10 +43,12 @@ from daskcoreset.estimators import (
     CoresetLogisticRegression,
     CoresetSVC,
     CSVRGClassifier,
+    LinearSVM,
     MaxMarginClassifier,
     ODMClassifier,
     OutlierMaxMarginClassifier,
 )
+from daskcoreset.estimators.soft_margin import uniform_rows
 from daskcoreset.inputs import row_blocks
 from daskcoreset.linear import solve_svm
 from daskcoreset.metrics import svm_cost, svm_sensitivity
@@ -213,12 +215,17 @@ MODELS = [
     ODMClassifier(),
     MaxMarginClassifier(),
     OutlierMaxMarginClassifier(),
+    LinearSVM(),
 ]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_estimators__overflow_is_one_clear_error(model: Any) -> None:
-    lazy = [] if isinstance(model, ODMClassifier) else [da.from_array(one_value(1e300), 200)]
+    lazy = (
+        []
+        if isinstance(model, (ODMClassifier, LinearSVM))
+        else [da.from_array(one_value(1e300), 200)]
+    )
     for rows in (ROWS * 1e200, one_value(1e300), *lazy):
         y = SIDES if isinstance(rows, np.ndarray) else da.from_array(SIDES, chunks=200)
         with pytest.raises(InvalidInputError, match=OVERFLOW):
@@ -232,6 +239,12 @@ def test_estimators__overflow_is_found_in_prediction_too() -> None:
             method(one_value(1e300))
         with pytest.raises(InvalidInputError, match=OVERFLOW):
             method(da.from_array(one_value(1e300), chunks=200)).compute()
+    linear = LinearSVM().fit(ROWS, SIDES)
+    for rows in (one_value(1e200), ROWS * 1e200, sp.csr_array(one_value(-1e300))):
+        for answer in (linear.predict, linear.decision_function):
+            with pytest.raises(InvalidInputError, match=OVERFLOW):
+                answer(rows)
+    assert linear.predict(ROWS * 1e100).shape == (600,)
 
 
 def test_margin__overflow_is_one_clear_error() -> None:
@@ -650,6 +663,39 @@ def test_build__wide_sparse_rows_are_refused_at_once(
 def test_build__no_cover_of_wide_sparse_rows() -> None:
     with pytest.raises(InvalidInputError, match=r"zeros of sparse rows.*pass 16,384 columns at"):
         build(WIDE, size=100, method="coverage")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CSVRGClassifier(),
+        AVMClassifier(),
+        AVMClassifier(max_points=20, strategy="online"),
+        ODMClassifier(),
+        MaxMarginClassifier(kernel="rbf"),
+    ],
+    ids=str,
+)
+def test_estimators__no_kernel_of_wide_sparse_rows(model: Any) -> None:
+    with pytest.raises(
+        InvalidInputError,
+        match=r"^X has 100,000 columns, and distances .*zeros of sparse.*pass 16,384 columns at",
+    ):
+        clone(model).fit(WIDE, np.arange(20_000) % 2)
+
+
+def test_partial_fit__no_kernel_of_wide_sparse_rows() -> None:
+    y = np.arange(20_000) % 2
+    model = CSVRGClassifier(max_points=5, random_state=0, max_iter=1, tol=1.0)
+    with pytest.raises(InvalidInputError, match="zeros of sparse rows"):
+        model.partial_fit(WIDE, y)
+    # Few rows are no trouble, however wide they are.
+    assert model.fit(WIDE[:200], y[:200]).n_core_points_ == 5
+
+
+def test_soft_margin__no_sample_of_wide_sparse_rows() -> None:
+    with pytest.raises(InvalidInputError, match="zeros of sparse rows"):
+        uniform_rows(row_blocks(WIDE, np.arange(20_000) % 2), 10_000, 0)
 
 
 def test_stream__wide_sparse_rows_are_refused_at_once() -> None:

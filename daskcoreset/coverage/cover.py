@@ -22,12 +22,6 @@ Strategy = Literal["online", "farthest"]
 MOST_POINTS = 100_000
 """Core points at most where nothing is said: more would be neither small nor quick to use."""
 
-_WIDEST = 2**14
-"""Columns of sparse rows at most, unless they are few: zeros take as long as other numbers."""
-
-_MOST_ZEROS = 2**28
-"""Numbers of a block, zeros included, from which sparse rows count as many."""
-
 
 @dataclass(frozen=True)
 class Coverage:
@@ -70,14 +64,7 @@ class Coverage:
         self, blocks: RowBlocks, *, split_every: int = 16, progress: bool | None = False
     ) -> Cover:
         """Cover all rows; see `cover`."""
-        d = blocks.rules.n_features
-        if blocks.sparse and d > _WIDEST and blocks.block_rows * d > _MOST_ZEROS:
-            blocks.refuse(
-                self.name,
-                "distances go through the zeros of sparse rows as well, for every core point; "
-                f"pass {_WIDEST:,} columns at most, for example those of "
-                "sklearn.decomposition.TruncatedSVD or of sklearn.feature_selection.",
-            )
+        blocks.refuse_zeros()
         most = MOST_POINTS if self.max_points is None else int(self.max_points)
         search = Search(blocks, self.cells, most, split_every, progress)
         diameter = None if self.diameter is None else float(self.diameter)

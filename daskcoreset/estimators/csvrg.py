@@ -254,8 +254,9 @@ class CSVRGClassifier(CoverModel):
         Raises
         ------
         InvalidInputError, ValueError, TypeError
-            If an argument cannot be used, there is one class only, or the cover needs more than
-            `max_points`.
+            If an argument cannot be used, there is one class only, the cover needs more than
+            `max_points`, or blocks of sparse rows have more than 16,384 columns and, zeros
+            included, 2 ** 28 numbers.
         """
         warm = self.warm_start and hasattr(self, "_table")
         return self._fit(X, y, sample_weight, warm=warm)

@@ -141,7 +141,21 @@ class CoverModel(TrainedModel):
         *,
         reset: bool = True,
     ) -> tuple[RowBlocks, AnyArray | None]:
-        """Open the data; in memory labels become positions in the names that are returned."""
+        """Open data that a cover can take; in memory labels become positions in the names."""
+        blocks, names = self._opened(X, y, sample_weight, seed, names, reset=reset)
+        blocks.refuse_zeros()
+        return blocks, names
+
+    def _opened(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        seed: int,
+        names: AnyArray | None,
+        *,
+        reset: bool,
+    ) -> tuple[RowBlocks, AnyArray | None]:
         held = self._hold(X, y, sample_weight, reset=reset)
         if held is None:
             if y is None:

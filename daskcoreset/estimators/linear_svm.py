@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from daskcoreset.blocks import unusable_row
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.linear import solve_svm
 
@@ -82,11 +83,17 @@ class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-
         -------
         LinearSVM
             The estimator itself.
+
+        Raises
+        ------
+        InvalidInputError, ValueError, TypeError
+            If an argument cannot be used: there is one class only, or squared distances overflow.
         """
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], accept_sparse="csr")
         check_classification_targets(y)
         u = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        _check_usable(X, u)
         used = np.flatnonzero(u > 0.0)
         self.classes_, codes = np.unique(y[used], return_inverse=True)
         if len(self.classes_) < 2:
@@ -115,6 +122,7 @@ class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-
         """Signed distances, times the length of w: of shape (n,), or (n, n_classes)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], accept_sparse="csr", reset=False)
+        _check_usable(X, np.ones(X.shape[0]))
         values: FloatArray = np.asarray(X @ self.coef_.T) + self.intercept_
         return values[:, 0] if len(self.classes_) == 2 else values
 
@@ -124,3 +132,9 @@ class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-
         best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
         found: AnyArray = self.classes_[best]
         return found
+
+
+def _check_usable(points: Any, weights: FloatArray) -> None:
+    problem = unusable_row(points, weights)
+    if problem is not None:
+        raise problem.error(0)

@@ -20,6 +20,7 @@ from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators.canonical import canonical
 from daskcoreset.estimators.kernel_model import Expansion, resolve_lambda
 from daskcoreset.estimators.machine_model import MachineModel
+from daskcoreset.inputs import row_blocks
 from daskcoreset.moments import moments_of
 from daskcoreset.randomness import RandomState, Stage, resolve_seed, stream
 from daskcoreset.typing import AnyArray, FloatArray
@@ -141,8 +142,9 @@ class ODMClassifier(MachineModel):
         Raises
         ------
         InvalidInputError, InvalidTypeError, ValueError
-            If an argument cannot be used, there is one class only, X is not in memory, or more
-            than 20,000 rows are distinct.
+            If an argument cannot be used, there is one class only, X is not in memory, more
+            than 20,000 rows are distinct, or sparse ones have too many columns, as in
+            `daskcoreset.coverage.cover.cover`.
         """
         self._validate_params()
         loss = resolve_loss("odm", theta=self.theta, mu=self.mu)
@@ -158,6 +160,7 @@ class ODMClassifier(MachineModel):
                 f"X is a {type(X).__name__} out of core, but the exact machine needs a matrix of "
                 f"n x n numbers; use CSVRGClassifier, or pass a sample in memory."
             )
+        row_blocks(held.X).refuse_zeros()
         check_classification_targets(held.y)
         seed = resolve_seed(self.random_state)
         ones = np.ones(held.X.shape[0])

@@ -204,6 +204,7 @@ def uniform_rows(
     weights : ndarray of shape (m,), float64
         Of the input, times the rows that each drawn one stands for.
     """
+    blocks.refuse_zeros(most if blocks.n_rows is None else min(most, blocks.n_rows))
     drawn = gather(blocks, _Draw(most, seed), _Unite(most)).value
     block = drawn.rows.block
     share = drawn.n_used / max(1, len(drawn.rows))

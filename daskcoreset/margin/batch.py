@@ -164,5 +164,7 @@ class MaxMarginCoreset:
         -------
         MarginCoreset
         """
+        if self.kernel != "linear" and not callable(self.kernel):
+            blocks.refuse_zeros()
         kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0)
         return Run(self, blocks, kernel).result(survey)
