@@ -38,8 +38,9 @@ _ROWS_PER_CLUSTER = 20
 """Below this the solutions on two coresets differ by what they fit to, and never agree."""
 
 
-_ASKED = 5
-"""Solutions whose costs over all data are added up, those fitted to either coreset first."""
+_ASKED = 6
+"""Solutions whose costs over all data are added up: those fitted to either coreset, a poor one
+where the objective has any, and seedings."""
 
 _MOST_ROWS = 2**20
 """Where to give up: a coreset that has to be larger is no help to a solver in memory."""
@@ -215,10 +216,17 @@ class _Search:
     def _solutions(
         self, objective: Objective[Any], pair: tuple[Block, Block], both: Block
     ) -> Iterator[Any]:
-        """Solutions where coresets differ most first: those fitted to one of them."""
+        """Solutions where coresets differ most first: those fitted to one of them.
+
+        A row far away has a center of its own in all but the poor one, so that its weight may
+        be anything there.
+        """
         rng = stream(self.job.root.seed, Stage.SIZING, 1, len(self.steps))
         for block in pair:
             yield objective.solve(block, rng)
+        poor = objective.poor(both)
+        if poor is not None:
+            yield poor
         for _ in range(self.rule.seedings):
             yield objective.seed(both, rng)
 
@@ -263,9 +271,10 @@ def grow(job: Job, rule: Rule, *, progress: bool | None = None) -> Coreset:
     Both coresets of a step are unbiased, so that the variance of their difference on a
     solution is twice that of either; the union of both, each with half its weights, has half
     the variance of one, a quarter of that of the difference. Its root mean square error is
-    half of what is held against `epsilon`. Where they agree, another read adds up what five
-    solutions cost over all data, those that are best for either coreset first: a cluster that
-    both have missed shows there, in whatever order rows stand.
+    half of what is held against `epsilon`. Where they agree, another read adds up what six
+    solutions cost over all data, those that are best for either coreset and a poor one among
+    them: a cluster that both have missed, and a row far away that weighs too much in both, show
+    there, in whatever order rows stand.
 
     Parameters
     ----------

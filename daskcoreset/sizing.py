@@ -125,7 +125,7 @@ class SizeStep:
         Reads of the data for both together. Dask collections, whose blocks both builds find
         under the same keys, are read half as often.
     on_data : float or None
-        Largest difference of the costs of five of the solutions, on both coresets together,
+        Largest difference of the costs of six of the solutions, on both coresets together,
         from those over all data; None where the two disagreed, so that nobody asked.
     """
 
@@ -216,16 +216,19 @@ def auto_size(
 
     Two coresets A and B of m rows are built with independent random numbers. Their costs, by the
     objective that the method is made for, are compared on candidate solutions Q: for k-means
-    these are k-means on A, k-means on B, and k-means++ seedings of both together. They agree when
+    these are k-means on A, k-means on B, one center at the mean of both, and k-means++ seedings of
+    both together. They agree when
 
     .. math::
 
         \max_Q \frac{|\phi_A(Q) - \phi_B(Q)|}{\min(\phi_A(Q), \phi_B(Q))} \le \varepsilon ,
 
-    and when, of five of these solutions, the costs on both coresets together differ no more from
-    those over all data, which are added up in another read: what both coresets miss, neither
-    shows. Otherwise m is doubled. The solution that was fitted to one coreset costs more on the
-    other for as long as it fits what is peculiar to that one, so that this is the hard part.
+    and when, of the first six of these solutions, the costs on both coresets together differ no
+    more from those over all data, which are added up in another read: what both coresets miss,
+    neither shows. Otherwise m is doubled. The solution that was fitted to one coreset costs more
+    on the other for as long as it fits what is peculiar to that one, so that this is the hard
+    part. A row far away, which has a center of its own in all of these, shows in the cost of the
+    mean.
 
     Parameters
     ----------

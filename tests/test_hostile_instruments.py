@@ -17,10 +17,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 import daskcoreset
 from daskcoreset.blocks import Block
+from daskcoreset.coreset import Coreset
 from daskcoreset.errors import CoresetWarning
 from daskcoreset.estimators import CSVRGClassifier
 from daskcoreset.metrics import kmeans_cost
-from daskcoreset.objectives import LinearClassifier, LinearCost, QuantizationError
+from daskcoreset.objectives import LinearClassifier, LinearCost, MixtureCost, QuantizationError
 from daskcoreset.sensitivities import Lightweight
 from daskcoreset.sizing import auto_size
 from daskcoreset.typing import FloatArray
@@ -218,3 +219,34 @@ def test_logistic_audit__says_nothing_of_the_solver() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         coreset.audit(X, y, random_state=0)
+
+
+# --- a row far away that weighs too much in every coreset -----------------------------------
+
+
+def giant_row(seed: int) -> FloatArray:
+    """Hold 99.9 % of the cost of the mean, and nothing of that of several centers."""
+    X = np.random.default_rng(seed).normal(size=(20_000, 3))
+    X[77] = [3e4, 0.0, 0.0]
+    return X
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_auto_size__a_wrong_weight_of_a_giant_row_is_not_silent(seed: int) -> None:
+    """Solutions of several centers have one at the giant, where its weight costs nothing."""
+    X = giant_row(seed)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = daskcoreset.build(X, size="auto", n_clusters=5, method="uniform", random_state=seed)
+    true = np.square(X).sum()
+    cost = (found.weights * np.square(found.points).sum(axis=1)).sum()
+    assert said or abs(cost / true - 1) <= 0.05
+
+
+def test_audit__tells_a_wrong_weight_of_a_giant_row() -> None:
+    X = giant_row(0)
+    rows = np.append(77, np.arange(1000, 2000))
+    weights = np.append(2.5, np.full(1000, 20.0))
+    for name, objective in (("mean", QuantizationError(5)), ("one component", MixtureCost(3))):
+        report = Coreset(X[rows], weights, rows).audit(X, objective=objective, random_state=0)
+        assert abs(report.differences[report.names.index(name)]) > 0.1

@@ -98,7 +98,7 @@ def test_auto_size__doubles_until_agreement() -> None:
     assert sizes == [sizes[0] * 2**i for i in range(len(sizes))]
     assert all(step.disagreement > 0.1 for step in found.steps[:-1])
     assert found.steps[-1].disagreement <= 0.1
-    assert found.steps[-1].solutions == 2 + Rule(8, 0.1, 0.1).seedings
+    assert found.steps[-1].solutions == 3 + Rule(8, 0.1, 0.1).seedings
     assert found.agreed
     assert found.size == sizes[-1]
     assert found.reads == 2 * len(sizes) + 1

@@ -73,6 +73,11 @@ class Objective(ABC, Generic[Q]):
     def seed(self, block: Block, rng: np.random.Generator) -> Q:
         """Return a plausible solution that is fitted to no row in particular."""
 
+    def poor(self, block: Block) -> Q | None:
+        """Return a solution of one part, that no row far away has to itself; None without any."""
+        del block
+        return None
+
     @abstractmethod
     def candidates(self, block: Block, rng: np.random.Generator) -> Iterator[tuple[str, Q]]:
         """Solutions where a coreset is most likely to be wrong, and some where it is not."""

@@ -15,7 +15,7 @@ from daskcoreset.divergences import (
     divergence_parameters,
     domain_problem,
 )
-from daskcoreset.divergences.base import dense
+from daskcoreset.divergences.base import dense, tiles
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.objectives.base import Objective, check_parts, known_parts
 from daskcoreset.objectives.cells import Bracket, Cells, cells_by_distance
@@ -51,7 +51,7 @@ class _OfCenters(Objective[FloatArray]):
     def candidates(
         self, block: Block, rng: np.random.Generator
     ) -> Iterator[tuple[str, FloatArray]]:
-        """Fitted centers, three seedings, and three sets of rows in proportion to weight."""
+        """Fitted centers, three seedings, three sets of rows by weight, and the mean alone."""
         yield self.solved, self.solve(block, rng)
         for i in range(1, 4):
             yield f"{self.seeded} {i}", self.seed(block, rng)
@@ -59,6 +59,16 @@ class _OfCenters(Objective[FloatArray]):
             share = block.weights / block.weights.sum()
             rows = rng.choice(len(block), known_parts(self), p=share)
             yield f"random rows {i}", dense(block.points[np.unique(rows)])
+        yield "mean", self.poor(block)
+
+    def poor(self, block: Block) -> FloatArray:
+        """One center, the mean of all rows: what one row far away costs shows in full."""
+        points: Any = block.points
+        share = block.weights / block.weights.sum()
+        center = np.zeros((1, points.shape[1]))
+        for part in tiles(len(block), points.shape[1]):
+            center += share[part] @ dense(points[part]).astype(np.float64)
+        return center
 
     def read(self, solution: Any, n_features: int, name: str) -> FloatArray:
         """Return centers as float64."""

@@ -106,12 +106,19 @@ class MixtureCost(Objective[Mixture]):
         return self._fit(block, rng, "k-means++", 2)
 
     def candidates(self, block: Block, rng: np.random.Generator) -> Iterator[tuple[str, Mixture]]:
-        """Yield a fitted mixture, and four that are fitted a little."""
+        """Yield a fitted mixture, four that are fitted a little, and one component."""
         yield "EM", self.solve(block, rng)
         for i in range(1, 3):
             yield f"k-means++ {i}", self.seed(block, rng)
         for i in range(1, 3):
             yield f"random rows {i}", self._fit(block, rng, "random_from_data", 2)
+        yield "one component", self.poor(block)
+
+    def poor(self, block: Block) -> Mixture:
+        """One component, the mean and the covariance of all rows."""
+        # Nothing is random about it: every row belongs to it.
+        rng = np.random.default_rng(0)
+        return self.with_parts(1).seed(block, rng)
 
     def read(self, solution: Any, n_features: int, name: str) -> Mixture:
         """Return a `Mixture`, or that of a fitted estimator."""
