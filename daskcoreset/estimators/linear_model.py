@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from daskcoreset.blocks import plain_labels
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.estimators.awaiting import Awaiting, known_classes
@@ -39,6 +41,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
     estimator_ : estimator object
         The solver, fitted on the coreset.
     coreset_ : Coreset
+        With the labels of y; those that are objects as text.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
@@ -53,7 +56,6 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
     classes_: AnyArray
     _stream: CoresetStream | None
     _known: AnyArray | None
-    _classes: AnyArray | None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -104,7 +106,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
         if held is not None:
             check_classification_targets(held.y)
             assert held.y is not None  # noqa: S101 - scikit-learn has asked for it
-            # Counted from zero: a coreset would turn labels that are objects into text.
+            # Counted from zero: a coreset turns labels that are objects into text.
             classes, codes = np.unique(held.y, return_inverse=True)
             data = Held(held.X, codes, weigh_rows(self.class_weight, held.y, held.sample_weight))
         elif self.class_weight is not None:
@@ -164,8 +166,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
             stream = CoresetStream(self._method(), self.size, random_state=self.random_state)
             if not fresh:
                 old = self.coreset_
-                labels = old.labels if self._classes is None else self._classes[old.labels]
-                stream.partial_fit(old.points, labels, old.weights)
+                stream.partial_fit(old.points, old.labels, old.weights)
         if held is None and self.class_weight is not None:
             rows: tuple[Any, ...] = (weigh_blocks(self.class_weight, X, y, sample_weight),)
         else:
@@ -178,7 +179,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
             self._note_features(X, coreset)
         if known is None or len(seen) == len(known):
             return self._solve(coreset, None)
-        self.coreset_, self._classes, inner = coreset, None, None
+        self.coreset_, inner = coreset, None
         if len(seen) > 1:
             inner = self._solve(coreset, None).estimator_
         self.estimator_ = Awaiting(inner, known, seen, coreset.n_features)
@@ -194,11 +195,13 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
             )
 
     def _solve(self, coreset: Coreset, classes: AnyArray | None) -> Self:
-        self.coreset_, self._classes = coreset, classes
+        """Solve on a coreset; with `classes`, its labels are places among these."""
         points, weights, labels = canonical(coreset.points, coreset.weights, coreset.labels)
         assert labels is not None  # noqa: S101 - constructions ask for them
         if classes is not None:
             labels = classes[labels]
+            coreset = replace(coreset, labels=plain_labels(classes)[coreset.labels])
+        self.coreset_ = coreset
         found = np.unique(labels)
         if len(found) < 2:
             raise InvalidInputError(

@@ -45,6 +45,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
     estimator_ : estimator object
         The solver, fitted on the coreset.
     coreset_ : Coreset
+        With the labels of y; those that are objects as text.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object

@@ -58,6 +58,7 @@ class CoresetSVC(LinearCoresetModel):
     estimator_ : estimator object
         The solver, fitted on the coreset.
     coreset_ : Coreset
+        With the labels of y; those that are objects as text.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
