@@ -21,6 +21,7 @@ __all__ = [
     "Problem",
     "Rules",
     "concatenate",
+    "missing_label",
     "plain_labels",
     "promoted_dtype",
     "rows_from",
@@ -192,6 +193,8 @@ def rows_from(X: Any, y: Any, sample_weight: Any, rules: Rules) -> BlockRows:
     block = Block(points, weights, labels)
     if problem is None:
         block, problem = _finite_rows(block, rules)
+    if problem is None:
+        problem = missing_label(block)
     return BlockRows(n_rows, None if problem else block, problem)
 
 
@@ -249,6 +252,36 @@ def plain_labels(labels: AnyArray) -> AnyArray:
     if labels.dtype.kind == "f" and labels.dtype.itemsize > 8:
         return labels.astype(np.float64)
     return labels
+
+
+def missing_label(block: Block) -> Problem | None:
+    """Return the first label that is None, NaN or infinite; None where there is no such label.
+
+    Examples
+    --------
+    >>> missing_label(Block(np.zeros((2, 1)), np.ones(2), np.array([1.0, np.nan]))).row
+    1
+    """
+    if block.labels is None:
+        return None
+    bad = _missing(block.labels)
+    if not bad.any():
+        return None
+    row = int(bad.argmax())
+    message = "y is missing or not finite{row}; drop such rows, or label them."
+    return Problem(message, row if block.rows is None else int(block.rows[row]))
+
+
+def _missing(labels: AnyArray) -> Any:
+    if labels.dtype.kind == "f":
+        return ~np.isfinite(labels)
+    if labels.dtype.kind == "O":
+        return np.array([label is None or _is_nan(label) for label in labels.tolist()], dtype=bool)
+    return np.zeros(len(labels), dtype=bool)
+
+
+def _is_nan(label: Any) -> bool:
+    return isinstance(label, float) and math.isnan(label)
 
 
 def _text(label: Any) -> str:

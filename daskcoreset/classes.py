@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
 
 from daskcoreset import blocks
@@ -52,11 +49,9 @@ def label_problem(block: Block) -> Problem | None:
     """
     if block.labels is None:
         return Problem("y is missing; pass the labels of the rows, one for each.")
-    bad = _missing(block.labels)
-    if bad.any():
-        row = int(bad.argmax())
-        message = "y is missing or not finite{row}; drop such rows, or label them."
-        return Problem(message, row if block.rows is None else int(block.rows[row]))
+    missing = blocks.missing_label(block)
+    if missing is not None:
+        return missing
     if len(np.unique(plain_labels(block))) > MOST_CLASSES:
         return Problem(
             f"y holds more than {MOST_CLASSES} different labels; pass classes, not numbers."
@@ -88,13 +83,26 @@ def target_problem(block: Block) -> Problem | None:
 
 
 def check_classes(classes: AnyArray, n_rows: int) -> None:
-    """Refuse labels most of which stand for one row only.
+    """Refuse labels of one class, and those most of which stand for one row only.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Labels of the rows with a positive weight.
+    n_rows : int
+        Such rows.
 
     Raises
     ------
     InvalidInputError
-        If there are more than 16 classes, and fewer than two rows to each.
+        If there is one class, or more than 16, and fewer than two rows to each.
     """
+    if len(classes) < 2:
+        raise InvalidInputError(
+            f"y holds one class only, {classes[:1].tolist()}, among the rows with a positive "
+            f"weight, and a classifier needs two; pass rows of both, whose sample_weight and "
+            f"class_weight are not zero."
+        )
     if len(classes) > 16 and 2 * len(classes) > n_rows:
         raise InvalidInputError(
             f"y holds {len(classes)} different labels for {n_rows} rows: these are names of rows, "
@@ -114,15 +122,3 @@ def class_codes(block: Block, classes: AnyArray) -> IndexArray:
     codes = np.searchsorted(classes, plain_labels(block)).astype(np.int64, copy=False)
     # A class whose rows are all without weight is not among the classes: its place is no matter.
     return np.minimum(codes, len(classes) - 1)
-
-
-def _missing(labels: AnyArray) -> Any:
-    if labels.dtype.kind == "f":
-        return ~np.isfinite(labels)
-    if labels.dtype.kind == "O":
-        return np.array([label is None or _is_nan(label) for label in labels.tolist()], dtype=bool)
-    return np.zeros(len(labels), dtype=bool)
-
-
-def _is_nan(label: Any) -> bool:
-    return isinstance(label, float) and math.isnan(label)

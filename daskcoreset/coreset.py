@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from daskcoreset.storage import Location
+    from daskcoreset.typing import AnyArray
 
 __all__ = ["SCHEMA_VERSION", "Coreset", "WeightedPoints", "concatenate"]
 
@@ -55,8 +56,8 @@ class Coreset(Operations, WeightedPoints):
     Raises
     ------
     InvalidInputError
-        As in `WeightedPoints`; also if there are no rows, a value is NaN or infinite, or ``m``,
-        ``n``, ``d`` or ``columns`` of the provenance contradict the arrays.
+        As in `WeightedPoints`; also if there are no rows, a value or a label is NaN or infinite,
+        or ``m``, ``n``, ``d`` or ``columns`` of the provenance contradict the arrays.
     InvalidTypeError
         As in `WeightedPoints`; also if the provenance is not plain JSON.
 
@@ -81,6 +82,7 @@ class Coreset(Operations, WeightedPoints):
             msg = "points has no rows; a coreset has at least one"
             raise InvalidInputError(msg)
         _check_finite(self.points)
+        _check_labels(self.labels)
         frozen = freeze(self.provenance)
         if not isinstance(frozen, Mapping):
             msg = f"provenance is a {type(self.provenance).__name__}; pass a mapping"
@@ -344,6 +346,15 @@ def _check_finite(points: Any) -> None:
     row = int(np.searchsorted(points.indptr, place, side="right")) - 1 if sparse else place
     bad = values[place][~np.isfinite(values[place])][0]
     msg = f"points holds {bad} at row {row}; a coreset is of finite rows, so clean or drop it"
+    raise InvalidInputError(msg)
+
+
+def _check_labels(labels: AnyArray | None) -> None:
+    """Refuse labels that are missing, which builds do as well."""
+    if labels is None or labels.dtype.kind != "f" or np.isfinite(labels).all():
+        return
+    row = int(np.flatnonzero(~np.isfinite(labels))[0])
+    msg = f"labels holds {labels[row]} at row {row}; label such rows, or leave them out"
     raise InvalidInputError(msg)
 
 

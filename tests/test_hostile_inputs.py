@@ -344,6 +344,19 @@ def test_build__drop_leaves_out_what_is_not_finite_and_names_what_is_too_large()
     assert build(one_value(np.inf), size=50, on_invalid="drop").provenance["n_dropped"] == 1
 
 
+@pytest.mark.parametrize("strategy", ["sampling", "tree"])
+@pytest.mark.parametrize("kind", [np.float64, np.float32, object])
+def test_build__labels_that_are_missing_whatever_the_method(strategy: Any, kind: Any) -> None:
+    rows = np.random.default_rng(0).normal(size=(400, 2))
+    y = (rows[:, 0] > 0).astype(kind)
+    y[333] = np.nan
+    for method in ("lightweight", "svm"):
+        with pytest.raises(InvalidInputError, match=r"y is missing or not finite at row 333"):
+            build(rows, y, size=50, method=method, strategy=strategy)
+    rows[333, 1] = np.inf
+    assert build(rows, y, size=50, on_invalid="drop").provenance["n_dropped"] == 1
+
+
 # --- coresets of what is no number, and arguments of another kind -------------------------
 
 
@@ -357,6 +370,8 @@ def test_coreset__refuses_points_that_are_not_finite(bad: float) -> None:
     for weights in ([1, 1, 1, bad], [1, 1, 1, -1.0]):
         with pytest.raises(InvalidInputError, match=r"weights is .* at row 3; they must be"):
             Coreset(np.ones((4, 3)), np.array(weights), np.arange(4))
+    with pytest.raises(InvalidInputError, match=f"labels holds {bad} at row 1"):
+        Coreset(np.ones((3, 1)), np.ones(3), np.arange(3), np.array([1.0, bad, 2.0]))
     empty = sp.csr_array((2, 5))
     assert len(Coreset(empty, np.ones(2), np.arange(2))) == 2
 
@@ -615,6 +630,16 @@ def test_partial_fit__a_refusal_takes_nothing(make: Any) -> None:
         fresh.partial_fit(rows[:300], y[:300])
     fresh.partial_fit(rows[:600], y[:600])
     assert fresh.coreset_.total_weight == pytest.approx(600)
+
+
+@pytest.mark.parametrize("make", PARTIAL)
+@pytest.mark.parametrize(
+    "classes", [[0, 1, np.nan], [0.0, np.inf, 1.0], np.array([0, 1, None], dtype=object)]
+)
+def test_partial_fit__classes_that_are_none(make: Any, classes: Any) -> None:
+    rows, y = _three_classes()
+    with pytest.raises(InvalidInputError, match=r"classes holds .* which is no class"):
+        make().partial_fit(rows[:600], y[:600], classes=classes)
 
 
 # --- labels that are none, and more columns or clusters than can be done ------------------

@@ -15,7 +15,7 @@ import pytest
 import zarr
 from sklearn.linear_model import LogisticRegression
 
-from daskcoreset import SVM, Coreset, CoresetStream, Logistic, build
+from daskcoreset import SVM, Coreset, CoresetStream, CoresetTree, Logistic, build
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import CoresetLogisticRegression, CoresetSVC
 from daskcoreset.evidence import Fitted, estimated_error, remark_on
@@ -331,6 +331,58 @@ def test_class_weight__bad_values(weight: Any, error: type[Exception], message: 
         missing = da.from_array(np.where(y == 1, 1.0, np.nan), chunks=600)
         with pytest.raises(InvalidInputError, match="missing or not finite"):
             CoresetSVC(class_weight="balanced").fit(da.from_array(X, chunks=(600, 6)), missing)
+
+
+@pytest.mark.parametrize("make", [CoresetSVC, CoresetLogisticRegression])
+def test_class_weight__that_leaves_one_class_is_named(make: Any) -> None:
+    X, y = rare(600, 60)
+    data = X, np.array(["no", "yes"])[y]
+    for rows in (data, (da.from_array(X, chunks=(300, 6)), da.from_array(data[1], chunks=300))):
+        for size in (50, 700):
+            model = make(size=size, class_weight={"no": 0, "yes": 1})
+            with pytest.raises(InvalidInputError, match=r"one class only, \['yes'\].*class_weight"):
+                model.fit(*rows)
+
+
+# The labels of a coreset are those of y
+
+
+@pytest.mark.parametrize("weight", [None, "balanced"])
+@pytest.mark.parametrize("make", [CoresetSVC, CoresetLogisticRegression])
+@pytest.mark.parametrize("names", [[1, 2], [7.0, 3.0], ["yes", "no"], [True, False]])
+def test_coreset_of_a_classifier__has_the_labels_of_y(make: Any, names: Any, weight: Any) -> None:
+    X, codes = rare(900, 200)
+    for kind in (None, object) if isinstance(names[0], str) else (None,):
+        y = np.array(names, dtype=kind)[codes]
+        model = make(size=60, class_weight=weight, random_state=0).fit(X, y)
+        np.testing.assert_array_equal(model.coreset_.labels, y[model.coreset_.indices])
+        whole = make(size=900, random_state=0).fit(X, y).coreset_.labels
+        np.testing.assert_array_equal(whole, y)
+        assert model.coreset_.labels.dtype == np.array(names).dtype
+        if weight is None:
+            model.partial_fit(X, y)
+            np.testing.assert_array_equal(np.unique(model.coreset_.labels), np.unique(y))
+
+
+# A leaf of a stored tree is a part of the data, which may be of one class
+
+
+@pytest.mark.parametrize("method", ["svm", "logistic"])
+def test_tree__leaves_of_one_class(method: Any, tmp_path: Path) -> None:
+    X, y = rare(3000, 300)
+    tree = CoresetTree.create(tmp_path / "days", method, size=60, random_state=0)
+    days = [np.flatnonzero(y == 0)[:1200], np.flatnonzero(y == 0)[1200:], np.flatnonzero(y == 1)]
+    for number, rows in enumerate(days):
+        tree.append(X[rows], y[rows], name=str(number))
+    tree = CoresetTree.open(tmp_path / "days")
+    found = tree.coreset()
+    sums = [found.weights[labels_of(found) == code].sum() for code in (0, 1)]
+    np.testing.assert_allclose(sums, [2700.0, 300.0], rtol=1e-9)
+    with pytest.raises(InvalidInputError, match="one class only"):
+        tree.coreset(leaves=["0", "1"])
+    tree.replace("1", X, y)
+    few = tree.coreset(leaves=["1", "2"])
+    assert few.weights[labels_of(few) == 1].sum() == pytest.approx(600.0, rel=1e-9)
 
 
 # What is said of the error

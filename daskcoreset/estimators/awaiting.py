@@ -7,13 +7,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from daskcoreset.blocks import plain_labels
+from daskcoreset.blocks import Block, missing_label, plain_labels
 from daskcoreset.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from daskcoreset.typing import AnyArray, FloatArray
 
-__all__ = ["Awaiting", "known_classes"]
+__all__ = ["Awaiting", "distinct_classes", "known_classes"]
+
+
+def distinct_classes(classes: Any) -> AnyArray:
+    """Return the labels that a call of ``partial_fit`` announces, sorted.
+
+    Raises
+    ------
+    InvalidInputError
+        If one is None, NaN or infinite.
+    """
+    given = np.asarray(classes).ravel()
+    missing = missing_label(Block(np.zeros((len(given), 1)), np.ones(len(given)), given))
+    if missing is not None:
+        raise InvalidInputError(
+            f"classes holds {given[missing.row]!r} at place {missing.row}, which is no class; "
+            f"leave it out."
+        )
+    found: AnyArray = np.unique(given)
+    return found
 
 
 def known_classes(classes: Any, before: AnyArray | None) -> AnyArray | None:
@@ -29,7 +48,7 @@ def known_classes(classes: Any, before: AnyArray | None) -> AnyArray | None:
     Raises
     ------
     InvalidInputError
-        If both are given and differ, or `classes` are fewer than two.
+        If both are given and differ, or `classes` are fewer than two, or one is no label.
 
     Examples
     --------
@@ -38,7 +57,7 @@ def known_classes(classes: Any, before: AnyArray | None) -> AnyArray | None:
     """
     if classes is None:
         return before
-    found = plain_labels(np.unique(np.asarray(classes)))
+    found = plain_labels(distinct_classes(classes))
     if before is not None and not np.array_equal(found, before):
         raise InvalidInputError(
             f"classes={found} differ from those of the first call, {before}; pass the same, or "

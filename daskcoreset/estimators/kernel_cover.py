@@ -17,6 +17,7 @@ from daskcoreset.coverage.losses import LOSSES, resolve_loss
 from daskcoreset.coverage.objective import n_problems
 from daskcoreset.coverage.outline import Outline, outline
 from daskcoreset.errors import InvalidInputError
+from daskcoreset.estimators.awaiting import distinct_classes
 from daskcoreset.estimators.kernel_data import arranged, check_known
 from daskcoreset.estimators.kernel_model import resolve_lambda, warn_unscaled
 from daskcoreset.estimators.kernel_points import CorePoints, nearest_gaps, thinned
@@ -89,7 +90,7 @@ class CoverModel(TrainedModel):
         self._check_early()
         first = not hasattr(self, "_table")
         seed = resolve_seed(self.random_state)
-        wanted = None if classes is None else np.unique(classes)
+        wanted = None if classes is None else distinct_classes(classes)
         if not first:
             if wanted is not None and not np.array_equal(wanted, self.classes_):
                 raise InvalidInputError(

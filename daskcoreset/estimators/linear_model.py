@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from daskcoreset.blocks import plain_labels
+from daskcoreset.classes import check_classes
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.estimators.awaiting import Awaiting, known_classes
@@ -108,7 +109,10 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
             assert held.y is not None  # noqa: S101 - scikit-learn has asked for it
             # Counted from zero: a coreset turns labels that are objects into text.
             classes, codes = np.unique(held.y, return_inverse=True)
-            data = Held(held.X, codes, weigh_rows(self.class_weight, held.y, held.sample_weight))
+            weights = weigh_rows(self.class_weight, held.y, held.sample_weight)
+            if weights is not None and len(used := np.unique(codes[weights > 0.0])) == 1:
+                check_classes(classes[used], len(codes))  # with the label of y, not its place
+            data = Held(held.X, codes, weights)
         elif self.class_weight is not None:
             data = (weigh_blocks(self.class_weight, X, y, sample_weight), None, None)
         seed = resolve_seed(self.random_state)
@@ -203,11 +207,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
             coreset = replace(coreset, labels=plain_labels(classes)[coreset.labels])
         self.coreset_ = coreset
         found = np.unique(labels)
-        if len(found) < 2:
-            raise InvalidInputError(
-                f"y holds one class only, {found[0]!r}, and a classifier needs two; pass rows of "
-                f"two classes."
-            )
+        check_classes(found[:2], len(labels))
         if classes is not None and len(found) < len(classes) and not coreset_is_all(coreset):
             lost = np.setdiff1d(classes, found)
             warnings.warn(

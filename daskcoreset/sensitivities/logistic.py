@@ -186,11 +186,6 @@ class Logistic(Sensitivity[Scatter]):
         """Raise if all rows are of one class, or hardly two of any."""
         labels = np.array(list(summary.classes))
         check_classes(labels, sum(part.count for part in summary.classes.values()))
-        if len(summary.classes) < 2:
-            raise InvalidInputError(
-                f"y holds one class only, {next(iter(summary.classes))!r}, and a classifier needs "
-                f"two; pass rows of both."
-            )
 
     def _about(self, summary: Scatter) -> tuple[FloatArray, FloatArray]:
         """Return the center of the leverage, and the matrix about it."""

@@ -246,11 +246,6 @@ class SVM(Sensitivity[Any]):
     def check(self, summary: Any) -> None:
         """Raise if all rows are of one class, or hardly two of any."""
         check_classes(summary.classes, summary.n_rows)
-        if len(summary.classes) < 2:
-            raise InvalidInputError(
-                f"y holds one class only, {summary.classes[0].item()!r}, and a classifier needs "
-                f"two; pass rows of both."
-            )
 
     def early_mass(self, summary: Any) -> float:
         """Sum of all scores, as the pilot estimates it."""

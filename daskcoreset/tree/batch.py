@@ -62,6 +62,8 @@ class TreeJob:
         Whether the size is the caller's and not the default.
     n_clusters : int or None, default=None
         Centers of the solutions that the coreset is for, where the method does not say.
+    part : bool, default=False
+        Whether the rows are a part of the data, as a leaf of a stored tree is.
     """
 
     blocks: RowBlocks
@@ -73,6 +75,7 @@ class TreeJob:
     normalize: bool = False
     size_given: bool = True
     n_clusters: int | None = None
+    part: bool = False
 
     def __post_init__(self) -> None:
         if self.reducer.needs_labels and not self.blocks.has_labels:
@@ -94,7 +97,9 @@ class TreeJob:
 
     @property
     def _grow(self) -> Grow:
-        return Grow(self.reducer, self.size, self.inner_size, self.seed, self.blocks.n_blocks)
+        return Grow(
+            self.reducer, self.size, self.inner_size, self.seed, self.blocks.n_blocks, self.part
+        )
 
     def lazy(self) -> Lazy[Coreset]:
         """Define the graph of the whole build."""

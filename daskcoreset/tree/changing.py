@@ -76,7 +76,8 @@ def make_leaf(
     # Another seed for every leaf, and every time it is replaced.
     own = stream(settings.seed, Stage.TREE_LEAVES, entry.uid, entry.revision)
     seed = int(own.integers(2**63))
-    node = TreeJob(blocks, settings.reducer, inner, inner, seed, _SPLIT_EVERY).root(progress)
+    job = TreeJob(blocks, settings.reducer, inner, inner, seed, _SPLIT_EVERY, part=True)
+    node = job.root(progress)
     if node.read >> ROW_BITS or entry.uid >> (63 - ROW_BITS):
         raise InvalidInputError(
             f"leaf {entry.uid} with {node.read} rows is more than a tree can number; make "

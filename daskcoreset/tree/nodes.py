@@ -39,7 +39,7 @@ class Node:
     problem : Problem or None
         The first one found, its row counted likewise.
     facts : dict
-        What the reducer says of all rows, at the root.
+        What the reducer says of all rows, at the root of all the data.
     """
 
     first: int
@@ -66,6 +66,9 @@ class Grow:
         A node's own numbers are addressed by its first block and its level.
     n_blocks : int
         The node of so many blocks is the root.
+    part : bool, default=False
+        Whether the root itself stands for a part of the data, as a leaf of a stored tree does: it
+        is not described then, and not refused for what it lacks, such as rows of a second class.
     """
 
     reducer: Reducer
@@ -73,6 +76,7 @@ class Grow:
     inner_size: int
     seed: int
     n_blocks: int
+    part: bool = False
 
     def __call__(self, rows: BlockRows, number: int, given: object = None) -> Node:
         """Make the leaf of a block."""
@@ -94,7 +98,7 @@ class Grow:
         rng = stream(self.seed, Stage.TREE, node.first, node.level)
         if not root:
             return replace(node, points=self.reducer.reduce(node.points, self.inner_size, rng))
-        facts = self.reducer.describe(node.points, rng)
+        facts = {} if self.part else self.reducer.describe(node.points, rng)
         points = self.reducer.finish(node.points, self.size, rng)
         return replace(node, points=points, facts=facts)
 
