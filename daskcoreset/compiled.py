@@ -233,16 +233,48 @@ def _principal_axis(  # noqa: C901 - one loop a column statistic; split, it woul
     return True
 
 
+@jit(IN_ORDER)
+def _cut_between_draws(  # noqa: PLR0917 - numba takes arguments by position
+    mass: FloatArray,
+    placed: float,
+    rows: IndexArray,
+    value: FloatArray,
+    cut: float,
+    most_aligned: float,
+) -> float:  # pragma: no cover - runs compiled
+    """Move a cut to where the mass before it, `placed` and on, is nearest to a whole number."""
+    before = total = 0.0
+    for i in range(rows.shape[0]):
+        total += mass[rows[i]]
+        if value[i] <= cut:
+            before += mass[rows[i]]
+    target = np.floor(placed + before + 0.5)
+    # Of so many draws few are cut in two; and below one draw there is no place for a cut.
+    if total > most_aligned or not placed + WHOLE_UNIT < target < placed + total - WHOLE_UNIT:
+        return cut
+    by_value = np.argsort(value)
+    least, running = np.inf, placed
+    for i in range(rows.shape[0] - 1):
+        running += mass[rows[by_value[i]]]
+        gap = abs(running - target)
+        if gap < least and value[by_value[i]] < value[by_value[i + 1]]:
+            least, cut = gap, value[by_value[i]]
+    return cut
+
+
 @jit(ROW_SUMS)
 def _split(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
+    mass: FloatArray,
+    placed: float,
     rows: IndexArray,
     mean: FloatArray,
     axis: FloatArray,
     value: FloatArray,
     spare: IndexArray,
+    most_aligned: float,
 ) -> int:  # pragma: no cover - runs compiled
-    """Move the rows on the near side of the mean to the front; return how many they are."""
+    """Move the rows on the near side of the cut to the front; return how many they are."""
     d = points.shape[1]
     low, high = np.inf, -np.inf
     for i in range(rows.shape[0]):
@@ -252,6 +284,7 @@ def _split(  # noqa: PLR0917 - numba takes arguments by position
         value[i] = total
         low, high = min(low, total), max(high, total)
     cut = 0.0 if low <= 0.0 < high else low  # rounding may put the mean outside
+    cut = _cut_between_draws(mass, placed, rows, value[: rows.shape[0]], cut, most_aligned)
     near = far = 0
     for i in range(rows.shape[0]):
         if value[i] <= cut:
@@ -280,8 +313,8 @@ def _ties(
 
 
 @jit(IN_ORDER)
-def bisection_order(
-    points: AnyArray, mass: FloatArray, coin_mass: float
+def bisection_order(  # noqa: C901 - one loop; split, it would be no clearer
+    points: AnyArray, mass: FloatArray, coin_mass: float, most_aligned: float
 ) -> IndexArray:  # pragma: no cover - runs compiled
     """Return the order of the rows; see `daskcoreset.ordering`."""
     n, d = points.shape
@@ -291,7 +324,7 @@ def bisection_order(
     # Depth first, so that leaves come in their final order; ranges on the stack are disjoint.
     starts, stops = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
     starts[0], stops[0], top = 0, n, 1
-    state = np.uint64(0x9E3779B97F4A7C15)
+    state, placed = np.uint64(0x9E3779B97F4A7C15), 0.0
     while top > 0:
         top -= 1
         start, stop = starts[top], stops[top]
@@ -304,7 +337,7 @@ def bisection_order(
             if toward > 0.0:  # the half nearer to the rows placed last comes first
                 for j in range(d):
                     axis[j] = -axis[j]
-            near = _split(points, rows, mean, axis, value, spare)
+            near = _split(points, mass, placed, rows, mean, axis, value, spare, most_aligned)
             if _ties(mass, rows, near, coin_mass):
                 state ^= state << np.uint64(13)
                 state ^= state >> np.uint64(7)
@@ -321,6 +354,8 @@ def bisection_order(
         else:  # one row, or equal rows, in any order
             for j in range(d):
                 last[j] = points[rows[0], j]
+            for i in range(rows.shape[0]):
+                placed += mass[rows[i]]
     return order
 
 

@@ -32,7 +32,7 @@ _TILE_NUMBERS = 8192
 """Numbers in a tile: two sweeps over it stay in the first-level cache."""
 
 
-_WHOLE_UNIT = 1e-7
+WHOLE_UNIT = 1e-7
 """As in `daskcoreset.compiled`."""
 
 
@@ -239,8 +239,8 @@ def _numpy_walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
         elif chance > 0.0:
             uniform = (uniform - chance) / (1.0 - chance)
         target = position + uniform * (1.0 - position)
-    if position < _WHOLE_UNIT:
+    if position < WHOLE_UNIT:
         del rows[before:]
-    elif position > 1.0 - _WHOLE_UNIT and not taken and rows[-1:] != [int(positive[-1])]:
+    elif position > 1.0 - WHOLE_UNIT and not taken and rows[-1:] != [int(positive[-1])]:
         rows.append(int(positive[-1]))
     return np.array(rows, dtype=np.int64)

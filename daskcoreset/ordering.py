@@ -3,14 +3,14 @@ r"""An order of weighted points in which neighbours are alike, for systematic dr
 Systematic draws take one row in every unit of inclusion probability along an order, so their
 error is that of strata as wide as the order is local. The points are bisected recursively,
 down to single rows: across the covariances with the widest column (one step of the power
-iteration towards the principal axis), at the weighted mean, the half nearer to the rows
-placed just before coming first.
+iteration towards the principal axis), at the weighted mean, or, in ranges of few draws, beside
+it, between whole draws, so that a draw has a cell of its own; the half nearer to the rows
+placed just before comes first. The cuts between draws lower the errors of k-means by 0 to 5 %.
 
 What was tried and is not better: splits across columns (k-d tree), Hilbert curves over
-principal components, cells of k-means++ ordered by distance, the local pivotal method. Splits
-into halves of equal mass, or of whole draws, are no better either. One random start for all draws
-had errors of k-means lower by up to a fifth on data without structure along the order, and
-up to 15 times those of independent draws where a label or a cost repeats with the draws.
+principal components, cells of k-means++ ordered by distance, the local pivotal method. One random
+start for all draws had errors of k-means lower by up to a tenth, and up to 15 times those of
+independent draws where a label or a cost repeats with the draws.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.kernels import compiled_loops
+from daskcoreset.kernels import WHOLE_UNIT, compiled_loops
 from daskcoreset.moments import moments_of
 from daskcoreset.typing import AnyArray, FloatArray, IndexArray, Points
 
@@ -29,6 +29,9 @@ _COIN_MASS = 1.2
 """Below about one draw of mass, halves that weigh the same come in pseudo-random order.
 Otherwise all cells of symmetric or binary data are walked in the same sense, and every draw
 hits the same corner: on a hypercube the error was five times that of independent draws."""
+
+_MOST_ALIGNED = 64.0
+"""Draws of a range of rows up to which it is cut between draws: of more, few are cut in two."""
 
 _WIDEST = 64
 """Columns looked at: beyond them the time would grow and the order would hardly change."""
@@ -59,7 +62,7 @@ def spatial_order(points: Points, mass: FloatArray) -> IndexArray:
     dense = _widest_columns(points, mass)
     compiled = compiled_loops()
     bisect = _numpy_bisection if compiled is None else compiled.bisection_order
-    order: IndexArray = bisect(dense, mass, _COIN_MASS)
+    order: IndexArray = bisect(dense, mass, _COIN_MASS, _MOST_ALIGNED)
     return order
 
 
@@ -70,17 +73,20 @@ def _widest_columns(points: Any, mass: FloatArray) -> AnyArray:
     return np.ascontiguousarray(points if isinstance(points, np.ndarray) else points.toarray())
 
 
-def _numpy_bisection(points: AnyArray, mass: FloatArray, coin_mass: float) -> IndexArray:
+def _numpy_bisection(
+    points: AnyArray, mass: FloatArray, coin_mass: float, most_aligned: float
+) -> IndexArray:
     """Do what `daskcoreset.compiled.bisection_order` does, without numba."""
     coins = np.random.Generator(np.random.PCG64(0))
     last = np.zeros(points.shape[1])
     order: list[IndexArray] = []
-    stack = [np.arange(len(points))]
+    stack, placed = [np.arange(len(points))], 0.0
     while stack:
         rows = stack.pop()
-        halves = _numpy_halves(points, mass, rows, last)
+        halves = _numpy_halves(points, mass, placed, rows, last, most_aligned)
         if halves is None:
             order.append(rows)
+            placed += float(mass[rows].sum())
             last = points[rows[0]].astype(np.float64)
             continue
         first, second = float(mass[halves[0]].sum()), float(mass[halves[1]].sum())
@@ -91,8 +97,13 @@ def _numpy_bisection(points: AnyArray, mass: FloatArray, coin_mass: float) -> In
     return np.concatenate(order) if order else np.empty(0, dtype=np.int64)
 
 
-def _numpy_halves(
-    points: AnyArray, mass: FloatArray, rows: IndexArray, last: FloatArray
+def _numpy_halves(  # noqa: PLR0917 - as the compiled loop
+    points: AnyArray,
+    mass: FloatArray,
+    placed: float,
+    rows: IndexArray,
+    last: FloatArray,
+    most_aligned: float,
 ) -> list[IndexArray] | None:
     if len(rows) == 1:
         return None
@@ -112,5 +123,19 @@ def _numpy_halves(
         axis = -axis
     value = np.einsum("ij,j->i", offsets, axis)
     low, high = value.min(), value.max()
-    near = value <= (0.0 if low <= 0.0 < high else low)
+    cut = 0.0 if low <= 0.0 < high else low
+    near = value <= _numpy_cut(mass[rows], placed, value, cut, most_aligned)
     return None if near.all() else [rows[near], rows[~near]]
+
+
+def _numpy_cut(
+    mass: FloatArray, placed: float, value: FloatArray, cut: float, most_aligned: float
+) -> float:
+    total = float(mass.sum())
+    target = np.floor(placed + mass[value <= cut].sum() + 0.5)
+    if total > most_aligned or not placed + WHOLE_UNIT < target < placed + total - WHOLE_UNIT:
+        return cut
+    by_value = np.argsort(value, kind="stable")
+    gaps = np.abs(placed + np.cumsum(mass[by_value])[:-1] - target)
+    gaps[value[by_value[:-1]] >= value[by_value[1:]]] = np.inf
+    return float(value[by_value[gaps.argmin()]])
