@@ -15,6 +15,7 @@ outside of it, without the bias of judging rows that the solution was fitted to.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from daskcoreset.typing import FloatArray, IndexArray
 __all__ = ["LARGE", "UNKNOWN", "Fitted", "estimated_error", "remark_on"]
 
 LARGE = 0.05
-"""Relative error of the cost from which on the build warns: where the estimate is above it."""
+"""Relative error of the cost, in either direction, from which on the build warns."""
 
 UNKNOWN = 0.5
 """Upper end of the interval from which on the build says that the error is not known."""
@@ -131,6 +132,9 @@ def _interval(parts: FloatArray, least: float) -> tuple[float, float]:
     from scipy.stats import chi2  # noqa: PLC0415 - slow to import
 
     tail = (1.0 - LEVEL) / 2.0
+    # In a unit that changes no digit, so that no square overflows.
+    unit = 2.0 ** min(math.frexp(max(float(parts.max()), least))[1], 1000)
+    parts, least = parts / unit, least / unit
     total, squares = float(parts.sum()), float(parts @ parts)
     low = 0.0
     if total > 0.0:
@@ -139,7 +143,7 @@ def _interval(parts: FloatArray, least: float) -> tuple[float, float]:
     most = max(float(parts.max()), least)
     total, squares = total + most, squares + most * most
     high = squares / (2.0 * total) * float(chi2.ppf(1.0 - tail, 2.0 * total * total / squares))
-    return low, high
+    return unit * low, unit * high
 
 
 def remark_on(found: dict[str, Any] | None, size: int) -> str | None:
@@ -155,11 +159,12 @@ def remark_on(found: dict[str, Any] | None, size: int) -> str | None:
         return None
     error, high = found["error"], found["high"]
     interval = f"between {100 * found['low']:.3g} and {100 * high:.3g} %"
-    if error >= LARGE:
+    if abs(error) >= LARGE:
+        than = "more" if error > 0.0 else "less"
         return (
-            f"a solution fitted on the coreset of size={size} costs {100 * error:.3g} % more on "
-            f"the data than on the coreset ({interval}, by {found['held_out']} rows held out); "
-            f"raise size."
+            f"a solution fitted on the coreset of size={size} costs {100 * abs(error):.3g} % "
+            f"{than} on the data than on the coreset ({interval}, by {found['held_out']} rows held "
+            f"out); raise size."
         )
     if high >= UNKNOWN:
         return (

@@ -17,6 +17,7 @@ every one comes nearer.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -237,12 +238,15 @@ def rake(
     ----------
     Deville, Särndal and Sautory (1993), Generalized raking procedures in survey sampling.
     """
+    # In a unit that changes no digit, so that no square of a weight overflows.
+    unit = 2.0 ** min(math.frexp(float(class_weights.sum()))[1], 1000)
+    weights, class_weights = weights / unit, class_weights / unit
     classes = _Classes(codes, class_weights)
     # What a class has in common is met by its total: only differences within it matter.
     sums = classes.sums(target.features * weights[:, np.newaxis])
     means = sums / classes.held[:, np.newaxis]
     gaps = target.features - means[codes]
-    wanted = target.totals - class_weights @ means
+    wanted = target.totals / unit - class_weights @ means
     # A unit is about one standard deviation of the estimated total.
     scale = np.sqrt(np.einsum("i,ij->j", weights**2, gaps**2))
     span = np.abs(target.features).max(axis=0) * float(class_weights.sum())
@@ -255,7 +259,7 @@ def rake(
     found = _solve(gaps, weights, part * shares[~flat] * wanted, classes)
     if found is None:
         return None
-    return Raked(found, part * float(shares.mean()), _spread(found, weights))
+    return Raked(unit * found, part * float(shares.mean()), _spread(found, weights))
 
 
 def _spread(raked: FloatArray, weights: FloatArray) -> float:

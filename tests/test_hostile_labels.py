@@ -20,6 +20,7 @@ from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeErr
 from daskcoreset.estimators import CoresetLogisticRegression, CoresetSVC
 from daskcoreset.evidence import Fitted, estimated_error, remark_on
 from daskcoreset.linear import solve_svm
+from daskcoreset.raking import Target, rake, scale_classes
 from daskcoreset.testing import assert_mean, cut_rows, draw
 from daskcoreset.typing import AnyArray, FloatArray
 
@@ -461,6 +462,48 @@ def test_estimated_error__loss_on_too_few_rows_to_tell() -> None:
     with pytest.warns(CoresetWarning, match="cannot be told"):
         coreset = build(X, y, size=500, method="svm", random_state=0)
     assert coreset.provenance["estimated_error"]["high"] > 0.5
+
+
+def test_estimated_error__warns_in_both_directions() -> None:
+    found = {"error": 0.06, "low": 0.0, "high": 0.1, "held_out": 9, "exact": False}
+    for error, said in ((0.06, "6 % more"), (-0.06, "6 % less"), (0.04, None), (-0.04, None)):
+        remark = remark_on({**found, "error": error}, 50)
+        assert remark is None if said is None else remark is not None and said in remark
+
+
+@pytest.mark.parametrize("scale", [1e155, 1e290])
+def test_estimated_error__weights_whose_squares_overflow(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((24_000, 2))
+    y = X[:, 0] + rng.standard_normal(24_000) > 0
+    coreset = build(X, y, size=80, method="svm", sample_weight=np.full(24_000, scale))
+    found = coreset.provenance["estimated_error"]
+    assert found["low"] < found["error"] < found["high"] < 0.5
+    for label in (False, True):
+        own = coreset.weights[coreset.labels == label].sum() / scale
+        assert own == pytest.approx((y == label).sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("strategy", ["sampling", "tree"])
+def test_svm__weights_that_vanish_are_blamed(strategy: Any) -> None:
+    X, y = rare(600, 60)
+    with pytest.raises(InvalidInputError, match=r"sample_weight sums to .*e-298.* scale the"):
+        build(X, y, size=50, method="svm", sample_weight=np.full(600, 1e-300), strategy=strategy)
+
+
+def test_raking__weights_whose_squares_overflow() -> None:
+    rng = np.random.default_rng(0)
+    values, codes = rng.standard_normal((60, 2)), np.arange(60) % 2
+    totals = np.array([40.0, 50.0])
+    weights = scale_classes(rng.random(60) + 0.5, codes, totals)
+    found = rake(Target(values, np.array([3.0, -2.0])), weights, codes, totals)
+    assert found is not None
+    for unit in (2.0**900, 2.0**-900):
+        large = rake(
+            Target(values, np.array([3.0, -2.0]) * unit), weights * unit, codes, totals * unit
+        )
+        assert large is not None
+        np.testing.assert_array_equal(large.weights, found.weights * unit)
 
 
 def test_estimated_error__silent_where_all_is_well() -> None:

@@ -35,6 +35,9 @@ _PILOT_ROWS = 4096
 """Rows of the pilot at most: its classifier costs a few per cent more than the best one, and
 takes some 30 milliseconds."""
 
+_LEAST_WEIGHT = 1e-150
+"""Total weight, times lambda where that is below one, whose square is a number yet."""
+
 _WIDEST = 2**14
 """Columns at most."""
 
@@ -106,7 +109,7 @@ class SVM(Sensitivity[Any]):
     Warns
     -----
     CoresetWarning
-        If the estimated error is 5 % or more, or may be 50 %.
+        If the estimated error is 5 % or more in either direction, or may be 50 %.
 
     Notes
     -----
@@ -234,6 +237,12 @@ class SVM(Sensitivity[Any]):
         """Solve and cluster the pilot; then put exact sums in the place of its estimates."""
         if isinstance(summary, Sums):
             return exact_solution(summary, self.lam)
+        weight = sum(part.weight for part in summary.values())
+        if not weight * min(float(self.lam), 1.0) >= _LEAST_WEIGHT:
+            raise InvalidInputError(
+                f"sample_weight sums to {weight:.3g}, and with lam={self.lam:.3g} the losses of "
+                f"the SVM vanish beside |w|^2/2; scale the weights up, or lam."
+            )
         sizes = [part.rows.points.shape[1] for part in summary.values()]
         pilot = pilot_of(summary, self._pilot_size(sizes[0]))
         k = self.n_clusters or math.ceil(math.log(max(pilot.n_rows, 3)))
