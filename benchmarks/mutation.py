@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import cProfile
 import importlib
 import json
 import os
@@ -23,6 +24,7 @@ import resource
 import signal
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -30,6 +32,7 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
+import dask
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -79,10 +82,11 @@ NAMES = {
 NAMES |= {new: old for old, new in NAMES.items() if new != "ravel"}
 SKIPPED = (ast.Raise, ast.Assert, ast.JoinedStr, ast.FunctionDef, ast.ClassDef, ast.Lambda)
 SPOKEN = ("warn", "Error", "Warning", "cast", "quiet")
-SLOW = 6.0
+SLOW = 1.0
 """Seconds: tests that take longer are not run."""
-QUICK = 8.0
-"""Seconds of tests that are tried first, the shortest ones; a mutant in a loop ends with them."""
+QUICK, LONG = 2.0, 12.0
+"""Seconds of tests that are tried first, the shortest ones, and of all that are; a mutant in a loop
+ends with the first ones."""
 
 
 @dataclass(frozen=True)
@@ -225,40 +229,69 @@ def _difference(before: str, after: str) -> str:
 # --- running them ----------------------------------------------------------------------------
 
 
-class Chosen:
-    """A pytest plugin: some of the tests, in a given order; and what they call and take."""
+class Slow(BaseException):
+    """A test takes too long; nothing that it calls catches this."""
 
-    def __init__(self, order: list[str] | None = None) -> None:
-        self.order, self.calls, self.times = order, {}, {}  # type: ignore[var-annotated]
+
+class Watch:
+    """A pytest plugin that collects tests, hands them over, and notes how they go."""
+
+    def __init__(self, work: Callable[[dict[str, pytest.Item]], None]) -> None:
+        self.work = work
+        self.calls: dict[tuple[str, str], list[str]] = {}
+        self.times: dict[str, float] = {}
         self.failed: list[str] = []
+        self.noting = False
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Put the tests in order."""
-        if self.order is not None:
-            by_name = {item.nodeid: item for item in items}
-            items[:] = [by_name[name] for name in self.order]
+    def pytest_sessionstart(self) -> None:
+        """Have few examples, the same ones on every run, and no simpler ones of what fails."""
+        from hypothesis import Phase, settings  # noqa: PLC0415 - pytest is the first to import it
+
+        phases = (Phase.explicit, Phase.generate)
+        few = settings(max_examples=30, derandomize=True, database=None, phases=phases)
+        settings.register_profile("mutants", few)
+        settings.load_profile("mutants")
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Do what is to be done with the tests."""
+        self.work({item.nodeid: item for item in session.items})
+        return True
+
+    def run(self, items: list[pytest.Item]) -> None:
+        """Run tests up to the first that fails; all of them while calls are noted."""
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if self.failed and not self.noting:
+                return
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
         """Note what a test calls, and its time."""
-        seen: set[tuple[str, str]] = set()
 
-        def note(frame: Any, event: str, _: Any) -> None:
-            if event == "call":
-                seen.add((frame.f_code.co_filename, frame.f_code.co_qualname))
+        def stop(*_: Any) -> None:
+            raise Slow(item.nodeid)
 
+        if not self.noting:
+            return (yield)
+        profile = cProfile.Profile(subcalls=False, builtins=False)
         start = time.process_time()
-        if self.order is None:
-            sys.setprofile(note)
+        signal.signal(signal.SIGPROF, stop)
+        signal.setitimer(signal.ITIMER_PROF, SLOW)
+        profile.enable()
         try:
-            yield
+            return (yield)
         finally:
-            if self.order is None:
-                sys.setprofile(None)
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
+            profile.disable()
             self.times[item.nodeid] = time.process_time() - start
-            for called in seen:
+            codes = [one.code for one in profile.getstats() if not isinstance(one.code, str)]
+            for called in {(code.co_filename, code.co_qualname) for code in codes}:
                 if called[0].startswith(str(ROOT / "daskcoreset")):
                     self.calls.setdefault(called, []).append(item.nodeid)
+
+    def pytest_internalerror(self, excrepr: Any) -> None:
+        """Say what is wrong with this program, or pytest."""
+        say(str(excrepr))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what fails."""
@@ -266,13 +299,14 @@ class Chosen:
             self.failed.append(report.nodeid)
 
 
-def run_tests(files: list[str], plugin: Any, *options: str) -> int:
-    """Run tests in this process, in silence."""
+def with_tests(files: list[str], watch: Watch) -> None:
+    """Collect tests and do with them what `watch` says, in silence."""
     paths = [str(path) for name in files if (path := ROOT / f"tests/test_{name}.py").exists()]
     marks = "not distributed and not nightly"
-    given = ["-q", "-m", marks, "-p", "no:randomly", "-p", "no:cacheprovider", *options, *paths]
+    given = ["-q", "-s", "-m", marks, "-p", "no:randomly", "-p", "no:cacheprovider", *paths]
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
-        return int(pytest.main(given, plugins=[plugin]))
+        code = pytest.main(given, plugins=[watch])
+    assert code == pytest.ExitCode.OK, code
 
 
 def forked(work: Callable[[], Any], seconds: float) -> Any:
@@ -284,8 +318,12 @@ def forked(work: Callable[[], Any], seconds: float) -> Any:
         resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
         resource.setrlimit(resource.RLIMIT_AS, (12 * 2**30, 12 * 2**30))
         signal.alarm(int(30 * seconds))
-        os.write(write, json.dumps(work()).encode() + b"\n")
-        os._exit(0)
+        try:
+            os.write(write, json.dumps(work()).encode() + b"\n")
+        except BaseException as error:  # noqa: BLE001 - nothing may leave a fork
+            say(repr(error))
+        finally:
+            os._exit(0)
     os.close(write)
     with os.fdopen(read) as answer:
         text = answer.read()
@@ -305,26 +343,25 @@ def function_of(module: str, qualname: str) -> FunctionType:
 
 
 def verdict(
-    mutant: Mutant, files: list[str], called: set[str], times: dict[str, float]
+    mutant: Mutant, called: set[str], watch: Watch, items: dict[str, pytest.Item]
 ) -> tuple[str, str]:
-    """Say whether a mutant is killed, and by which test: by quick ones, or else by all."""
+    """Say whether a mutant is killed, and by which test: by quick ones, or else by more."""
     if not called:
         return "not called", ""
-    order = sorted(called, key=times.__getitem__)
     taken = 0.0
     parts: tuple[list[str], list[str]] = [], []
-    for name in order:
-        taken += times[name]
-        parts[taken > QUICK].append(name)
+    for name in sorted(called, key=watch.times.__getitem__):
+        taken += watch.times[name]
+        if taken < LONG:
+            parts[taken > QUICK].append(name)
     for part in filter(None, parts):
 
         def work(part: list[str] = part) -> list[str]:
             function_of(mutant.module, mutant.function).__code__ = mutant.code
-            plugin = Chosen(part)
-            run_tests(files, plugin, "-x")
-            return plugin.failed
+            watch.run([items[name] for name in part])
+            return watch.failed
 
-        failed = forked(work, 20 + 3 * sum(times[name] for name in part))
+        failed = forked(work, 10 + 3 * sum(watch.times[name] for name in part))
         if failed is None:
             return "killed", "time or memory"
         if failed:
@@ -332,7 +369,35 @@ def verdict(
     return "lived", ""
 
 
-def run_group(name: str, wanted: list[str], done: dict[str, list[str]], keep: Any) -> None:
+def note_calls(
+    name: str, watch: Watch, items: dict[str, pytest.Item], known: Path | None
+) -> dict[tuple[str, str], set[str]]:
+    """Note what the tests of a file call, and their times; those that fail anyway are left out."""
+    text = (ROOT / f"tests/test_{name}.py").read_bytes()
+    kept = known and known.with_suffix(f".{name}.{zlib.crc32(text):08x}")
+    if kept and kept.exists():
+        calls, times, failed = json.loads(kept.read_text())
+    else:
+
+        def work() -> Any:
+            watch.noting = True
+            watch.run([item for test, item in items.items() if f"/test_{name}.py:" in test])
+            return [[*key, tests] for key, tests in watch.calls.items()], watch.times, watch.failed
+
+        found = forked(work, 3600)
+        assert found is not None, f"the tests did not end: {name}"
+        if kept:
+            kept.write_text(json.dumps(found))
+        calls, times, failed = found
+    if failed:
+        say("left out, slow or failing without any change:", *failed)
+    watch.times |= times
+    return {(file, function): {*tests} - {*failed} for file, function, tests in calls}
+
+
+def run_group(
+    name: str, wanted: list[str], done: dict[str, list[str]], keep: Any, known: Path | None
+) -> None:
     """Run the mutants of one group of modules that are not done yet."""
     modules, files, count = GROUPS[name]
     sources = [
@@ -345,23 +410,23 @@ def run_group(name: str, wanted: list[str], done: dict[str, list[str]], keep: An
     mutants = [one for file in sources for one in mutants_of(file, count) if one.name not in done]
     if not mutants:
         return
-    run_tests(files, Chosen([]), "--collect-only")  # imports all, as pytest does
 
-    def baseline() -> Any:
-        plugin = Chosen()
-        run_tests(files, plugin)
-        calls = [[*key, tests] for key, tests in plugin.calls.items()]
-        return calls, plugin.times, plugin.failed
+    def work(items: dict[str, pytest.Item]) -> None:
+        tests_of: dict[tuple[str, str], set[str]] = {}
+        for one in files:
+            for called, tests in note_calls(one, watch, items, known).items():
+                tests_of.setdefault(called, set()).update(tests)
+        for mutant in mutants:
+            tests = tests_of.get((mutant.code.co_filename, mutant.function), set())
+            keep(mutant, *verdict(mutant, tests, watch, items))
 
-    found = forked(baseline, 3600)
-    assert found is not None, "the tests did not end"
-    calls, times, failed = found
-    if failed:
-        print("left out, for they fail without any change:", *failed, sep="\n    ")
-    tests_of = {(file, function): set(tests) - set(failed) for file, function, tests in calls}
-    for mutant in mutants:
-        called = tests_of.get((mutant.code.co_filename, mutant.function), set())
-        keep(mutant, *verdict(mutant, files, {one for one in called if times[one] < SLOW}, times))
+    watch = Watch(work)
+    with_tests(files, watch)
+
+
+def say(*words: str) -> None:
+    """Print, past what silences the tests."""
+    print(*words, sep="\n    ", file=sys.__stdout__, flush=True)
 
 
 # --- the table -------------------------------------------------------------------------------
@@ -404,10 +469,13 @@ def main() -> None:
     """Read the options, make mutants, run the tests, write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=[], help="parts of names of files")
-    parser.add_argument("--state", type=Path, help="a file of results, to go on with")
+    parser.add_argument(
+        "--state", type=Path, help="a file of results, to go on with, and notes beside it"
+    )
     parser.add_argument("--list", action="store_true", help="count the mutants and stop")
     given = parser.parse_args()
     sys.path.insert(0, str(ROOT))
+    dask.config.set(scheduler="synchronous")  # calls are noted in this thread only
     results: dict[str, list[str]] = {}
     if given.state is not None and given.state.exists():
         lines = given.state.read_text().splitlines()
@@ -418,7 +486,7 @@ def main() -> None:
         if given.state is not None:
             with given.state.open("a") as file:
                 file.write(json.dumps([mutant.name, *results[mutant.name]]) + "\n")
-        print(f"{what:10} {mutant.name}  [{by}]", flush=True)
+        say(f"{what:10} {mutant.name}  [{by}]")
 
     if given.list:
         for name, (modules, _, count) in GROUPS.items():
@@ -428,7 +496,7 @@ def main() -> None:
                     print(name, file.name, len(mutants_of(file, count)))
         return
     for name in GROUPS:
-        run_group(name, given.only, results, keep)
+        run_group(name, given.only, results, keep, given.state)
     print(write_table(results))
 
 
