@@ -18,11 +18,13 @@ import pytest
 
 import daskcoreset
 from daskcoreset import root
+from daskcoreset.blocks import Block, BlockRows
 from daskcoreset.census import Census, Combine, Sampling
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.root import Root, Selection
+from daskcoreset.rounds import Harvest, TakePlanned, _candidates, draw_candidates
 from daskcoreset.sampling import inclusion_probabilities
-from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
+from daskcoreset.sensitivities import SVM, Lightweight, Sensitivity, Uniform
 from daskcoreset.testing import (
     CountingArray,
     CountingScheduler,
@@ -310,6 +312,50 @@ def test_systematic__both_stages_together_are_in_proportion_to_the_scores(
     # Candidates that the root takes for certain were too unlikely in the first stage.
     np.testing.assert_allclose(factors.min(), 1 / 50, rtol=0.1)
     assert np.isclose(factors, factors.min(), rtol=1e-9).mean() > 0.9
+
+
+# --- candidates ------------------------------------------------------------------------------
+
+
+def test_candidates__all_rows_with_a_score_leave_nothing_to_chance() -> None:
+    block = Block(np.eye(3), np.array([0.0, 1.0, 2.0]))
+    rng = np.random.default_rng(0)
+    drawn = _candidates(Uniform(), None, block, 0, block.weights, 2.0, rng)
+
+    assert drawn.target == np.inf
+    assert _candidates(Uniform(), None, block, 0, block.weights, 1.0, rng).target == 1.0
+
+
+def test_draw_candidates__an_eighth_is_spread_over_the_classes_evenly() -> None:
+    # 160 rows of two classes: ten of each at least.
+    y = np.repeat([0, 1], [900, 100])
+    inclusion = np.where(y == 1, 0.01, 159 / 900)
+    rows = Block(np.ones((1000, 1)), np.ones(1000), y)
+    summary, rng = SimpleNamespace(classes=np.array([0, 1])), np.random.default_rng(0)
+    chosen = draw_candidates(SVM(), summary, rows, np.ones(1000), inclusion, rng)
+
+    assert inclusion[y == 1].sum() == pytest.approx(10)
+    assert np.bincount(y[chosen]).tolist() == [159, 10]
+
+
+def test_harvest__as_many_candidates_as_wanted_by_the_estimate_of_all_scores() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3))
+    block = Block(X, np.ones(3000), (X[:, 0] > 0).astype(int))
+    construction = SVM(variant="systematic")
+    pilot = construction.settle(construction.summarise(block, None, rng), rng)
+    leaf = Harvest(construction, "systematic", 0, 400.0, 3000, 1)
+    (drawn,) = leaf(BlockRows(3000, block), 0, pilot).drawn
+
+    assert len(drawn.rows) == pytest.approx(400, rel=0.2)
+
+
+def test_take_planned__the_only_read_finds_what_is_wrong() -> None:
+    rows = BlockRows(3, Block(np.eye(3), np.ones(3)))  # without labels
+    census = TakePlanned(SVM(), "systematic", 0)(rows, 0, None)
+
+    assert census.problem is not None
+    assert not census.drawn
 
 
 # --- what holds for every way to draw ----------------------------------------------------

@@ -17,6 +17,7 @@ from daskcoreset.sampling import (
     draw_with_replacement,
     inclusion_probabilities,
     merge_duplicates,
+    raise_classes,
     split_quota,
     systematic,
 )
@@ -190,6 +191,14 @@ def test_inclusion_probabilities__cap_after_cap() -> None:
 
 def test_inclusion_probabilities__zeros_count_for_nothing() -> None:
     assert inclusion_probabilities(np.array([0.0, 3.0, 0.0, 1.0]), 3).tolist() == [0, 1, 0, 1]
+
+
+def test_raise_classes__rows_without_a_score_need_not_be_there() -> None:
+    inclusion, scores = np.array([1.0, 0.0, 0.5, 0.5]), np.array([1.0, 0.0, 2.0, 2.0])
+    low = raise_classes(inclusion, scores, np.array([0, 0, 1, 1]), np.array([2, 1]))
+
+    assert not low.any()
+    assert inclusion.tolist() == [1.0, 0.0, 0.5, 0.5]
 
 
 # --- systematic draws --------------------------------------------------------------------
