@@ -19,7 +19,7 @@ import pytest
 import daskcoreset
 from daskcoreset import root
 from daskcoreset.blocks import Block, BlockRows
-from daskcoreset.census import Census, Combine, Sampling
+from daskcoreset.census import Census, Combine, Plan, Sampling
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.root import Root, Selection
 from daskcoreset.rounds import Harvest, TakePlanned, _candidates, draw_candidates
@@ -248,6 +248,20 @@ def test_systematic__reading_again_is_decided_before_drawing(
     rereads = [draw(blocks, Lightweight(), 5, seed=seed).rereads for seed in range(60)]
     assert len(set(rereads)) == 1
     assert rereads[0] > 0
+
+
+def test_systematic__a_block_that_is_read_again_gives_its_share_of_the_candidates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plans = []
+    monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
+    monkeypatch.setattr(root, "Plan", lambda *given: plans.append(Plan(*given)) or plans[-1])
+    X = np.random.default_rng(0).normal(size=(2000, 2))
+    X[700:800] += 1000.0
+    share = plain_q(X, np.ones(2000), Lightweight())[700:800].sum()
+    draw(cut_rows(X, [100] * 20), Lightweight(), 100, passes=1)
+
+    assert [plan.wanted for plan in plans] == [{7: np.ceil(400 * share)}]
 
 
 @passes_
