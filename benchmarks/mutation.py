@@ -427,11 +427,11 @@ def run_group(
     files = [*(one for one in sources if ">>>" in one.read_text()), *tests]
 
     def work(items: dict[str, pytest.Item]) -> None:
+        warm()
         tests_of: dict[tuple[str, str], set[str]] = {}
         for one in files:
             for function, callers in note_calls(one, watch, items, known).items():
                 tests_of.setdefault(function, set()).update(callers)
-        warm()
         for mutant in mutants:
             called = tests_of.get((mutant.code.co_filename, mutant.function), set())
             keep(mutant, *verdict(mutant, called, watch, items))

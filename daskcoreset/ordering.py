@@ -59,6 +59,8 @@ def spatial_order(points: Points, mass: FloatArray) -> IndexArray:
     >>> bool(np.isin(spatial_order(line, np.ones(4))[:2], [[0, 2], [1, 3]]).all())
     True
     """
+    if not len(mass):
+        return np.empty(0, dtype=np.int64)
     dense = _widest_columns(points, mass)
     compiled = compiled_loops()
     bisect = _numpy_bisection if compiled is None else compiled.bisection_order
@@ -94,7 +96,7 @@ def _numpy_bisection(
         if ties and coins.random() < 0.5:
             halves.reverse()
         stack += halves[::-1]
-    return np.concatenate(order) if order else np.empty(0, dtype=np.int64)
+    return np.concatenate(order)
 
 
 def _numpy_halves(  # noqa: PLR0917 - as the compiled loop

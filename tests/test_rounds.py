@@ -21,7 +21,7 @@ from daskcoreset import root
 from daskcoreset.blocks import Block, BlockRows
 from daskcoreset.census import Census, Combine, Plan, Sampling
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.root import Root, Selection
+from daskcoreset.root import Root, Selection, _inclusion
 from daskcoreset.rounds import Harvest, TakePlanned, _candidates, draw_candidates
 from daskcoreset.sampling import inclusion_probabilities
 from daskcoreset.sensitivities import SVM, Lightweight, Sensitivity, Uniform
@@ -338,6 +338,26 @@ def test_candidates__all_rows_with_a_score_leave_nothing_to_chance() -> None:
 
     assert drawn.target == np.inf
     assert _candidates(Uniform(), None, block, 0, block.weights, 1.0, rng).target == 1.0
+
+
+def test_inclusion__two_rows_of_every_class_that_has_them() -> None:
+    summary, y = SimpleNamespace(classes=np.array([0, 1])), np.repeat([0, 1], [6, 3])
+    rows, scores = Block(np.ones((9, 1)), np.ones(9), y), np.full(9, 0.25)
+    with pytest.raises(InvalidInputError, match=r"size=3 is too small for 2 .* at least 4"):
+        _inclusion(SVM(), summary, rows, scores, 3)
+    scores[-2:] = 0.0  # one of the second class is left
+
+    assert _inclusion(SVM(), summary, rows, scores, 3).tolist() == [1 / 3] * 6 + [1.0, 0.0, 0.0]
+
+
+def test_systematic__blocks_that_gave_just_their_share_are_not_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
+    monkeypatch.setattr(root, "OVERSAMPLING", 1)
+    X = np.random.default_rng(0).normal(size=(40, 2))
+
+    assert draw(cut_rows(X, [10] * 4), Uniform(), 20, passes=1).rereads == 0
 
 
 def test_draw_candidates__an_eighth_is_spread_over_the_classes_evenly() -> None:

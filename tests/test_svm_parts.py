@@ -16,6 +16,8 @@ from daskcoreset.raking import (
     MOST_SPREAD,
     Calibrated,
     Target,
+    _Classes,
+    _spread,
     calibrate_classes,
     rake,
     scale_classes,
@@ -124,6 +126,34 @@ def test_rake__what_no_weights_reach_is_approached_or_left() -> None:
     assert after[2] == pytest.approx(before[2])  # a sum of ones is the total of the class
     far = Target(X[:50, :1], np.array([50 * X[:50, 0].max() * 0.999]))
     assert rake(far, np.ones(50), one, total) is None  # by weights that are absurd
+
+
+def test_rake__what_a_class_has_in_common_is_met_by_its_total() -> None:
+    # Zero in one class and a tenth in the other, with means that are rounded.
+    codes = np.repeat([0, 1], 30)
+    weights = np.random.default_rng(0).lognormal(size=60)
+    totals = np.bincount(codes, weights)
+    features = np.column_stack([0.1 * codes, X[:60, 0]])
+    wanted = np.array([0.1 * totals[1], weights @ X[:60, 0] + 1.0])
+    found = rake(Target(features, wanted), weights, codes, totals)
+    assert found is not None
+    np.testing.assert_allclose(features.T @ found.weights, wanted, rtol=1e-8)
+
+
+def test_spread__of_weights_that_were_raised_or_lowered() -> None:
+    given = np.array([1.0, 2.0, 1.0])
+    assert _spread(np.array([3.0, 2.0, 1.0]), given) == 3.0
+    assert _spread(np.array([3.0, 0.5, 1.0]), given) == 4.0
+    assert _spread(np.array([3.0, 0.0, 1.0]), given) == np.inf
+
+
+def test_classes__how_far_to_go_is_half_of_the_room() -> None:
+    # Of two classes, of weights 2 and 1; the third has no row.
+    classes = _Classes(np.array([0, 0, 1, 1]), np.array([2.0, 1.0, 5.0]))
+    gaps = np.array([[-1.0], [3.0], [-2.0], [0.5]])
+    reach = {1.0: 1.0, 6.4: 1.0, 13.0: 0.25, -1.0: 1.0, -3.9: 1.0, -8.0: 0.25}
+    for wanted, share in reach.items():
+        assert classes.shares(gaps, np.array([wanted])).tolist() == [share]
 
 
 def test_calibrate_classes__fewer_targets_then_a_part_then_totals() -> None:

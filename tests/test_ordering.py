@@ -1,0 +1,93 @@
+"""The order of systematic draws: the compiled loop, its NumPy twin, and what defines it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daskcoreset import ordering
+from daskcoreset.ordering import _COIN_MASS, _numpy_bisection, _widest_columns, spatial_order
+from daskcoreset.typing import FloatArray
+
+
+def made_with(kind: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    if kind == "numpy":
+        monkeypatch.setattr(ordering, "compiled_loops", lambda: None)
+    return spatial_order
+
+
+@pytest.mark.parametrize("total", [1.0, 50.0])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_spatial_order__same_without_numba(total: float, offset: float) -> None:
+    pytest.importorskip("numba")
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(150, 3)) + offset
+        mass = rng.random(150)
+        mass *= total / mass.sum()
+        found = _numpy_bisection(X, mass, _COIN_MASS)
+
+        assert sorted(found) == list(range(150))
+        assert found.tolist() == spatial_order(X, mass).tolist()
+
+
+@pytest.mark.parametrize("kind", ["compiled", "numpy"])
+def test_spatial_order__first_split_is_across_the_widest_column(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = np.random.default_rng(0).normal(size=(100, 3)) * [1.0, 30.0, 1.0]
+    order = made_with(kind, monkeypatch)(X, np.ones(100))
+    low = X[order, 1] <= X[:, 1].mean()
+    sides = np.flatnonzero(np.diff(low))
+
+    assert len(sides) < 5  # the axis is not quite that of the column
+
+
+@pytest.mark.parametrize("kind", ["compiled", "numpy"])
+def test_spatial_order__equal_rows_stay_together(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = made_with(kind, monkeypatch)
+    values = np.random.default_rng(0).permutation(np.repeat(np.arange(7.0) ** 2 + 0.1, 5))
+    mass = np.random.default_rng(1).random(35)
+    found = values[order(values[:, np.newaxis], mass)]
+
+    assert (np.diff(found) != 0).sum() == 6
+    assert order(np.ones((4, 2)), np.ones(4)).tolist() == [0, 1, 2, 3]
+    assert order(np.ones((1, 2)), np.ones(1)).tolist() == [0]
+    assert order(np.ones((0, 2)), np.ones(0)).tolist() == []
+
+
+def corners() -> FloatArray:
+    return np.array(np.meshgrid(*[[0.0, 1.0]] * 8)).reshape(8, -1).T
+
+
+@pytest.mark.parametrize("kind", ["compiled", "numpy"])
+def test_spatial_order__pairs_of_equal_mass_come_in_either_sense(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each pair of corners beside one another differs in the column that was split last.
+    order = made_with(kind, monkeypatch)
+    found = order(corners(), np.full(256, 1 / 256)).reshape(128, 2)
+    upward = float((found[:, 0] < found[:, 1]).mean())
+
+    assert 0.3 < upward < 0.7
+    assert np.abs(np.diff(corners()[found], axis=1)).sum(axis=(1, 2)).tolist() == [1.0] * 128
+
+
+def test_numpy_bisection__no_coins_where_masses_differ() -> None:
+    mass = np.random.default_rng(0).random(256) / 256
+    with_coins, without = (_numpy_bisection(corners(), mass, coin) for coin in (1.2, 0.0))
+
+    assert with_coins.tolist() == without.tolist()
+
+
+def test_widest_columns__are_kept_in_their_order() -> None:
+    X = np.random.default_rng(0).normal(size=(20, 70)) * (1 + np.arange(70) % 7)
+    kept = _widest_columns(X, np.ones(20))
+    widest = np.sort(np.argsort(-X.var(axis=0))[:64])
+
+    np.testing.assert_array_equal(kept, X[:, widest])
+    np.testing.assert_array_equal(_widest_columns(X[:, :64], np.ones(20)), X[:, :64])
