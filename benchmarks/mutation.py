@@ -44,8 +44,8 @@ TABLE = ROOT / "benchmarks/results/mutation.md"
 GROUPS: dict[str, tuple[list[str], list[str], int]] = {
     "sampling": (
         ["sampling", "rounds", "root", "moments", "raking", "ordering", "tree/reducer"],
-        ["sampling", "rounds", "moments", "svm_parts", "tree_reducer", "kernels", "unbiased",
-         "tree_batch", "sensitivities_svm", "sensitivities"],
+        ["sampling", "rounds", "moments", "ordering", "svm_parts", "tree_reducer", "kernels",
+         "unbiased", "tree_batch", "sensitivities_svm", "sensitivities"],
         16,
     ),
     "sensitivities": (

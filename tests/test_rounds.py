@@ -21,7 +21,8 @@ from daskcoreset import root
 from daskcoreset.blocks import Block, BlockRows
 from daskcoreset.census import Census, Combine, Plan, Sampling
 from daskcoreset.errors import InvalidInputError
-from daskcoreset.root import Root, Selection, _inclusion
+from daskcoreset.raking import Calibrated
+from daskcoreset.root import Root, Selection, _inclusion, draw_systematically
 from daskcoreset.rounds import Harvest, TakePlanned, _candidates, draw_candidates
 from daskcoreset.sampling import inclusion_probabilities
 from daskcoreset.sensitivities import SVM, Lightweight, Sensitivity, Uniform
@@ -358,6 +359,27 @@ def test_systematic__blocks_that_gave_just_their_share_are_not_read_again(
     X = np.random.default_rng(0).normal(size=(40, 2))
 
     assert draw(cut_rows(X, [10] * 4), Uniform(), 20, passes=1).rereads == 0
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_draw_systematically__first_of_equal_tries_and_one_where_all_is_certain(size: int) -> None:
+    losses: list[int] = []
+    construction: Any = SimpleNamespace(
+        scores=lambda rows, _: rows.weights[np.newaxis],
+        classes=lambda _: None,
+        order=lambda rows, *_: np.arange(len(rows)),
+        tries=lambda *_: 3,
+        calibrate=lambda _, weights, __, attempt: Calibrated(weights, part=attempt),
+        loss=lambda *_: losses.append(0) or 1.0,
+    )
+    rows = Block(np.eye(3), np.array([0.0, 1.0, 1.0]))
+    found = draw_systematically(
+        construction, None, rows, np.ones(3), size, np.random.default_rng(0)
+    )
+
+    assert len(losses) == (3 if size == 1 else 0)
+    assert found.calibrated.part == 0
+    assert found.weights.tolist() == [2.0 / size] * size
 
 
 def test_draw_candidates__an_eighth_is_spread_over_the_classes_evenly() -> None:
