@@ -340,7 +340,7 @@ def forked(work: Callable[[], Any], seconds: float) -> Any:
 
 def function_of(module: str, qualname: str) -> FunctionType:
     """Return the plain function behind a name, whatever decorates it."""
-    found: Any = importlib.import_module(module)
+    found: Any = importlib.import_module(module.removesuffix(".__init__"))
     for part in qualname.split("."):
         found = vars(found)[part]
     for name in ("fget", "func", "__func__", "__wrapped__"):
