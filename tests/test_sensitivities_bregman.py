@@ -235,6 +235,15 @@ def test_strong__rows_without_weight_have_no_say() -> None:
         assert 60 not in found.indices
 
 
+def test_strong__no_scores_without_cells() -> None:
+    block = Block(POSITIVE, np.zeros(len(POSITIVE)))
+    construction = StrongBregman(3, "kl")
+    nothing = construction.summarise(block, None, np.random.default_rng(0))
+
+    assert len(nothing) == 0
+    assert not construction.scores(block, nothing).any()
+
+
 def test_strong__float32_far_from_the_origin() -> None:
     near = np.round(np.random.default_rng(0).normal(size=(60, 3)) * 8).astype(np.float32) / 8
     far = near + np.float32(2**17)

@@ -16,7 +16,7 @@ from daskcoreset.clusters import Clusters, assign
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.metrics import distortion, kmeans_cost
 from daskcoreset.sensitivities import rough
-from daskcoreset.sensitivities.rough import merge_seeds, propose, settle_seeds
+from daskcoreset.sensitivities.rough import Seeds, merge_seeds, propose, settle_seeds
 from daskcoreset.testing import CountingArray, assert_mean, cut_rows, draw
 from daskcoreset.typing import AnyArray, FloatArray
 
@@ -54,6 +54,14 @@ def test_scores__rough_solution_without_cost_leaves_the_cells() -> None:
     np.testing.assert_allclose(scores.sum(axis=0), 40 / np.repeat([9.0, 1.0], [9, 1]))
 
 
+def test_scores__three_terms_of_no_rows_or_no_cells() -> None:
+    nothing = Clusters(np.empty((0, 3)), np.empty(0), np.empty(0))
+
+    assert StrongKMeans(2).scores(Block(np.empty((0, 3)), np.empty(0)), table()).shape == (3, 0)
+    found = StrongKMeans(2).scores(Block(np.ones((5, 3)), np.zeros(5)), nothing)
+    assert found.tolist() == [[0.0] * 5] * 3
+
+
 def test_masses__exact_where_cells_nest() -> None:
     X = np.array([[0.0], [1.0], [10.0], [12.0]])
     construction, rng = StrongKMeans(2), np.random.default_rng(0)
@@ -84,6 +92,18 @@ def test_build__rough_solution_by_folds(rough: Any) -> None:
 def test_build__rough_by_folds_needs_more_than_one_read() -> None:
     with pytest.raises(InvalidInputError, match="passes=1, but 'kmeans' needs 6 folds"):
         build(np.zeros((99, 2)), size=9, method=StrongKMeans(2, rough="kmeans||"))
+
+
+@pytest.mark.parametrize(("rough", "rows"), [("kmeans||", 6), ("kmeans++", 1)])
+def test_summarise__as_many_proposals_a_fold(rough: Any, rows: int) -> None:
+    construction = StrongKMeans(3, rough=rough)
+    rng = np.random.default_rng(0)
+    blocks = [Block(rng.normal(size=(40, 2)), np.ones(40)) for _ in range(2)]
+    first, second = (construction.summarise(block, None, rng) for block in blocks)
+
+    for found in (first, second, construction.merge(first, second)):
+        assert isinstance(found, Seeds)
+        assert len(found.proposals) == len(found.keys) == rows
 
 
 @pytest.mark.statistical
