@@ -57,13 +57,13 @@ GROUPS: dict[str, tuple[list[str], list[str], int]] = {
     "coverage": (
         ["coverage"],
         ["coverage_cvm", "coverage_delta", "kernel_losses", "kernel_solvers", "estimators_csvrg"],
-        4,
+        2,
     ),
     "margin": (
         ["margin"],
         ["margin_active", "margin_batch", "margin_hard", "margin_outlier", "margin_structured",
          "estimators_margin", "estimators_active", "estimators_structured"],
-        3,
+        2,
     ),
 }  # fmt: skip
 """Modules, the files of tests that are about them, and mutants for each file."""

@@ -40,6 +40,14 @@ def test_scores__roots_of_leverage_from_a_qr_decomposition(intercept: bool) -> N
     assert expected.sum() <= mass[0] <= 1.5 * expected.sum()
 
 
+def test_scores__none_without_weight_and_some_with_little() -> None:
+    for weights in (np.zeros(4), np.full(4, 0.25)):
+        block = Block(X[:4], weights, np.array(["a", "b", "a", "b"]))
+        summary = Logistic().summarise(block, None, RNG)
+        found = Logistic().scores(block, summary)
+        assert ((found > 0.0) == (weights > 0.0)).all()
+
+
 def test_calibration__weights_and_means_of_the_classes() -> None:
     coreset = build(X, Y, size=300, method="logistic", sample_weight=U, random_state=0)
     for label in ("a", "b"):
