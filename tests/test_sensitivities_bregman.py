@@ -27,6 +27,7 @@ from daskcoreset.sensitivities import (
     StrongBregman,
     StrongKMeans,
 )
+from daskcoreset.sensitivities.spread import _roots, proposal_distance, spread_of
 from daskcoreset.testing import assert_mean, cut_rows, draw
 from daskcoreset.typing import FloatArray
 
@@ -194,6 +195,23 @@ def test_lightweight_mahalanobis__blocks_too_small_for_a_precision() -> None:
         for one in [draw(blocks, BregmanLightweight("mahalanobis"), 20, seed=seed)]
     ]
     assert_mean(np.array(estimates), np.array([len(X), X[:, 0].sum()]))
+
+
+def test_proposal_distance__of_variances_where_there_are_too_few_rows() -> None:
+    X = np.array([[0.0, 1.0, 0.0], [2.0, 1.0, 8.0]])
+    spread = spread_of(SquaredMahalanobis(), X, np.ones(2))
+    metric = proposal_distance(SquaredMahalanobis(), spread)
+
+    assert isinstance(metric, SquaredMahalanobis)
+    assert metric.precision is not None
+    assert metric.precision.tolist() == [1.0, 1.0, 1 / 16]
+    wide = spread_of(SquaredMahalanobis(), X / 4, np.ones(2))
+    found: Any = proposal_distance(SquaredMahalanobis(), wide)
+    assert found.precision.tolist() == [16.0, 1.0, 1.0]
+
+
+def test_roots__a_sum_that_overflows_is_left_to_the_root() -> None:
+    assert np.isinf(_roots(np.array([[np.inf, 0.0], [0.0, 1.0]]))).all()
 
 
 class Own(KullbackLeibler):

@@ -104,6 +104,10 @@ def test_summarise__as_many_proposals_a_fold(rough: Any, rows: int) -> None:
     for found in (first, second, construction.merge(first, second)):
         assert isinstance(found, Seeds)
         assert len(found.proposals) == len(found.keys) == rows
+    done = construction.settle(first, rng)
+    assert isinstance(done, Seeds)
+    assert (len(done.centers), len(done.proposals), len(done.keys)) == (rows, 0, 0)
+    assert done.folds == 1
 
 
 @pytest.mark.statistical
@@ -138,6 +142,17 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat blocks of more than 40 rows as long ones."""
     for name, rows in (("_DIRECT_ROWS", 40), ("_SAMPLE_ROWS", 20), ("_ROWS_PER_CENTER", 1)):
         monkeypatch.setattr(rough, name, rows)
+
+
+@pytest.mark.usefixtures("short")
+def test_long_blocks__every_row_is_in_the_cell_of_its_nearest_seed() -> None:
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    for weights in (np.ones(300), np.arange(300.0)):
+        labels, seeds = rough._seeds_in_rounds(X, weights, 3, np.random.default_rng(1))
+        assert seeds.shape[1] == 2
+        assert labels.tolist() == assign(X, seeds)[0].tolist()
+    _, seeds = rough._seeds_in_rounds(X, np.zeros(300), 3, np.random.default_rng(1))
+    assert seeds.shape == (0, 2)
 
 
 @pytest.mark.statistical

@@ -48,6 +48,22 @@ def test_scores__none_without_weight_and_some_with_little() -> None:
         assert ((found > 0.0) == (weights > 0.0)).all()
 
 
+def test_scores__rows_without_weight_may_hold_anything() -> None:
+    points, weights = X[:50].copy(), U[:50].copy()
+    points[7], weights[7] = 1e200, 0.0
+    block = Block(points, weights, Y[:50])
+    found = Logistic().scores(block, Logistic().summarise(block, None, RNG))
+    assert np.isfinite(found).all()
+    assert found[0, 7] == 0.0
+
+
+@pytest.mark.parametrize(("size", "wanted"), [(20, 1), (300, 2)])
+def test_calibration__means_only_of_many_rows(size: int, wanted: int) -> None:
+    block = Block(X[:size], U[:size], Y[:size])
+    summary = Logistic().summarise(block, None, RNG)
+    assert len(Logistic().calibrate(block, U[:size], summary).wanted) == wanted
+
+
 def test_calibration__weights_and_means_of_the_classes() -> None:
     coreset = build(X, Y, size=300, method="logistic", sample_weight=U, random_state=0)
     for label in ("a", "b"):

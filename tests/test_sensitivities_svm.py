@@ -99,6 +99,19 @@ def test_lemma_2__bounds_the_share_of_a_row_in_the_cost_of_any_classifier() -> N
         assert (parts <= bound * (u @ parts) * (1 + 1e-9)).all()
 
 
+@pytest.mark.parametrize(("variant", "parts"), [("systematic", 1), ("auto", 2)])
+def test_masses__one_for_every_part_of_the_scores(variant: Any, parts: int) -> None:
+    X, y = two_classes(400)
+    construction, block = SVM(variant=variant), Block(X, np.ones(400), y)
+    pilot = construction.settle(
+        construction.summarise(block, None, stream(0, Stage.SUMMARIES)), stream(0, Stage.SETTLING)
+    )
+    local = construction.summarise(block, pilot, stream(0, Stage.SUMMARIES))
+    masses = construction.masses(local, pilot)
+    assert masses.shape == (parts,)
+    assert construction.scores(block, pilot).shape[0] in (1, parts)
+
+
 def test_scores__made_of_exact_cells_and_costs() -> None:
     X, y = two_classes(12_000)  # more than a pilot holds
     u = np.random.default_rng(3).random(12_000) + 0.5
