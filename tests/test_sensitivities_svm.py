@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import dask.array as da
@@ -17,7 +18,8 @@ from daskcoreset.clusters import assign
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.linear import solve_svm
 from daskcoreset.randomness import Stage, stream
-from daskcoreset.sensitivities import SVM
+from daskcoreset.sensitivities import SVM, svm_calibration
+from daskcoreset.sensitivities.svm_calibration import calibrate, modes_for
 from daskcoreset.sensitivities.svm_rough import WIDTH, Rough, look
 from daskcoreset.sensitivities.svm_score import lemma_2
 from daskcoreset.testing import CountingArray, SensitivityContract, assert_mean, cut_rows, draw
@@ -110,6 +112,52 @@ def test_masses__one_for_every_part_of_the_scores(variant: Any, parts: int) -> N
     masses = construction.masses(local, pilot)
     assert masses.shape == (parts,)
     assert construction.scores(block, pilot).shape[0] in (1, parts)
+
+
+def test_tries__more_of_many_rows_and_one_where_each_takes_long() -> None:
+    def tries(n_rows: int, size: int = 10, d: int = 2, **options: Any) -> int:
+        return SVM(**options).tries(size, SimpleNamespace(coef=np.zeros((1, d)), n_rows=n_rows))
+
+    assert [tries(n) for n in (500, 5000, 17_999, 18_000, 40_000, 10**6)] == [4, 5, 16, 4, 10, 16]
+    assert tries(500, size=10**6) == 1
+    assert tries(500, size=1000, d=1000) == 1
+    assert tries(500, variant="calibrated") == 1
+
+
+def test_modes_for__all_ways_where_rows_are_few() -> None:
+    rough: Any = SimpleNamespace(origin=np.zeros(4), classes=[-1, 1], coef=np.zeros((1, 4)))
+    both, gradient, means, neither = (True, True), (False, True), (True, False), (False, False)
+
+    assert modes_for(60, rough) == (both, gradient)
+    assert modes_for(10**9, rough) == (gradient,)
+    assert modes_for(59, rough) == modes_for(20, rough) == (gradient, both, means, neither)
+    assert modes_for(19, rough) == (neither, gradient, means, both)
+
+
+def test_calibrate__gradient_is_given_up_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    ladders: list[Any] = []
+    monkeypatch.setattr(
+        svm_calibration, "calibrate_classes", lambda *given: ladders.append(given[-1])
+    )
+    X, y = two_classes(300)
+    block = Block(X, np.ones(300), y)
+    rough = settled(SVM(), block)
+    for means, gradient in [(True, True), (True, False), (False, True), (False, False)]:
+        calibrate(block, np.ones(300), rough, means=means, gradient=gradient)
+
+    one, other = ("gradient",), ("class means",)
+    assert ladders == [[one + other, one, other], [other], [one], []]
+
+
+def test_fitted__cost_of_the_classifier_that_is_fitted_on_all_rows() -> None:
+    X, y = two_classes(300)
+    block, lam = Block(X, np.ones(300), y), 0.3
+    found = SVM(lam=lam).fitted(block, np.ones(300), block, settled(SVM(lam=lam), block))
+    fit = solve_svm(X, y.astype(np.float64), np.ones(300), lam, intercept=True, tol=1e-6)
+    losses = lam * np.maximum(1.0 - y * (X @ fit.coef + fit.intercept), 0.0)
+
+    assert found.constant == pytest.approx(fit.coef @ fit.coef / 2, rel=0.1)
+    assert found.losses.sum() == pytest.approx(losses.sum(), rel=0.02)
 
 
 def test_scores__made_of_exact_cells_and_costs() -> None:
