@@ -36,6 +36,10 @@ class TestUniform(SensitivityContract):
         return Uniform()
 
 
+def test_uniform__no_scores_without_weight() -> None:
+    assert Uniform().scores(Block(np.ones((3, 1)), np.zeros(3)), 0.0).tolist() == [[0.0] * 3]
+
+
 # --- a construction of two folds, with a parameter and without a bound -------------------
 
 

@@ -22,6 +22,7 @@ from daskcoreset.sensitivities import SVM, svm_calibration
 from daskcoreset.sensitivities.svm_calibration import calibrate, modes_for
 from daskcoreset.sensitivities.svm_rough import WIDTH, Rough, look
 from daskcoreset.sensitivities.svm_score import lemma_2
+from daskcoreset.sensitivities.svm_solution import _opt
 from daskcoreset.testing import CountingArray, SensitivityContract, assert_mean, cut_rows, draw
 from daskcoreset.typing import AnyArray, FloatArray
 
@@ -122,6 +123,18 @@ def test_tries__more_of_many_rows_and_one_where_each_takes_long() -> None:
     assert tries(500, size=10**6) == 1
     assert tries(500, size=1000, d=1000) == 1
     assert tries(500, variant="calibrated") == 1
+
+
+def test_opt__the_least_that_is_known_and_never_nothing() -> None:
+    def opt(bound: float, *costs: float, classes: int = 2) -> float:
+        rough: Any = SimpleNamespace(
+            weight=1000.0, bound=bound, cost=np.array(costs), classes=np.arange(classes)
+        )
+        return _opt(rough, 0.5)
+
+    assert (opt(5.0, 9.0, 7.0), opt(8.0, 9.0, 7.0)) == (5.0, 7.0)
+    assert opt(5.0, 0.0) == pytest.approx(5e-7)
+    assert opt(5.0, 0.0, classes=1) == 500.0
 
 
 def test_modes_for__all_ways_where_rows_are_few() -> None:
