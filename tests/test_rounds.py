@@ -256,13 +256,14 @@ def test_systematic__a_block_that_is_read_again_gives_its_share_of_the_candidate
 ) -> None:
     plans = []
     monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
+    monkeypatch.setattr(root, "OVERSAMPLING", 1)
     monkeypatch.setattr(root, "Plan", lambda *given: plans.append(Plan(*given)) or plans[-1])
-    X = np.random.default_rng(0).normal(size=(2000, 2))
-    X[700:800] += 1000.0
-    share = plain_q(X, np.ones(2000), Lightweight())[700:800].sum()
-    draw(cut_rows(X, [100] * 20), Lightweight(), 100, passes=1)
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    X[30:] += 1000.0
+    share = plain_q(X, np.ones(40), Lightweight())[30:].sum()
+    draw(cut_rows(X, [10] * 4), Lightweight(), 9, passes=1)
 
-    assert [plan.wanted for plan in plans] == [{7: np.ceil(400 * share)}]
+    assert [plan.wanted for plan in plans] == [{3: np.ceil(9 * share)}]
 
 
 @passes_

@@ -129,15 +129,18 @@ def test_rake__what_no_weights_reach_is_approached_or_left() -> None:
 
 
 def test_rake__what_a_class_has_in_common_is_met_by_its_total() -> None:
-    # Zero in one class and a tenth in the other, with means that are rounded.
+    # Zero in one class and one value in the other, with means that are rounded.
     codes = np.repeat([0, 1], 30)
     weights = np.random.default_rng(0).lognormal(size=60)
     totals = np.bincount(codes, weights)
-    features = np.column_stack([0.1 * codes, X[:60, 0]])
-    wanted = np.array([0.1 * totals[1], weights @ X[:60, 0] + 1.0])
+    values = np.array([0.1, 0.3, 0.7, 1 / 3, 1e-5, 1e5 / 7])
+    features = np.column_stack([codes[:, np.newaxis] * values, X[:60, 0]])
+    wanted = np.append(totals[1] * values, weights @ X[:60, 0] + 1.0)
     found = rake(Target(features, wanted), weights, codes, totals)
+    alone = rake(Target(features[:, -1:], wanted[-1:]), weights, codes, totals)
     assert found is not None
-    np.testing.assert_allclose(features.T @ found.weights, wanted, rtol=1e-8)
+    assert alone is not None
+    np.testing.assert_allclose(found.weights, alone.weights, rtol=1e-9)
 
 
 def test_spread__of_weights_that_were_raised_or_lowered() -> None:
