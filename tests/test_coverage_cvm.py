@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskcoreset.coverage import cover
+from daskcoreset.coverage import cover, cover_cells
 from daskcoreset.coverage.cover_cells import Metric
 from daskcoreset.coverage.cover_doubling import at_most
 from daskcoreset.coverage.cover_reducer import CoverReducer
@@ -143,6 +144,15 @@ def test_cover__of_more_points_than_distinct_rows(strategy: Any, chunks: int) ->
     assert found.indices.tolist() == [0, 20, 40, 60, 80]
     assert found.weights.tolist() == [20.0] * 5
     assert (found.diameter, found.radius, found.least_diameter) == (0.0, 0.0, 0.0)
+
+
+def test_at_most__sparse_rows_tile_by_tile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cover_cells, "_TILE_BYTES", 8 * 3 * 7)  # seven rows
+    X = np.random.default_rng(0).random((100, 3))
+    dense, sparse = (at_most(one, 9, Metric(boxes=False)) for one in (X, sp.csr_array(X)))
+
+    assert sparse[0].tolist() == dense[0].tolist()
+    assert sparse[1:] == dense[1:]
 
 
 @pytest.mark.parametrize("boxes", [False, True])

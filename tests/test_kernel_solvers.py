@@ -15,13 +15,19 @@ from daskcoreset.blocks import Block
 from daskcoreset.coverage import descent, newton_steps, products
 from daskcoreset.coverage.avm import _ORDER, solve_avm
 from daskcoreset.coverage.csvrg import solve_csvrg
-from daskcoreset.coverage.drawn import draw_strata, points_of, quotas_of, training_rows
+from daskcoreset.coverage.drawn import (
+    draw_strata,
+    points_of,
+    quotas_of,
+    split_evenly,
+    training_rows,
+)
 from daskcoreset.coverage.isotropic import Isotropic, KernelMap
 from daskcoreset.coverage.losses import LOSSES, MarginLoss, resolve_loss
 from daskcoreset.coverage.newton import solve_exact
 from daskcoreset.coverage.objective import Question, answer, signs_of
 from daskcoreset.coverage.odm import solve_dual
-from daskcoreset.coverage.outline import outline
+from daskcoreset.coverage.outline import _range, outline
 from daskcoreset.coverage.rows import PAST, ROOT, Rows
 from daskcoreset.coverage.span import Span
 from daskcoreset.errors import InvalidInputError
@@ -174,6 +180,50 @@ def test_answer__sparse_rows_and_empty_blocks() -> None:
     assert np.allclose(dense.gradient, sparse.gradient)
     empty = answer(Block(X[:0], U[:0], Y[:0]), 0, asked).merged(dense)
     assert np.array_equal(empty.gradient, dense.gradient)
+
+
+def test_answer__labels_beyond_the_last_class_count_for_it() -> None:
+    asked = Question(CORE, ODM, np.array([-1, 1]), np.zeros((40, 1)), table=True)
+    tables = [answer(Block(X, U, np.where(Y == 1, last, Y)), 0, asked).table for last in (1, 7)]
+    assert tables[0] is not None
+    np.testing.assert_array_equal(*tables)
+    assert tables[0].sum(axis=0).tolist() == pytest.approx([U[Y < 0].sum(), U[Y > 0].sum()])
+
+
+def test_outline__range_of_sparse_columns() -> None:
+    wide = X[:50] @ [[1.0, 0.0, -1.0], [0.0, 2.0, 1.0]]
+    for found, dense in zip(_range(sp.csr_array(wide)), _range(wide), strict=True):
+        np.testing.assert_array_equal(found, dense)
+    np.testing.assert_array_equal(_range(wide), [wide.min(axis=0), wide.max(axis=0)])
+
+
+@pytest.mark.parametrize("loss", ALL, ids=lambda loss: loss.name)
+def test_solve_dual__gap_holds_from_the_first_sweep(loss: MarginLoss) -> None:
+    n, lam = 60, 50.0
+    gram, signs = KernelMap(Isotropic("rbf", 5.0), X[:n]).gram(), Y[:n].astype(float)
+    least = solve_dual(gram, signs, U[:n], loss, lam, tol=1e-8, rng=np.random.default_rng(0))
+    for sweeps in (1, 2, 4):
+        rng = np.random.default_rng(0)
+        found = solve_dual(gram, signs, U[:n], loss, lam, tol=1e-8, max_iter=sweeps, rng=rng)
+        above = found.objective - least.objective
+        assert 0.0 <= above + 1e-9 <= found.gap + 2e-9
+
+
+def test_split_evenly__up_to_the_limits() -> None:
+    assert split_evenly(1, np.array([5, 5, 5])).tolist() == [1, 0, 0]
+    assert split_evenly(7, np.array([0, 2, 9])).tolist() == [0, 2, 5]
+    assert split_evenly(99, np.array([0, 2, 9])).tolist() == [0, 2, 9]
+
+
+@pytest.mark.parametrize("loss", ALL, ids=lambda loss: loss.name)
+def test_averaged_steps__same_without_numba(
+    loss: MarginLoss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = solve_avm(rows(), CORE, loss, 10.0, n_steps=80, seed=5).beta
+    monkeypatch.setattr(descent, "compiled_steps", lambda: None)
+    again = solve_avm(rows(), CORE, loss, 10.0, n_steps=80, seed=5).beta
+    assert np.abs(found).max() > 0.01
+    np.testing.assert_allclose(again, found, atol=1e-10)
 
 
 def test_signs_of__one_against_the_rest() -> None:
