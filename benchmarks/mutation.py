@@ -162,7 +162,8 @@ def functions_of(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.Fun
             yield from functions_of(node, f"{prefix}{node.name}.")
         elif isinstance(node, ast.FunctionDef):
             decorators = " ".join(ast.unparse(one) for one in node.decorator_list)
-            if not any(word in decorators for word in ("jit", "overload", "abstract")):
+            words = f"{decorators} {node.name}"
+            if not any(word in words for word in ("jit", "overload", "abstract")):
                 yield prefix + node.name, node
 
 

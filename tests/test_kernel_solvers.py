@@ -12,7 +12,7 @@ import scipy.optimize
 import scipy.sparse as sp
 
 from daskcoreset.blocks import Block
-from daskcoreset.coverage import descent, newton_steps, products
+from daskcoreset.coverage import descent, newton, newton_steps, products, threads
 from daskcoreset.coverage.avm import _ORDER, solve_avm
 from daskcoreset.coverage.csvrg import solve_csvrg
 from daskcoreset.coverage.drawn import (
@@ -30,6 +30,7 @@ from daskcoreset.coverage.odm import solve_dual
 from daskcoreset.coverage.outline import _range, outline
 from daskcoreset.coverage.rows import PAST, ROOT, Rows
 from daskcoreset.coverage.span import Span
+from daskcoreset.coverage.threads import one_thread
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs import row_blocks
 from daskcoreset.randomness import Stage, stream
@@ -207,6 +208,31 @@ def test_solve_dual__gap_holds_from_the_first_sweep(loss: MarginLoss) -> None:
         found = solve_dual(gram, signs, U[:n], loss, lam, tol=1e-8, max_iter=sweeps, rng=rng)
         above = found.objective - least.objective
         assert 0.0 <= above + 1e-9 <= found.gap + 2e-9
+
+
+def test_solve_exact__no_pilots_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pilots(*_: Any, **__: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr(newton, "_pilots", pilots)
+    beta = np.zeros((40, 1))
+    found = solve_exact(rows(), CORE, ODM, 10.0, beta=beta, tol=1e-2, pilots=False)
+    assert found.objectives[0] < 10.0
+
+
+def test_one_thread__is_a_setting_of_the_outermost_body() -> None:
+    def of_blas() -> list[int]:
+        pools = threads._controller().info()
+        return [pool["num_threads"] for pool in pools if pool["user_api"] == "blas"]
+
+    before = of_blas()
+    with one_thread():
+        assert set(of_blas()) <= {1}
+        with one_thread():
+            assert threads._inside == 2
+        assert set(of_blas()) <= {1}
+    assert threads._inside == 0
+    assert of_blas() == before
 
 
 def test_split_evenly__up_to_the_limits() -> None:

@@ -23,9 +23,9 @@ from daskcoreset.census import Census, Combine, Plan, Sampling
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.raking import Calibrated
 from daskcoreset.root import Root, Selection, _inclusion, draw_systematically
-from daskcoreset.rounds import Harvest, TakePlanned, _candidates, draw_candidates
+from daskcoreset.rounds import Harvest, Summarise, TakePlanned, _candidates, draw_candidates
 from daskcoreset.sampling import inclusion_probabilities
-from daskcoreset.sensitivities import SVM, Lightweight, Sensitivity, Uniform
+from daskcoreset.sensitivities import SVM, Lightweight, Sensitivity, StrongKMeans, Uniform
 from daskcoreset.testing import (
     CountingArray,
     CountingScheduler,
@@ -405,6 +405,15 @@ def test_harvest__as_many_candidates_as_wanted_by_the_estimate_of_all_scores() -
     (drawn,) = leaf(BlockRows(3000, block), 0, pilot).drawn
 
     assert len(drawn.rows) == pytest.approx(400, rel=0.2)
+
+
+def test_summarise__summaries_of_earlier_folds_stay_with_their_blocks() -> None:
+    rows = BlockRows(40, Block(np.random.default_rng(0).normal(size=(40, 2)), np.ones(40)))
+    construction = StrongKMeans(3, rough="kmeans||")
+    census = Summarise(construction, 0)(rows, 5, None)
+
+    assert census.summary is not None
+    assert not census.locals
 
 
 def test_take_planned__the_only_read_finds_what_is_wrong() -> None:

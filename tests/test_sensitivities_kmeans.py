@@ -52,6 +52,8 @@ def test_scores__rough_solution_without_cost_leaves_the_cells() -> None:
     scores = StrongKMeans(2).scores(Block(X, np.ones(10)), summary)
 
     np.testing.assert_allclose(scores.sum(axis=0), 40 / np.repeat([9.0, 1.0], [9, 1]))
+    between = StrongKMeans(2).scores(Block(np.array([[0.4]]), np.ones(1)), summary)
+    np.testing.assert_allclose(between, [[0.0], [0.0], [40 / 9]])
 
 
 def test_scores__three_terms_of_no_rows_or_no_cells() -> None:
@@ -151,6 +153,8 @@ def test_long_blocks__every_row_is_in_the_cell_of_its_nearest_seed() -> None:
         labels, seeds = rough._seeds_in_rounds(X, weights, 3, np.random.default_rng(1))
         assert seeds.shape[1] == 2
         assert labels.tolist() == assign(X, seeds)[0].tolist()
+    _, seeds = rough._seeds_in_rounds(X, np.ones(300), 30, np.random.default_rng(1))
+    assert (len(seeds) - 1) % 12 == 0  # 0.4 k a round
     _, seeds = rough._seeds_in_rounds(X, np.zeros(300), 3, np.random.default_rng(1))
     assert seeds.shape == (0, 2)
 

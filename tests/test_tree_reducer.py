@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daskcoreset
+from daskcoreset.blocks import Block
 from daskcoreset.census import Sampling
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.points import WeightedPoints
@@ -146,6 +147,20 @@ def test_reduce__zero_weights_go_first() -> None:
     nothing = WeightedPoints(np.eye(6), np.zeros(6), np.arange(6))
     assert not SensitivityReducer(Lightweight()).reduce(nothing, 3, np.random.default_rng(0))
     assert SensitivityReducer(Lightweight()).describe(nothing, np.random.default_rng(0)) == {}
+
+
+def test_reduce__constructions_do_not_see_rows_without_weight() -> None:
+    seen = []
+
+    class Seeing(Uniform):
+        def summarise(self, block: Block, previous: Any, rng: np.random.Generator) -> float:
+            seen.append(len(block))
+            return super().summarise(block, previous, rng)
+
+    points = rows()
+    SensitivityReducer(Seeing()).reduce(points, 50, np.random.default_rng(0))
+    assert seen == [np.count_nonzero(points.weights)]
+    assert seen[0] < len(points)
 
 
 @pytest.mark.parametrize("construction", UNBIASED[:5], ids=repr)
