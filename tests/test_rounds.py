@@ -254,10 +254,15 @@ def test_systematic__reading_again_is_decided_before_drawing(
 def test_systematic__a_block_that_is_read_again_gives_its_share_of_the_candidates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    plans = []
+    plans: list[Plan] = []
+
+    def noted(summary: Any, wanted: Any) -> Plan:
+        plans.append(Plan(summary, wanted))
+        return plans[-1]
+
     monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
     monkeypatch.setattr(root, "OVERSAMPLING", 1)
-    monkeypatch.setattr(root, "Plan", lambda *given: plans.append(Plan(*given)) or plans[-1])
+    monkeypatch.setattr(root, "Plan", noted)
     X = np.random.default_rng(0).normal(size=(40, 2))
     X[30:] += 1000.0
     share = plain_q(X, np.ones(40), Lightweight())[30:].sum()
@@ -364,14 +369,19 @@ def test_systematic__blocks_that_gave_just_their_share_are_not_read_again(
 
 @pytest.mark.parametrize("size", [1, 2])
 def test_draw_systematically__first_of_equal_tries_and_one_where_all_is_certain(size: int) -> None:
-    losses: list[int] = []
+    losses: list[float] = []
+
+    def loss(*_: Any) -> float:
+        losses.append(1.0)
+        return 1.0
+
     construction: Any = SimpleNamespace(
         scores=lambda rows, _: rows.weights[np.newaxis],
         classes=lambda _: None,
         order=lambda rows, *_: np.arange(len(rows)),
         tries=lambda *_: 3,
         calibrate=lambda _, weights, __, attempt: Calibrated(weights, part=attempt),
-        loss=lambda *_: losses.append(0) or 1.0,
+        loss=loss,
     )
     rows = Block(np.eye(3), np.array([0.0, 1.0, 1.0]))
     found = draw_systematically(

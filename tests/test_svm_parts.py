@@ -132,7 +132,7 @@ def test_rake__what_a_class_has_in_common_is_met_by_its_total() -> None:
     # Zero in one class and one value in the other, with means that are rounded.
     codes = np.repeat([0, 1], 30)
     weights = np.random.default_rng(0).lognormal(size=60)
-    totals = np.bincount(codes, weights)
+    totals = np.bincount(codes, weights).astype(np.float64)
     values = np.array([0.1, 0.3, 0.7, 1 / 3, 1e-5, 1e5 / 7])
     features = np.column_stack([codes[:, np.newaxis] * values, X[:60, 0]])
     wanted = np.append(totals[1] * values, weights @ X[:60, 0] + 1.0)
