@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from daskcoreset import ordering
-from daskcoreset.ordering import _COIN_MASS, _numpy_bisection, _widest_columns, spatial_order
+from daskcoreset.ordering import (
+    _COIN_MASS,
+    _MOST_ALIGNED,
+    _numpy_bisection,
+    _widest_columns,
+    spatial_order,
+)
 from daskcoreset.typing import FloatArray
 
 
@@ -27,7 +33,7 @@ def test_spatial_order__same_without_numba(total: float, offset: float) -> None:
         X = rng.normal(size=(150, 3)) + offset
         mass = rng.random(150)
         mass *= total / mass.sum()
-        found = _numpy_bisection(X, mass, _COIN_MASS)
+        found = _numpy_bisection(X, mass, _COIN_MASS, _MOST_ALIGNED)
 
         assert sorted(found) == list(range(150))
         assert found.tolist() == spatial_order(X, mass).tolist()
@@ -79,7 +85,9 @@ def test_spatial_order__pairs_of_equal_mass_come_in_either_sense(
 
 def test_numpy_bisection__no_coins_where_masses_differ() -> None:
     mass = np.random.default_rng(0).random(256) / 256
-    with_coins, without = (_numpy_bisection(corners(), mass, coin) for coin in (1.2, 0.0))
+    with_coins, without = (
+        _numpy_bisection(corners(), mass, coin, _MOST_ALIGNED) for coin in (1.2, 0.0)
+    )
 
     assert with_coins.tolist() == without.tolist()
 
