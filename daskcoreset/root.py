@@ -98,6 +98,8 @@ class Root:
         """Check a read and settle its summary."""
         census.check()
         rng = stream(self.seed, Stage.SETTLING, 0, fold)
+        if fold == 0:
+            self.construction.check_early(census.summary)
         with quiet():
             summary = self.construction.settle(census.summary, rng)
         self.construction.check(summary)

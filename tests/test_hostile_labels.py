@@ -386,6 +386,34 @@ def test_tree__leaves_of_one_class(method: Any, tmp_path: Path) -> None:
     assert few.weights[labels_of(few) == 1].sum() == pytest.approx(600.0, rel=1e-9)
 
 
+# Many classes: a problem for each, whose work is bounded
+
+
+def test_many_classes__names_of_rows_are_refused_before_anything_is_solved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("daskcoreset.sensitivities.svm.rough_solution", None)
+    with pytest.raises(InvalidInputError, match="200 different labels for 200 rows"):
+        build(np.random.default_rng(0).normal(size=(200, 4)), np.arange(200), size=20, method="svm")
+
+
+def test_many_classes__pilot_and_tries_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    solved: dict[str, list[int]] = {"svm_solution": [], "svm_calibration": []}
+    for name, rows in solved.items():
+
+        def count(points: Any, *rest: Any, rows: list[int] = rows, **options: Any) -> Any:
+            rows.append(len(points))
+            return solve_svm(points[:50], rest[0][:50], rest[1][:50], **options)
+
+        monkeypatch.setattr(f"daskcoreset.sensitivities.{name}.solve_svm", count)
+    rng = np.random.default_rng(0)
+    y = np.arange(12_000) % 40
+    X = rng.standard_normal((12_000, 2)) + rng.standard_normal((40, 2))[y]
+    build(X, y, size=1200, method="svm", random_state=0)
+    assert sum(solved["svm_solution"]) <= 2**18
+    assert len(solved["svm_calibration"]) == 40
+
+
 # What is said of the error
 
 

@@ -109,6 +109,13 @@ class Sensitivity(ABC, Generic[S]):
     def merge(self, first: S, second: S) -> S:
         """Summary of the union of two neighbouring, disjoint sets of rows; associative."""
 
+    def check_early(self, summary: S) -> None:
+        """Raise what the merged summary of the first fold tells already, before it is settled.
+
+        For constructions whose `settle` takes long; like `check` not asked about parts.
+        """
+        del summary
+
     def settle(self, summary: S, rng: np.random.Generator) -> S:
         """Turn the merged summary into what `scores` and the next fold take; at the root."""
         del rng

@@ -44,11 +44,20 @@ _WIDEST = 2**14
 _PILOT_NUMBERS = 2**19
 """Entries of the pilot at most."""
 
+_PILOT_WORK = 2**18
+"""Rows of the pilot times problems at most, of many classes: about a second."""
+
+_FEWEST_OF_CLASS = 16
+"""Rows of a class in the pilot, nevertheless."""
+
 _MOST_TRIES = 16
 """Of tiny coresets; sixteen did as well as twenty-four on htru2 and credit."""
 
 _TRIED_ROWS = 6000
 """Rows of all tries together: some hundred milliseconds."""
+
+_TRIED_PROBLEMS = 48_000
+"""The same, times problems: felt from nine classes on."""
 
 _TIMED_ROWS = 18_000
 """Fewer are solved in a few hundredths of a second, and nobody saves time by a coreset of them; of
@@ -114,7 +123,9 @@ class SVM(Sensitivity[Any]):
     Notes
     -----
     More than two classes mean one classifier for each against the rest. The score is that of
-    the hardest of these problems, which bounds them all; activities are added up.
+    the hardest of these problems, which bounds them all; activities are added up. Time grows
+    with the classes: from some ten on the pilot is smaller and fewer draws are tried, so that
+    fifty take seconds.
 
     A classifier that solves the dual problem on the pilot bounds its cost from below, by b. The
     pilot's optimum is at most the data's on average, so that :math:`\mathrm{opt} = \min(b,
@@ -244,13 +255,19 @@ class SVM(Sensitivity[Any]):
                 f"the SVM vanish beside |w|^2/2; scale the weights up, or lam."
             )
         sizes = [part.rows.points.shape[1] for part in summary.values()]
-        pilot = pilot_of(summary, self._pilot_size(sizes[0]))
+        # As many problems as classes, each solved on all of the pilot.
+        most = max(_FEWEST_OF_CLASS, _PILOT_WORK // len(summary) ** 2)
+        pilot = pilot_of(summary, min(self._pilot_size(sizes[0]), most))
         k = self.n_clusters or math.ceil(math.log(max(pilot.n_rows, 3)))
         rough = rough_solution(pilot, k, self.lam, rng, intercept=self.intercept)
         # The pilot's own sums make the estimates of what the next fold sums up.
         block = Block(pilot.points, pilot.weights, pilot.classes[pilot.codes])
         terms = self._terms(block, rough, look(block, rough))
         return replace(rough, totals=totals_of(terms))
+
+    def check_early(self, summary: Any) -> None:
+        """Do the same before the pilot is solved."""
+        check_classes(np.array(sorted(summary)), sum(part.count for part in summary.values()))
 
     def check(self, summary: Any) -> None:
         """Raise if all rows are of one class, or hardly two of any."""
@@ -291,7 +308,8 @@ class SVM(Sensitivity[Any]):
         n = summary.n_rows
         # Of few rows, such as those of a leaf of a stream, there are many sets.
         most = min(_MOST_TRIES, max(4, n // (1000 if n < _TIMED_ROWS else 4000)))
-        return int(max(1, min(most, _TRIED_ROWS // size)))
+        # Of many problems each takes as long as the one of two classes.
+        return int(max(1, min(most, _TRIED_ROWS // size, _TRIED_PROBLEMS // (size * problems))))
 
     def loss(
         self,

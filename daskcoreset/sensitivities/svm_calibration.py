@@ -42,6 +42,8 @@ def modes_for(size: int, rough: Rough) -> tuple[Mode, ...]:
     """
     both, gradient, means, neither = (True, True), (False, True), (True, False), (False, False)
     d, k, p = len(rough.origin), len(rough.classes), len(rough.coef)
+    if p > 1 and size * (p * (d + 2)) ** 2 > _MOST_WORK:
+        return (neither,)
     if size >= _ENOUGH * p * (d + 1):
         cheap = size * ((p + k) * (d + 1)) ** 2 <= _MOST_WORK
         return (both, gradient) if cheap else (gradient,)
