@@ -8,7 +8,7 @@ from typing import Any
 from daskcoreset.checks import check_flag
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.growth import Rule
-from daskcoreset.sensitivities import Sensitivity, resolve_method
+from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
 from daskcoreset.surroundings import warn_caller
 from daskcoreset.tree.reducer import Reducer
 
@@ -37,37 +37,21 @@ def check_kinds(epsilon: Any, delta: Any, progress: Any, **flags: Any) -> None:
 def construction_of(
     method: str | Sensitivity[Any] | Reducer, n_clusters: int | None, size: Any
 ) -> Sensitivity[Any]:
-    """Resolve the method; `n_clusters` need not be a parameter of it.
+    """Resolve the method, for solutions of so many centers.
 
-    Where it is none, it says of how many centers the solutions are that the coreset is for: with
-    size="auto", or where the construction leaves that open.
+    With size="auto" they may be more or fewer than those of the construction.
     """
     if isinstance(method, Reducer):
         raise InvalidInputError(
             f"method {method.name!r} is a Reducer, which reduces rows in memory; pass "
             f'strategy="tree".'
         )
-    if isinstance(method, Sensitivity) or n_clusters is None:
-        construction = resolve_method(method)
-        if n_clusters is None or size == "auto" or _is_open(construction, n_clusters):
-            return construction
-        raise InvalidInputError(
-            f"n_clusters={n_clusters} has no use beside the construction {method!r} unless "
-            f'size="auto"; leave it out.'
-        )
+    if n_clusters is None or not isinstance(size, str):
+        return construction_for(method, n_clusters)
     try:
-        return resolve_method(method, n_clusters)
+        return construction_for(method, n_clusters)
     except InvalidInputError:
-        construction = resolve_method(method)
-        if isinstance(size, str) or _is_open(construction, n_clusters):
-            return construction
-        raise
-
-
-def _is_open(construction: Sensitivity[Any], n_clusters: int) -> bool:
-    """Whether solutions may have any number of parts, and this is one."""
-    objective = construction.objective
-    return objective.n_parts is None and objective.with_parts(n_clusters).n_parts is not None
+        return resolve_method(method)  # whose clusters need not be those of the solutions
 
 
 def default_size(n_clusters: int) -> int:
@@ -171,7 +155,7 @@ def check_sizes(
 def check_sampling(construction: Sensitivity[Any], sampling: Any, passes: Any) -> None:
     """Refuse draws and reads that the construction cannot do."""
     _check_draws(sampling)
-    if isinstance(passes, bool) or passes not in (1, 2):
+    if not _is_count(passes) or passes not in (1, 2):
         raise InvalidInputError(f"passes must be 1 or 2, got {passes!r}; pass one of these.")
     if passes == 1 and construction.folds > 1 and not construction.scores_early:
         raise InvalidInputError(
@@ -192,10 +176,14 @@ def check_tree(size: Any, sampling: Any, passes: Any) -> None:
             'size="auto" grows a sample; pass a number of rows, or leave out strategy="tree".'
         )
     _check_draws(sampling)
-    if isinstance(passes, bool) or passes != 1:
+    if not _is_count(passes) or passes != 1:
         raise InvalidInputError(
             f"passes={passes!r}, but a tree reads the data once; leave passes out."
         )
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def _check_draws(sampling: Any) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import html
 import numbers
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from daskcoreset.blocks import Block
+from daskcoreset.blocks import Block, unusable_row
 from daskcoreset.candidates import solutions_for
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
@@ -289,6 +289,7 @@ def audit(
     level = checked_confidence(confidence)
     seed = resolve_seed(random_state)
     own = Block(coreset.points, coreset.weights, coreset.labels)
+    _check_usable(own)
     if objective is None:
         objective = objective_for(coreset.provenance, n_clusters, own)
     names, candidates = solutions_for(objective, own, solutions, seed)
@@ -329,6 +330,14 @@ def audit(
         seed=seed,
         _survey=Survey(reading, objective, leaf.cells, own),
     )
+
+
+def _check_usable(own: Block) -> None:
+    """Refuse values whose squares overflow, which coresets made by hand may have."""
+    problem = unusable_row(own.points, own.weights)
+    if problem is not None:
+        message = problem.message.replace("X is", "coreset.points is", 1)
+        raise replace(problem, message=message).error(0)
 
 
 def _leaf(

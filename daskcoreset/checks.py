@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
 
 __all__ = [
+    "as_path",
     "check_count",
     "check_flag",
     "check_number",
@@ -30,6 +33,21 @@ _WIDEST = 2**14
 
 _MOST_ZEROS = 2**28
 """Numbers of a block, zeros included, from which sparse rows count as many."""
+
+
+def as_path(name: str, value: Any) -> Path:
+    """Return the absolute path of a folder on a local disk, or refuse what is no path.
+
+    Examples
+    --------
+    >>> as_path("store", 5)
+    Traceback (most recent call last):
+    ...
+    daskcoreset.errors.InvalidTypeError: store is 5; pass the path of a folder.
+    """
+    if not isinstance(value, (str, os.PathLike)):
+        raise InvalidTypeError(f"{name} is {value!r}; pass the path of a folder.")
+    return Path(value).resolve()
 
 
 def too_wide(rows: float, columns: float, what: str, remedy: str) -> str | None:

@@ -19,7 +19,6 @@ from daskcoreset.errors import (
     MissingDependencyError,
     StoreError,
 )
-from daskcoreset.kernels import first_nonfinite_row
 from daskcoreset.layout import decode, encode
 from daskcoreset.operations import Operations
 from daskcoreset.points import WeightedPoints, concatenate
@@ -56,10 +55,16 @@ class Coreset(Operations, WeightedPoints):
     Raises
     ------
     InvalidInputError
-        As in `WeightedPoints`; also if there are no rows, a value or a label is NaN or infinite,
-        or ``m``, ``n``, ``d`` or ``columns`` of the provenance contradict the arrays.
+        As in `WeightedPoints`; also if there are no rows, a label is NaN or infinite, or ``m``,
+        ``n``, ``d`` or ``columns`` of the provenance contradict the arrays.
     InvalidTypeError
         As in `WeightedPoints`; also if the provenance is not plain JSON.
+
+    Notes
+    -----
+    Values whose squares overflow, beyond some 1e146, are rows like others here: nothing is
+    computed of them, and coresets that were stored before `daskcoreset.build` refused such
+    values can be loaded. What computes costs refuses them, `audit` among others.
 
     Examples
     --------
@@ -81,7 +86,6 @@ class Coreset(Operations, WeightedPoints):
         if not len(self):
             msg = "points has no rows; a coreset has at least one"
             raise InvalidInputError(msg)
-        _check_finite(self.points)
         _check_labels(self.labels)
         frozen = freeze(self.provenance)
         if not isinstance(frozen, Mapping):
@@ -334,19 +338,6 @@ class Coreset(Operations, WeightedPoints):
         for name, vector in added:
             frame[name] = vector
         return frame
-
-
-def _check_finite(points: Any) -> None:
-    """Refuse NaN and infinity, of which no solver makes anything."""
-    values = points if isinstance(points, np.ndarray) else points.data[:, np.newaxis]
-    place = first_nonfinite_row(values)
-    if place < 0:
-        return
-    sparse = sp.issparse(points)
-    row = int(np.searchsorted(points.indptr, place, side="right")) - 1 if sparse else place
-    bad = values[place][~np.isfinite(values[place])][0]
-    msg = f"points holds {bad} at row {row}; a coreset is of finite rows, so clean or drop it"
-    raise InvalidInputError(msg)
 
 
 def _check_labels(labels: AnyArray | None) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.kernels import first_nonfinite_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +34,7 @@ class WeightedPoints:
     ----------
     points : ndarray of shape (m, d) or scipy sparse, float32 or float64
         The rows. Sparse input becomes a `scipy.sparse.csr_array` with sorted columns and no
-        duplicates. Not scanned for NaN: that is done once, where data enter the library.
+        duplicates. Finite.
     weights : ndarray of shape (m,)
         Weight of each row, finite and not negative; integers and float32 become float64.
     indices : ndarray of shape (m,)
@@ -46,7 +47,7 @@ class WeightedPoints:
     Raises
     ------
     InvalidInputError
-        Shapes disagree, or a weight or row number is out of range.
+        Shapes disagree, a value is NaN or infinite, or a weight or row number is out of range.
     InvalidTypeError
         A dtype is not supported.
 
@@ -67,6 +68,7 @@ class WeightedPoints:
 
     def __post_init__(self) -> None:
         points = _read_points(self.points)
+        _check_finite(points)
         m = points.shape[0]
         checked = {
             "points": points,
@@ -271,6 +273,19 @@ def _read_labels(value: Any, m: int) -> AnyArray:
         msg = "labels may hold missing strings; fill them and convert them with .astype(str)"
         raise InvalidTypeError(msg)
     return _read_only(labels)
+
+
+def _check_finite(points: Any) -> None:
+    """Refuse NaN and infinity, of which no solver makes anything."""
+    values = points if isinstance(points, np.ndarray) else points.data[:, np.newaxis]
+    place = first_nonfinite_row(values)
+    if place < 0:
+        return
+    sparse = sp.issparse(points)
+    row = int(np.searchsorted(points.indptr, place, side="right")) - 1 if sparse else place
+    bad = values[place][~np.isfinite(values[place])][0]
+    msg = f"points holds {bad} at row {row}; weighted rows are finite, so clean or drop it"
+    raise InvalidInputError(msg)
 
 
 def _vector(name: str, value: Any, m: int) -> AnyArray:

@@ -154,8 +154,9 @@ class Root:
             )
         if not np.isfinite(masses).all():
             raise InvalidInputError(
-                "X has values so large that squared distances overflow; scale the columns, for "
-                "example with sklearn.preprocessing.StandardScaler."
+                "X has values so large that squared distances overflow, or so small that quotients "
+                "by them do; scale the columns, for example with "
+                "sklearn.preprocessing.StandardScaler."
             )
         return numbers, masses
 

@@ -103,8 +103,9 @@ class Reading:
             )
         if not np.isfinite([*self.costs, self.score]).all():
             raise InvalidInputError(
-                "X has values so large that squared distances overflow; scale the columns, for "
-                "example with sklearn.preprocessing.StandardScaler."
+                "X has values so large that squared distances overflow, or so small that quotients "
+                "by them do; scale the columns, for example with "
+                "sklearn.preprocessing.StandardScaler."
             )
 
 

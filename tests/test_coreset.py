@@ -321,8 +321,9 @@ def test_equals__sees_any_difference(change: dict[str, Any]) -> None:
 
 
 def test_equals__compares_bits_and_identity_is_identity() -> None:
-    zero, nan = np.array([[0.0]]), np.array([[np.nan]])
-    one = [WeightedPoints(x, np.ones(1), np.arange(1)) for x in (zero, -zero, nan, nan.copy())]
+    zero, nan = np.array([[0.0]]), np.array([np.nan])
+    parts = ((zero, None), (-zero, None), (zero, nan), (zero, nan.copy()))
+    one = [WeightedPoints(x, np.ones(1), np.arange(1), labels) for x, labels in parts]
     assert not one[0].equals(one[1])
     assert one[2].equals(one[3])
     assert one[2] != one[3]

@@ -29,6 +29,7 @@ from daskcoreset import (
     OutlierMaxMargin,
     StrongBregman,
     StrongKMeans,
+    WeightedPoints,
     build,
     datasets,
 )
@@ -51,7 +52,8 @@ from daskcoreset.estimators import (
 from daskcoreset.estimators.soft_margin import uniform_rows
 from daskcoreset.inputs import row_blocks
 from daskcoreset.linear import solve_svm
-from daskcoreset.metrics import svm_cost, svm_sensitivity
+from daskcoreset.metrics import distortion, svm_cost, svm_sensitivity
+from daskcoreset.objectives import QuantizationError
 from daskcoreset.sizing import auto_size, theory_size
 from tests.test_margin_outlier import by_force
 
@@ -365,8 +367,10 @@ def test_coreset__refuses_points_that_are_not_finite(bad: float) -> None:
     points = np.ones((4, 3))
     points[2, 1] = bad
     for form in (points, points.astype(np.float32), sp.csr_array(points)):
-        with pytest.raises(InvalidInputError, match=f"points holds {bad} at row 2; a coreset"):
+        with pytest.raises(InvalidInputError, match=f"points holds {bad} at row 2; weighted"):
             Coreset(form, np.ones(4), np.arange(4))
+        with pytest.raises(InvalidInputError, match=f"points holds {bad} at row 2; weighted"):
+            WeightedPoints(form, np.ones(4), np.arange(4))
     for weights in ([1, 1, 1, bad], [1, 1, 1, -1.0]):
         with pytest.raises(InvalidInputError, match=r"weights is .* at row 3; they must be"):
             Coreset(np.ones((4, 3)), np.array(weights), np.arange(4))
@@ -374,6 +378,25 @@ def test_coreset__refuses_points_that_are_not_finite(bad: float) -> None:
         Coreset(np.ones((3, 1)), np.ones(3), np.arange(3), np.array([1.0, bad, 2.0]))
     empty = sp.csr_array((2, 5))
     assert len(Coreset(empty, np.ones(2), np.arange(2))) == 2
+
+
+def test_coreset__large_values_are_kept_and_refused_where_costs_are_computed(
+    tmp_path: Path,
+) -> None:
+    """Stores of older versions may hold them: loading computes nothing."""
+    made = Coreset(ROWS[:50] * 1e200, np.full(50, 12.0), np.arange(50))
+    made.to_zarr(tmp_path / "c.zarr")
+    assert Coreset.from_zarr(tmp_path / "c.zarr").equals(made)
+    with pytest.raises(InvalidInputError, match=OVERFLOW.replace("X", "coreset.points")):
+        made.audit(ROWS, objective=QuantizationError(3))
+    for use in (
+        lambda: CoresetStream().partial_fit(made.points, None, made.weights),
+        lambda: build(made.points, size=10, sample_weight=made.weights),
+        lambda: distortion(made, ROWS, [ROWS[:2]]),
+        lambda: CoresetKMeans(2).fit(made.points, sample_weight=made.weights),
+    ):
+        with pytest.raises(InvalidInputError, match=OVERFLOW):
+            use()
 
 
 @pytest.mark.parametrize(
@@ -405,6 +428,7 @@ def test_coreset__refuses_shapes_that_disagree(
         ({"progress": "x"}, "progress is 'x'; pass True or False"),
         ({"passes": True}, "passes"),
         ({"passes": "1"}, "passes"),
+        ({"passes": 1.0}, r"passes.*1\.0"),
         ({"epsilon": "x"}, "epsilon must be a number, got 'x'"),
         ({"epsilon": True}, "epsilon must be a number, got True"),
         ({"epsilon": None}, "epsilon must be a number, got None"),
@@ -496,6 +520,91 @@ def test_flags__are_true_or_false(ask: Any, wrong: Any) -> None:
 def test_numbers__are_numbers(ask: Any, wrong: Any) -> None:
     with pytest.raises(CoresetError):
         ask(wrong)
+
+
+def test_coverage__passes_is_no_float() -> None:
+    with pytest.raises(InvalidInputError, match=r"passes=1\.0 has no use"):
+        build(ROWS, size=10, method="coverage", passes=1.0)  # type: ignore[call-overload]
+    assert len(build(ROWS, size=10, passes=np.int64(1))) == 10  # type: ignore[call-overload]
+
+
+def test_stream__arguments_of_another_kind(tmp_path: Path) -> None:
+    for store in (None, tmp_path / "a"):
+        with pytest.raises(InvalidInputError, match="save_every must be at least 1, got 0"):
+            CoresetStream(save_every=0, store=store)
+        with pytest.raises(InvalidTypeError, match="save_every must be an integer, got 'x'"):
+            CoresetStream(save_every="x", store=store)  # type: ignore[arg-type]
+    number: Any = 5
+    with pytest.raises(InvalidTypeError, match="store is 5; pass the path of a folder"):
+        CoresetStream(store=number)
+    for ask in (CoresetStream().save, CoresetStream.load, CoresetTree.create, CoresetTree.open):
+        with pytest.raises(InvalidTypeError, match="path is 5; pass the path of a folder"):
+            ask(number)
+    # Where nobody gave a store, `save` makes one that is not saved by itself.
+    stream = CoresetStream(size=10, save_every=1)
+    stream.save(tmp_path / "b")
+    stream.partial_fit(ROWS)
+    assert CoresetStream.load(tmp_path / "b").n_rows == 0
+
+
+# --- the number of clusters, wherever it is said ------------------------------------------
+
+
+def test_n_clusters__is_remembered_wherever_it_was_said(tmp_path: Path) -> None:
+    wanted = {"name": "quantization error", "n_clusters": 4}
+    model = CoresetKMeans(4, method="lightweight", size=100, random_state=0).fit(ROWS)
+    assert model.coreset_.provenance["objective"] == wanted
+    assert len(model.coreset_.audit(ROWS).solutions[0]) == 4
+    assert CoresetKMeans(4, size=100).fit(ROWS).coreset_.provenance["objective"] == wanted
+    other = CoresetKMeans(4, size=100, method=StrongKMeans(9)).fit(ROWS).coreset_
+    assert other.provenance["objective"] == {**wanted, "n_clusters": 9}
+
+    stream = CoresetStream("lightweight", 100, n_clusters=4, store=tmp_path / "s")
+    stream.partial_fit(ROWS)
+    for one in (stream, CoresetStream.load(tmp_path / "s")):
+        assert one.coreset().provenance["objective"] == wanted
+    assert len(stream.coreset().audit(ROWS).solutions[0]) == 4
+    tree = CoresetTree.create(tmp_path / "t", "uniform", 100, n_clusters=4)
+    tree.append(ROWS)
+    for made in (tree, CoresetTree.open(tmp_path / "t")):
+        assert made.coreset().provenance["objective"] == wanted
+    # Who says nothing is asked, as before.
+    plain = CoresetStream("lightweight", 100).partial_fit(ROWS).coreset()
+    with pytest.raises(InvalidInputError, match="n_clusters is needed"):
+        plain.audit(ROWS)
+
+
+@pytest.mark.parametrize("strategy", ["sampling", "tree"])
+def test_n_clusters__beside_a_construction_that_says_the_same(strategy: Any) -> None:
+    for method in (StrongKMeans(4), StrongBregman(4), MixtureCoreset(4)):
+        found = build(ROWS, size=50, method=method, n_clusters=4, strategy=strategy, random_state=0)
+        assert found.equals(build(ROWS, size=50, method=method, strategy=strategy, random_state=0))
+        with pytest.raises(InvalidInputError, match="n_clusters=5 has no use beside"):
+            build(ROWS, size=50, method=method, n_clusters=5, strategy=strategy)
+        assert CoresetStream(method, 50, n_clusters=4).partial_fit(ROWS).n_rows == 600
+        with pytest.raises(InvalidInputError, match="n_clusters=5 has no use beside"):
+            CoresetStream(method, 50, n_clusters=5)
+    found = build(ROWS, size=50, method="mixture", n_clusters=4, strategy=strategy)
+    assert found.provenance["parameters"] == {"n_components": 4}
+    with pytest.raises(InvalidInputError, match="'mixture' needs n_components; pass n_clusters"):
+        build(ROWS, size=50, method="mixture", strategy=strategy)
+
+
+@pytest.mark.parametrize("strategy", ["sampling", "tree"])
+def test_build__values_too_small_are_not_called_large(strategy: Any) -> None:
+    rng = np.random.default_rng(0)
+    rows = np.zeros((300, 1))
+    rows[:150, 0] = 1e-153 * rng.normal(size=150)
+    weights = rng.choice([0.0, 1.0, 1e-9, 1e9], size=300)
+    with pytest.raises(InvalidInputError, match=r"or so small that quotients by them do; scale"):
+        build(
+            rows,
+            size=100,
+            method=StrongKMeans(60),
+            sample_weight=weights,
+            strategy=strategy,
+            random_state=0,
+        )
 
 
 def test_to_zarr__overwrite_is_true_or_false(tmp_path: Path) -> None:

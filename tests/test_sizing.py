@@ -237,7 +237,7 @@ def test_search__prints_as_a_table() -> None:
         ({"delta": None}, InvalidTypeError, "delta must be a number, got None"),
         ({"method": "nix"}, InvalidInputError, "method 'nix' is unknown"),
         (
-            {"size": 10, "method": StrongKMeans(3)},
+            {"size": 10, "method": StrongKMeans(4)},
             InvalidInputError,
             "n_clusters=3 has no use beside the construction",
         ),

@@ -53,7 +53,7 @@ def test_partial_fit__the_cut_into_batches_changes_nothing(cuts: tuple[int, ...]
         part = slice(start, start + rows)
         stream.partial_fit(X[part], y[part], w[part])
         start += rows
-        stream.coreset() if start % 3 == 0 else None  # asking changes nothing
+        stream.coreset() if start % 3 == 0 and w[:start].any() else None  # changes nothing
     assert stream.coreset().equals(WHOLE)
     assert stream.n_rows == len(stream) == N
 

@@ -154,7 +154,7 @@ def check_options(
             f"diameter, a number of core points, or both."
         )
     for name, (given, default) in options.items():
-        if given != default:
+        if given != default or isinstance(given, float):
             raise InvalidInputError(
                 f'{name}={given!r} has no use with method="coverage", which draws nothing; leave '
                 f"it out."

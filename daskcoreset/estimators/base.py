@@ -20,6 +20,7 @@ from daskcoreset.build import build
 from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.inputs import row_blocks
 from daskcoreset.passes import map_rows
+from daskcoreset.sensitivities import resolve_method, takes_parts
 
 if TYPE_CHECKING:
     from daskcoreset.blocks import Block
@@ -142,8 +143,15 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         size: int,
         method: str | Sensitivity[Any],
         seed: int,
+        n_clusters: int | None = None,
     ) -> Coreset:
-        """Build the coreset, and set what is known of the features."""
+        """Build the coreset, and set what is known of the features.
+
+        It remembers `n_clusters` where the construction does not say for how many it is.
+        """
+        construction = resolve_method(method)
+        if n_clusters is not None and not takes_parts(construction, n_clusters):
+            n_clusters = None
         parts = (data.X, data.y, data.sample_weight) if isinstance(data, Held) else data
         with warnings.catch_warnings():
             # That few rows are all taken is what a user of an estimator wants.
@@ -154,7 +162,8 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
                 parts[0],
                 parts[1],
                 size=size,
-                method=method,
+                method=construction,
+                n_clusters=n_clusters,
                 sample_weight=parts[2],
                 random_state=seed,
                 sampling=self.sampling,

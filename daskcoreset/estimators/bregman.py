@@ -218,7 +218,9 @@ class CoresetBregman(DivergenceModel):
         divergence = _estimated(divergence, held, X, sample_weight)
         seed = resolve_seed(self.random_state)
         data, method = held or (X, None, sample_weight), self._construction(divergence)
-        self.coreset_ = self._coreset_of(data, size=size, method=method, seed=seed)
+        self.coreset_ = self._coreset_of(
+            data, size=size, method=method, seed=seed, n_clusters=self.n_clusters
+        )
         self._solve(divergence, solver_seed(seed))
         self._labels = None if held is None else self._solution.labels(held.X).astype(np.int32)
         if held is not None:

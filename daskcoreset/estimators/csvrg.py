@@ -287,7 +287,9 @@ class CSVRGClassifier(CoverModel):
         Raises
         ------
         InvalidInputError, ValueError, TypeError
-            As `fit` does, or for a class that the first call did not name.
+            As `fit` does, or for a class that the first call, of `fit` or of this, did not name
+            or hold: every class has its own problem, which the past would have to be read again
+            for. `CoresetSVC` and `CoresetLogisticRegression` take new classes.
         """
         return self._partial_fit(X, y, classes, sample_weight)
 

@@ -182,7 +182,9 @@ class CoresetKMeans(CentersModel):
             self._check_work(min(size, held.X.shape[0]), held.X.shape[1])
         seed = resolve_seed(self.random_state)
         data = held or (X, None, sample_weight)
-        self.coreset_ = self._coreset_of(data, size=size, method=method, seed=seed)
+        self.coreset_ = self._coreset_of(
+            data, size=size, method=method, seed=seed, n_clusters=self.n_clusters
+        )
         points, weights, _ = canonical(spread_out(self.coreset_.points), self.coreset_.weights)
         self._check_distinct(points.shape[0])
         self._check_work(points.shape[0], self.coreset_.n_features)

@@ -135,7 +135,8 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
         classes : array-like of shape (n_classes,), optional
             All labels there will be, remembered from the first call that gives them. Rows of
             one class are enough then, and `classes_` are these; what was not seen yet is not
-            predicted. Without it, classes are those seen so far, at least two.
+            predicted. Without it, classes are those seen so far, at least two: a new one may come
+            at any time, also after `fit`, which `CSVRGClassifier` refuses.
         sample_weight : array-like of shape (n,), or str, optional
 
         Returns

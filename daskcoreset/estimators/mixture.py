@@ -238,7 +238,10 @@ class CoresetGaussianMixture(MixtureModel):
         seed = resolve_seed(self.random_state)
         data = held or (X, None, sample_weight)
         method, size = self._construction(d)
-        self._solve(self._coreset_of(data, size=size, method=method, seed=seed), seed)
+        coreset = self._coreset_of(
+            data, size=size, method=method, seed=seed, n_clusters=self.n_components
+        )
+        self._solve(coreset, seed)
         return self
 
     def _construction(self, n_features: int) -> tuple[Sensitivity[Any], int]:

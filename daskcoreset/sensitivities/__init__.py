@@ -27,7 +27,9 @@ __all__ = [
     "StrongBregman",
     "StrongKMeans",
     "Uniform",
+    "construction_for",
     "resolve_method",
+    "takes_parts",
 ]
 
 CONSTRUCTIONS: dict[str, type[Sensitivity[Any]]] = {
@@ -53,7 +55,7 @@ def resolve_method(
     method : str or Sensitivity
         A name in `CONSTRUCTIONS`, or a construction with its parameters.
     n_clusters : int or None, default=None
-        For a name whose construction has this parameter, its value.
+        For a name whose construction has this parameter, or `n_components`, its value.
 
     Returns
     -------
@@ -84,10 +86,61 @@ def resolve_method(
     )
 
 
+def takes_parts(construction: Sensitivity[Any], n_clusters: int) -> bool:
+    """Whether solutions may be of so many parts: of any number, or of this one.
+
+    Examples
+    --------
+    >>> takes_parts(Lightweight(), 5), takes_parts(StrongKMeans(4), 5), takes_parts(SVM(), 1)
+    (True, False, False)
+    """
+    objective = construction.objective
+    told = objective.with_parts(n_clusters)
+    if objective.n_parts is None:
+        return told.n_parts is not None
+    # Where any number gives the same, there are no parts.
+    return told == objective and objective.with_parts(n_clusters + 1) != objective
+
+
+def construction_for(
+    method: str | Sensitivity[Any], n_clusters: int | None = None
+) -> Sensitivity[Any]:
+    """Resolve the method; `n_clusters` need not be a parameter of it.
+
+    Where it is none, it says of how many parts the solutions are that the coreset is for, which
+    the provenance remembers: where the construction leaves that open, or says the same.
+
+    Examples
+    --------
+    >>> construction_for("lightweight", 4), construction_for("kmeans", 4).n_clusters
+    (Lightweight(), 4)
+    """
+    if n_clusters is None:
+        return resolve_method(method)
+    if isinstance(method, str):
+        try:
+            return resolve_method(method, n_clusters)
+        except InvalidInputError:
+            construction = resolve_method(method)
+            if takes_parts(construction, n_clusters):
+                return construction
+            raise
+    construction = resolve_method(method)
+    if takes_parts(construction, n_clusters):
+        return construction
+    raise InvalidInputError(
+        f"n_clusters={n_clusters} has no use beside the construction {method!r} unless "
+        f'size="auto"; leave it out.'
+    )
+
+
 def _construct(construction: type[Sensitivity[Any]], n_clusters: int | None) -> Sensitivity[Any]:
     # Frozen dataclasses, all of them: their fields are their parameters.
     parameters: dict[str, Any] = construction.__dataclass_fields__  # type: ignore[attr-defined]
-    given = {"n_clusters": n_clusters} if n_clusters is not None else {}
+    name = "n_clusters"
+    if name not in parameters and "n_components" in parameters:
+        name = "n_components"
+    given = {name: n_clusters} if n_clusters is not None else {}
     unwanted = [name for name in given if name not in parameters]
     if unwanted:
         raise InvalidInputError(
@@ -98,7 +151,7 @@ def _construct(construction: type[Sensitivity[Any]], n_clusters: int | None) -> 
     ]
     if missing:
         raise InvalidInputError(
-            f"method {construction.name!r} needs {missing[0]}; pass an object, for example "
-            f"{construction.__name__}({missing[0]}=...)."
+            f"method {construction.name!r} needs {missing[0]}; pass n_clusters, or an object, for "
+            f"example {construction.__name__}({missing[0]}=...)."
         )
     return construction(**given)

@@ -89,7 +89,14 @@ class Answer:
         if normalize and self.n > size:
             weights = weights * (self.weight / weights.sum())
         record = {
-            **record_of(reducer, self.strategy, size, settings.inner_size, settings.seed),
+            **record_of(
+                reducer,
+                self.strategy,
+                size,
+                settings.inner_size,
+                settings.seed,
+                n_clusters=settings.n_clusters,
+            ),
             "normalized": normalize,
             "m": len(points),
             "n": self.n,

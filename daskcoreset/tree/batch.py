@@ -137,10 +137,16 @@ class TreeJob:
             weights = weights * (node.weight / weights.sum())
         columns = self.blocks.columns
         record = {
-            **record_of(self.reducer, "tree", self.size, self.inner_size, self.seed),
+            **record_of(
+                self.reducer,
+                "tree",
+                self.size,
+                self.inner_size,
+                self.seed,
+                n_clusters=self.n_clusters,
+            ),
             **({} if self.size_given else {"size_rule": {"rule": "default"}}),
             "complete": complete,
-            "objective": recorded(self.reducer.objective, self.n_clusters),
             "normalized": self.normalize,
             "passes": self.reads,
             "blocks_read_again": 0,
@@ -160,14 +166,20 @@ class TreeJob:
 
 
 def record_of(
-    reducer: Reducer, strategy: str, size: int, inner_size: int, seed: int
+    reducer: Reducer,
+    strategy: str,
+    size: int,
+    inner_size: int,
+    seed: int,
+    *,
+    n_clusters: int | None,
 ) -> dict[str, Any]:
     """Return what the provenance of every form of the tree says of how it was made."""
     return {
         "method": reducer.name,
         "parameters": reducer.parameters(),
         "citation": reducer.citation,
-        "objective": recorded(reducer.objective, None),
+        "objective": recorded(reducer.objective, n_clusters),
         "sampling": getattr(reducer, "sampling", None),
         "strategy": strategy,
         "size": size,

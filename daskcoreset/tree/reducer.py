@@ -31,7 +31,7 @@ from daskcoreset.sampling import (
     inclusion_probabilities,
     merge_duplicates,
 )
-from daskcoreset.sensitivities import Sensitivity, resolve_method
+from daskcoreset.sensitivities import Sensitivity, construction_for
 
 if TYPE_CHECKING:
     from daskcoreset.blocks import Problem
@@ -272,8 +272,9 @@ class SensitivityReducer(Reducer):
         total = scores.sum()
         if not np.isfinite(total):
             raise InvalidInputError(
-                "X has values so large that squared distances overflow; scale the columns, for "
-                "example with sklearn.preprocessing.StandardScaler."
+                "X has values so large that squared distances overflow, or so small that quotients "
+                "by them do; scale the columns, for example with "
+                "sklearn.preprocessing.StandardScaler."
             )
         if not total > 0.0:
             raise InvalidInputError(
@@ -326,7 +327,7 @@ def resolve_reducer(
     sampling : {"systematic", "multinomial"}, default="systematic"
         For a sensitivity; a reducer draws as it likes.
     n_clusters : int or None, default=None
-        For a name whose construction has this parameter.
+        Clusters that the coreset is for, as in `daskcoreset.build`.
 
     Raises
     ------
@@ -349,7 +350,7 @@ def resolve_reducer(
             f"method must be a name, a construction such as Lightweight() or a Reducer, got "
             f"{method!r}; pass one of these."
         )
-    return SensitivityReducer(resolve_method(method, n_clusters), sampling)
+    return SensitivityReducer(construction_for(method, n_clusters), sampling)
 
 
 def _positions(rows: Block) -> IndexArray:

@@ -46,6 +46,8 @@ class Settings:
         Rows of a leaf of a stream.
     save_every : int or None
         Batches of a stream after which it is saved.
+    n_clusters : int or None
+        Clusters that the coresets are for, where the construction does not say.
     """
 
     reducer: Reducer
@@ -55,6 +57,7 @@ class Settings:
     on_invalid: Literal["raise", "drop"] = "raise"
     leaf_size: int | None = None
     save_every: int | None = None
+    n_clusters: int | None = None
 
     @classmethod
     def checked(
@@ -105,7 +108,8 @@ class Settings:
                 f'on_invalid must be "raise" or "drop", got {on_invalid!r}; pass one of these.'
             )
         every = found.get("save_every")
-        return cls(reducer, size, inner, resolve_seed(random_state), on_invalid, leaf, every)
+        seed, k = resolve_seed(random_state), None if n_clusters is None else int(n_clusters)
+        return cls(reducer, size, inner, seed, on_invalid, leaf, every, k)
 
     def write(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -119,6 +123,7 @@ class Settings:
             "on_invalid": self.on_invalid,
             "leaf_size": self.leaf_size,
             "save_every": self.save_every,
+            **({} if self.n_clusters is None else {"n_clusters": self.n_clusters}),
         }
 
     @classmethod
@@ -141,6 +146,7 @@ class Settings:
                 on_invalid=attributes["on_invalid"],
                 leaf_size=attributes["leaf_size"],
                 save_every=attributes["save_every"],
+                n_clusters=attributes.get("n_clusters"),
             )
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, CoresetError):

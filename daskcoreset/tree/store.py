@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from daskcoreset.checks import as_path
 from daskcoreset.errors import InvalidInputError, StoreError
 from daskcoreset.randomness import RandomState, Stage, stream
 from daskcoreset.storage import read_group, write_group
@@ -142,7 +143,7 @@ class CoresetTree:
             sampling=sampling,
             on_invalid=on_invalid,
         )
-        place, said = Path(path).resolve(), settings.write()
+        place, said = as_path("path", path), settings.write()
         if place.exists() and (not place.is_dir() or any(place.iterdir())):
             msg = f"{place} exists; CoresetTree.open opens a tree that is there"
             raise StoreError(f"{msg}, or choose another path")
@@ -171,7 +172,7 @@ class CoresetTree:
         InvalidInputError
             If `method` is needed or is another one.
         """
-        place = Path(path).resolve()
+        place = as_path("path", path)
         _, attributes = read_group(place, kind=_KIND, schema_version=SCHEMA_VERSION)
         settings = Settings.read(str(place), attributes, method)
         return cls(place, settings, read_manifest(place / "versions"))

@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from daskcoreset.checks import as_path
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.randomness import RandomState, Stage, stream
 from daskcoreset.tree.answers import Answer
@@ -70,7 +71,7 @@ class CoresetStream:
         What becomes of rows with NaN or infinity: a batch with such a row is refused as a
         whole, or they are left out and counted.
     n_clusters : int or None, default=None
-        For a method by name, the parameter of its construction.
+        As in `daskcoreset.build`; ``stream.coreset().audit(X)`` remembers it.
     store : path or None, default=None
         A folder that does not exist yet. With it, the stream is saved there while it runs, and
         `load` goes on after a crash.
@@ -129,16 +130,19 @@ class CoresetStream:
         store: str | os.PathLike[str] | None = None,
         save_every: int = 1,
     ) -> None:
-        every = None if store is None else save_every
+        if store is not None:
+            as_path("store", store)
         sizes = {"size": size, "leaf_size": leaf_size, "inner_size": inner_size}
         settings = Settings.checked(
             method,
-            {**sizes, "save_every": every},
+            {**sizes, "save_every": save_every},
             n_clusters=n_clusters,
             random_state=random_state,
             sampling=sampling,
             on_invalid=on_invalid,
         )
+        if store is None:
+            settings = replace(settings, save_every=None)
         self._begin(None, settings, State())
         if store is not None:
             self.save(store)
@@ -309,7 +313,7 @@ class CoresetStream:
             If there is no path yet.
         """
         kept = self._kept
-        target = None if path is None else Path(path).resolve()
+        target = None if path is None else as_path("path", path)
         if kept is not None and target in (None, kept.path):
             self._kept = kept.write(self._state)
             self._unsaved = 0
@@ -340,5 +344,5 @@ class CoresetStream:
             If `method` is needed or is another one.
         """
         loaded = cls.__new__(cls)
-        loaded._begin(*Kept.open(Path(path).resolve(), method))  # noqa: SLF001 - its own class
+        loaded._begin(*Kept.open(as_path("path", path), method))  # noqa: SLF001 - its own class
         return loaded
