@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import common
 import numpy as np
 from scipy.stats import norm
 from sklearn.mixture import GaussianMixture
@@ -31,6 +32,7 @@ from daskcoreset.datasets import available, load
 from daskcoreset.objectives import LinearClassifier, Objective, objective_for
 from daskcoreset.objectives.centers import QuantizationError
 
+NAME = "audit_coverage"
 RNG = np.random.default_rng
 
 
@@ -251,19 +253,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=30_000)
     parser.add_argument("--size", type=int, default=500)
     parser.add_argument("--sample", type=int, default=1500)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--out", type=Path, default=common.RESULTS)
     args = parser.parse_args()
-    title = (
-        f"Intervals of 95 %: {args.runs} repetitions of {args.rows:,} rows, coresets of "
-        f"{args.size:,} (0.4 % positives: {3 * args.size:,}) and samples of "
-        f"{args.sample:,} rows. An h marks the hostile sets."
+    made = common.stamp(
+        runs=args.runs, rows=args.rows, size=args.size, sample=args.sample, cases=args.cases
     )
-    lines = [
-        title,
-        "",
-        "| set | | solution | holds the truth, % | normal approximation, % | median width, % |",
-        "|---|---|---|---|---|---|",
-    ]
+    rows = []
     for name in args.cases:
         if name in ("skin", "cod_rna") and name not in available():
             print(f"{name}: skipped, DASKCORESET_DATA names no folder with it")
@@ -271,12 +266,47 @@ def main() -> None:
         case = CASES[name](args.rows)
         for solution, runs in repeat(case, args.runs, args.size, args.sample).items():
             covered, by_normal, width = summary(runs)
-            cells = [name, "h" if case.hostile else "", solution]
-            cells += [f"{100 * covered:.1f}", f"{100 * by_normal:.1f}", f"{100 * width:.3g}"]
-            lines.append("| " + " | ".join(cells) + " |")
-            print(lines[-1], flush=True)
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "audit_coverage.md").write_text("\n".join(lines) + "\n")
+            rows.append(
+                {
+                    "set": name,
+                    "hostile": case.hostile,
+                    "solution": solution,
+                    "covered": covered,
+                    "covered_by_normal": by_normal,
+                    "width": width,
+                }
+            )
+            print(rows[-1], flush=True)
+    common.write(NAME, {"stamp": made, "results": rows}, args.out, report)
+
+
+def report(data: dict[str, Any]) -> str:
+    """Return all cells as Markdown."""
+    made = data["stamp"]
+    heads = [
+        "set", "", "solution", "holds the truth, %", "normal approximation, %", "median width, %",
+    ]  # fmt: skip
+    cells = [
+        [
+            one["set"],
+            "h" if one["hostile"] else "",
+            one["solution"],
+            f"{100 * one['covered']:.1f}",
+            f"{100 * one['covered_by_normal']:.1f}",
+            f"{100 * one['width']:.3g}",
+        ]
+        for one in data["results"]
+    ]
+    lines = [
+        (
+            f"Intervals of 95 %: {made['runs']} repetitions of {made['rows']:,} rows, coresets of "
+            f"{made['size']:,} (0.4 % positives: {3 * made['size']:,}) and samples of "
+            f"{made['sample']:,} rows. An h marks the hostile sets. {common.stamped(data)}"
+        ),
+        "",
+        *common.table(heads, cells),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
