@@ -193,8 +193,6 @@ def rows_from(X: Any, y: Any, sample_weight: Any, rules: Rules) -> BlockRows:
     block = Block(points, weights, labels)
     if problem is None:
         block, problem = _finite_rows(block, rules)
-    if problem is None:
-        problem = missing_label(block)
     return BlockRows(n_rows, None if problem else block, problem)
 
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from daskcoreset.storage import Location
-    from daskcoreset.typing import AnyArray
 
 __all__ = ["SCHEMA_VERSION", "Coreset", "WeightedPoints", "concatenate"]
 
@@ -55,16 +54,17 @@ class Coreset(Operations, WeightedPoints):
     Raises
     ------
     InvalidInputError
-        As in `WeightedPoints`; also if there are no rows, a label is NaN or infinite, or ``m``,
-        ``n``, ``d`` or ``columns`` of the provenance contradict the arrays.
+        As in `WeightedPoints`; also if there are no rows, or ``m``, ``n``, ``d`` or ``columns`` of
+        the provenance contradict the arrays.
     InvalidTypeError
         As in `WeightedPoints`; also if the provenance is not plain JSON.
 
     Notes
     -----
-    Values whose squares overflow, beyond some 1e146, are rows like others here: nothing is
-    computed of them, and coresets that were stored before `daskcoreset.build` refused such
-    values can be loaded. What computes costs refuses them, `audit` among others.
+    Labels may be NaN: methods that ask for none carry them along. Values whose squares overflow,
+    beyond some 1e146, are rows like others here: nothing is computed of them, and coresets that
+    were stored before `daskcoreset.build` refused such values can be loaded. What computes costs
+    refuses them, `audit` among others.
 
     Examples
     --------
@@ -86,7 +86,6 @@ class Coreset(Operations, WeightedPoints):
         if not len(self):
             msg = "points has no rows; a coreset has at least one"
             raise InvalidInputError(msg)
-        _check_labels(self.labels)
         frozen = freeze(self.provenance)
         if not isinstance(frozen, Mapping):
             msg = f"provenance is a {type(self.provenance).__name__}; pass a mapping"
@@ -338,15 +337,6 @@ class Coreset(Operations, WeightedPoints):
         for name, vector in added:
             frame[name] = vector
         return frame
-
-
-def _check_labels(labels: AnyArray | None) -> None:
-    """Refuse labels that are missing, which builds do as well."""
-    if labels is None or labels.dtype.kind != "f" or np.isfinite(labels).all():
-        return
-    row = int(np.flatnonzero(~np.isfinite(labels))[0])
-    msg = f"labels holds {labels[row]} at row {row}; label such rows, or leave them out"
-    raise InvalidInputError(msg)
 
 
 def _optional(module: str, extra: str | None = None) -> Any:

@@ -78,7 +78,7 @@ VARIANTS = {
     "float32": dataclasses.replace(make(), points=rows().astype(np.float32)),
     "numbers": make(labels=np.array([1, 0, 1, 0])),
     "truths": make(labels=np.array([True, False, True, True])),
-    "targets": make(labels=np.array([0.5, 1e-300, -0.0, 1e300])),
+    "targets": make(labels=np.array([0.5, np.nan, -0.0, np.inf])),
     "text": make(labels=TEXT),
     "variable-text": make(labels=TEXT.astype(np.dtypes.StringDType())),
     "sparse": make(sparse=True, labels=TEXT),

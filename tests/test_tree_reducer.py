@@ -200,7 +200,7 @@ def test_reduce__same_stream_same_bits_and_pickles() -> None:
 
 def test_reduce__overflow_is_an_error() -> None:
     points = WeightedPoints(np.array([[1e300], [-1e300], [0.0]]), np.ones(3), np.arange(3))
-    with pytest.raises(InvalidInputError, match="overflow; scale"):
+    with pytest.raises(InvalidInputError, match="distances overflow, or so small"):
         SensitivityReducer(Lightweight()).reduce(points, 2, np.random.default_rng(0))
 
 
