@@ -335,9 +335,7 @@ def test_audit__rows_without_weight_that_overflow() -> None:
 @pytest.mark.parametrize("strategy", ["sampling", "tree"])
 def test_build__precision_that_makes_distances_overflow(strategy: Any) -> None:
     method = BregmanLightweight(SquaredMahalanobis(1e290 * np.eye(3)))
-    with pytest.raises(
-        InvalidInputError, match="squared distances overflow, or so small"
-    ):
+    with pytest.raises(InvalidInputError, match="squared distances overflow, or so small"):
         build(ROWS * 1e20, size=50, method=method, strategy=strategy)
 
 
