@@ -445,6 +445,45 @@ def test_span__equal_core_points_and_false_kernels() -> None:
         Span.of(KernelMap(Isotropic("callable", profile=cosine), X[:30]))
 
 
+def test_span__what_is_rounding_is_a_part_of_the_largest_eigenvalue() -> None:
+    class Told(KernelMap):
+        def gram(self) -> FloatArray:
+            return np.diag(self.points[:, 0])
+
+    Span.of(Told(Isotropic("rbf"), np.array([[100.0], [-5e-7]])))
+    with pytest.raises(InvalidInputError, match="not positive semi-definite"):
+        Span.of(Told(Isotropic("rbf"), np.array([[100.0], [-2e-6]])))
+
+
+def newton_of_two(*, linear: bool) -> tuple[newton_steps.Newton, newton_steps.State]:
+    """One problem with two coordinates, and factor one."""
+    data, span = rows(), Span(np.eye(2), np.eye(2))
+    bent = np.ones(1)
+    found = newton_steps.Newton(
+        data, CORE, span, data.weight, most=10, bent=bent, seed=0, linear=linear
+    )
+    return found, found.start(np.array([[1.0], [2.0]]))
+
+
+def test_newton__lower_bound_is_that_of_the_best_part_of_the_slopes() -> None:
+    for slopes in (-3.0, -0.2):
+        newton_, state = newton_of_two(linear=True)
+        gradient = np.array([-2.0, 1.0])  # of the losses alone
+        place = newton_steps._Place(7.0, slopes, gradient, np.eye(2))
+        newton_._renew(state, 0, 9.5, place, 1e-9)
+        parts = np.linspace(0.0, 1.0, 10_001)
+        bounds = -parts * slopes - 0.5 * parts**2 * float(gradient @ gradient)
+        assert state.floor[0] == pytest.approx(bounds.max(), rel=1e-6)
+
+
+def test_newton__a_decrease_of_just_the_rounding_ends_a_problem() -> None:
+    for slope, going_on in ((-newton_steps._ROUNDING, False), (-1e-3, True)):
+        newton_, state = newton_of_two(linear=False)
+        state.before[:], state.slope[:] = 1.0, slope
+        newton_._shorten(state, 0, np.array([1.5, 1.2]), (1.0, 0.5))
+        assert state.todo.tolist() == [going_on]
+
+
 # --- CSVRG ---------------------------------------------------------------------------------
 
 

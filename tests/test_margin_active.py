@@ -23,10 +23,11 @@ from daskcoreset.margin.active import ActiveMaxMargin
 from daskcoreset.margin.active_found import ActiveMargin
 from daskcoreset.margin.asking import Asking
 from daskcoreset.margin.hard import hard_margin, hard_margin_bias
-from daskcoreset.margin.labelled import Phase
+from daskcoreset.margin.labelled import Labelled, Phase, Rule, separate
 from daskcoreset.margin.oracle import OracleError
 from daskcoreset.margin.pool import open_pool
-from daskcoreset.margin.queries import verification_length
+from daskcoreset.margin.pool_reads import Found
+from daskcoreset.margin.queries import _spread, verification_length
 from daskcoreset.margin.separability import InseparableError
 from daskcoreset.plotting_active import plot_labels
 from daskcoreset.randomness import Stage, stream
@@ -345,6 +346,8 @@ def test_correct__a_slip_is_mended_and_no_label_lost() -> None:
     before = asking.n_labels
     asking.correct({slip: "yes"})
     assert asking.n_labels == before
+    proved = asking.result().certificate
+    assert (proved.verified, proved.error) == (0, 1.0)  # of another separator, nothing is known
     found = asking.run(above)
     assert found.labels[found.indices.tolist().index(slip)] == "yes"
     assert (found.predict(X) == above(X)).all()
@@ -556,3 +559,21 @@ def test_run__needs_an_oracle_and_rows() -> None:
     assert isinstance(asking, Asking)
     with pytest.raises(InvalidInputError, match="C must be positive"):
         asking.soften(math.inf)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_separate__starts_from_a_row_of_each_class(intercept: bool) -> None:
+    rows, none = np.array([[-3.0, 1.0], [-2.0, -1.0], [2.0, 0.0]]), np.empty(0, np.int64)
+    labelled = Labelled(np.arange(3), rows, np.array([0, 0, 1]), np.zeros(3, np.int64), ("a", "b"))
+    assert labelled.signs.tolist() == [-1.0, -1.0, 1.0]
+    rule = Rule(1.0, 0.1, 0.1, intercept, 1, False, None, math.inf, 0)
+    found = separate(labelled, None, none, rule)
+    assert found.core.tolist() == [0, 2]
+
+
+def test_spread__takes_the_farthest_from_those_chosen_and_none_twice() -> None:
+    rows = np.array([[1.0], [2.0], [-1.5], [1.0], [4.0]])
+    found = Found(np.arange(5), rows, np.zeros(5))
+    assert _spread(found, 1).tolist() == [0]
+    assert _spread(found, 3).tolist() == [0, 4, 2]
+    assert sorted(_spread(found, 5).tolist()) == [0, 1, 2, 4]  # the fourth row is the first

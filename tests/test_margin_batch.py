@@ -35,6 +35,7 @@ from daskcoreset.margin.plot import plot_gap, plot_margins
 from daskcoreset.margin.products import inner_products, squared_lengths
 from daskcoreset.margin.result import MarginCoreset, Pass
 from daskcoreset.margin.separability import NotSeparableError, opposite_duplicates
+from daskcoreset.margin.worst import diverse
 from daskcoreset.testing import CountingArray, cut_rows, shared_pool
 from daskcoreset.typing import AnyArray, FloatArray
 from tests.test_margin_hard import separable
@@ -290,6 +291,14 @@ def test_run__evidence_can_be_checked_by_hand(seed: int, intercept: bool) -> Non
     assert (again.indices == error.indices).all()
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_run__says_through_the_origin_where_there_is_no_intercept(intercept: bool) -> None:
+    X, y = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), np.array([1, 1, -1, -1])
+    with pytest.raises(NotSeparableError) as caught:
+        MaxMarginCoreset(intercept=intercept).run(X, y)
+    assert ("by a hyperplane through the origin:" in str(caught.value)) is not intercept
+
+
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_run__names_equal_rows_with_opposite_labels(kernel: str) -> None:
     X, y = rows(13, 200)
@@ -393,6 +402,21 @@ def test_build_margin__is_a_coreset_with_the_certificate(tmp_path: Any) -> None:
     assert strip / 2 >= 0.9 * hard_margin_bias(X, y).margin
 
 
+def test_build_margin__remembers_the_kernel_by_name() -> None:
+    X, y = rows(17)
+    for kernel, name in (("rbf", "rbf"), (np.inner, "inner"), (_Products(), "products of rows")):
+        told = build_margin(X, y, kernel=kernel).provenance["parameters"]["kernel"]
+        assert told == name
+
+
+class _Products:
+    def __call__(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        return first @ second.T
+
+    def __repr__(self) -> str:
+        return "products of rows"
+
+
 def test_plot_margins__draws_both_and_marks_errors() -> None:
     X, y = rows(18, 2000, 20, 0.02)
     found = MaxMarginCoreset(violators=1, chunks=500).run(X, y)
@@ -401,6 +425,12 @@ def test_plot_margins__draws_both_and_marks_errors() -> None:
     assert set(labels) == {"on the core set", "0.9 of it", "on all data", "errs on the data"}
     core = np.asarray(labels["on the core set"].get_ydata(), dtype=float)
     assert core == pytest.approx([one.core_margin for one in found.trace])
+    single = plot_gap([1, 2], [3.0, 2.0], [1.0, -1.0], ax=Figure().add_subplot())
+    assert len(single.get_lines()) == 3
+    # What is known of the largest margin: from the best on all data up to the core set.
+    (strip,) = single.collections
+    corners = {tuple(corner) for corner in strip.get_paths()[0].vertices.tolist()}  # type: ignore[union-attr]
+    assert corners == {(1.0, 1.0), (1.0, 3.0), (2.0, 1.0), (2.0, 2.0)}
     assert len(plot_gap([1], [2.0], [1.0], ax=Figure().add_subplot()).get_lines()) == 2
     with pytest.raises(InvalidInputError, match="as many of each"):
         plot_gap([1, 2], [1.0], [1.0])
@@ -439,3 +469,21 @@ def test_run__a_class_that_is_rare_within_a_block() -> None:
     assert found.margin >= 0.9 * hard_margin_bias(X[rare], y[rare]).margin
     with pytest.raises(InvalidInputError, match="more labels than the 2"):
         MaxMarginCoreset().run(X, np.arange(6000))
+
+
+def test_diverse__equals_steps_of_explicit_vectors() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        z, x = rng.normal(size=(30, 4)), rng.normal(size=4) * 3
+        found = diverse(z @ x, z @ z.T, float(x @ x), 0.9, 8)
+        expected: list[int] = []
+        while len(expected) < 8:
+            products = z @ x
+            products[expected] = np.inf
+            worst = int(products.argmin())
+            if expected and products[worst] >= 0.9 * float(x @ x):
+                break
+            expected.append(worst)
+            step = float(np.clip((x @ (x - z[worst])) / np.square(x - z[worst]).sum(), 0, 1))
+            x = x + step * (z[worst] - x)  # the shortest on the segment
+        assert found.tolist() == sorted(expected)

@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.margin.bounds import any_violator_bound, worst_violator_bound
 from daskcoreset.margin.hard import hard_margin, hard_margin_bias, hard_margin_gram
-from daskcoreset.margin.hull import shortest_vector
+from daskcoreset.margin.hull import _to_corral, shortest_vector
 from daskcoreset.typing import FloatArray
 
 
@@ -291,3 +291,27 @@ def test_hard_margin_bias__takes_no_step_where_rows_stand_at_zero() -> None:
     start = [0, 0.26, 0, 0, 0.3, 0.7, 0, 0.01, 0.02, 0.01, 0.11, 0.05, 0.09, 0.07, 0.03, 0.26]
     found = hard_margin_bias(X, y, start=np.array([*start, 0.07, 0.0]))
     assert found.margin == pytest.approx(hard_margin_bias(X, y).margin, rel=1e-9)
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(3, 12), n_groups=st.integers(1, 2))
+def test_to_corral__never_makes_the_vector_longer(seed: int, n: int, n_groups: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, groups = rng.normal(size=(n, 4)) + 0.3, np.arange(n) % n_groups
+    dual = rng.uniform(size=n)
+    dual /= np.bincount(groups, weights=dual)[groups]
+    result, vector = _to_corral(rows, groups, dual)
+    assert np.bincount(groups, weights=result) == pytest.approx(np.ones(n_groups))
+    assert result.min() >= 0.0
+    assert vector == pytest.approx(result @ rows, abs=1e-9)
+    assert np.linalg.norm(vector) <= np.linalg.norm(dual @ rows) * (1.0 + 1e-9)
+
+
+def test_hard_margin_gram__an_error_of_just_the_tolerance_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gram = np.diag([1.0, -0.5])
+    monkeypatch.setattr("daskcoreset.margin.hard._NOT_POSITIVE", 0.5)
+    hard_margin_gram(gram)
+    monkeypatch.setattr("daskcoreset.margin.hard._NOT_POSITIVE", 0.4999)
+    with pytest.raises(InvalidInputError, match="positive semidefinite"):
+        hard_margin_gram(gram)

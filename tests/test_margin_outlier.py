@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.inputs import row_blocks
+from daskcoreset.margin.excluding import Pool, Shared
 from daskcoreset.margin.hard import hard_margin, hard_margin_bias
 from daskcoreset.margin.outlier import OutlierMaxMargin
 from daskcoreset.margin.outlier_result import InseparableRestError
@@ -264,3 +265,27 @@ def test_run__ends_where_double_precision_does() -> None:
     found = OutlierMaxMargin(1, 1e-18, True, "exact", chunks=50).run(X, y)
     clean = margin_of(np.delete(X, bad, 0), np.delete(y, bad), intercept=True)
     assert found.margin >= clean * (1 - 1e-9)
+
+
+def test_run__without_outliers_is_the_largest_margin() -> None:
+    X, y, _, _ = planted(7, 60, 2, 0)
+    found = OutlierMaxMargin(0, chunks=20).run(X, y)
+    assert found.margin == pytest.approx(hard_margin(X * y[:, None]).margin, rel=0.1)
+
+
+def test_ask__takes_one_margin_of_a_subset_and_k_more_of_all() -> None:
+    X, y, _, _ = planted(8, 40, 2, 1)
+    none = Pool(np.empty((0, 2)), np.empty(0), np.empty(0, np.int64), np.empty((0, 3), bool))
+    shared = Shared(row_blocks(X, y, chunks=15), np.array([-1, 1]), 2, True, 0.1, none)
+    normals = np.eye(2)[[0, 1, 0]]
+    assert shared.ask(normals).of_values.shape == (2, 3, 3)
+    assert shared.ask(normals, Draws(0, 0.5, (0, 1, 2))).of_values.shape == (2, 1, 3)
+    assert shared.reads == 2
+
+
+def test_subsets__a_small_margin_needs_larger_subsets() -> None:
+    # Of one row alone the third has the largest margin on all, and less than there is.
+    z = np.array([[4.0, 0.2], [-4.0, 0.2], [0.004, 0.1]])
+    y = np.array([1, -1, 1])
+    found = OutlierMaxMargin(0, method="subsets").run(z * y[:, None], y)
+    assert found.margin == pytest.approx(hard_margin(z).margin, rel=1e-6)

@@ -18,6 +18,7 @@ from scipy.optimize import minimize
 from daskcoreset.errors import InvalidInputError
 from daskcoreset.inputs import row_blocks
 from daskcoreset.margin.answers import answers_of, check_whole, run_numbers, share_right
+from daskcoreset.margin.examples import Edges, _Piece, merge_edges
 from daskcoreset.margin.multiclass import MultiClassProblem, multiclass_margin, survey
 from daskcoreset.margin.problem import Rival, StructuredProblem
 from daskcoreset.margin.separability import InseparableError
@@ -373,3 +374,11 @@ def test_inputs__sparse_float32_offset_and_unknown_chunks() -> None:
     lazy = multiclass_margin(row_blocks(unknown[mask], da.from_array(y, chunks=90)[mask]), 0.01)
     assert np.isclose(lazy.margin, dense.margin, rtol=0.02)
     assert set(lazy.found.examples.tolist()) <= set(range(400))
+
+
+def test_merge_edges__a_range_without_rows_changes_nothing() -> None:
+    piece = _Piece(1.0, np.zeros((2, 1)), np.zeros(2, np.int64), (0, 0))
+    edges = Edges(piece)
+    assert merge_edges(Edges(), edges) is edges
+    assert merge_edges(edges, Edges()) is edges
+    assert merge_edges(Edges(), Edges()).head is None

@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans
 import daskcoreset
 from daskcoreset import StrongKMeans, build, datasets
 from daskcoreset.blocks import Block
-from daskcoreset.clusters import Clusters, assign
+from daskcoreset.clusters import Clusters, approach, assign
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.metrics import distortion, kmeans_cost
 from daskcoreset.sensitivities import rough
@@ -157,6 +157,32 @@ def test_long_blocks__every_row_is_in_the_cell_of_its_nearest_seed() -> None:
     assert (len(seeds) - 1) % 12 == 0  # 0.4 k a round
     _, seeds = rough._seeds_in_rounds(X, np.zeros(300), 3, np.random.default_rng(1))
     assert seeds.shape == (0, 2)
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize(
+    ("dtype", "scale", "wanted"),
+    [
+        ("float32", 1.0, "float32"),
+        ("float32", 1e-25, "float64"),  # squares that float32 has no room for
+        ("float32", 1e18, "float64"),
+        ("float64", 1.0, "float64"),
+    ],
+)
+def test_long_blocks__distances_are_as_wide_as_they_must_be(
+    dtype: str, scale: float, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = (np.random.default_rng(0).normal(size=(300, 2)) * scale).astype(dtype)
+    seen = set()
+
+    def watched(points: Any, seeds: AnyArray, *rest: Any) -> None:
+        seen.add(seeds.dtype.name)
+        approach(points, seeds, *rest)
+
+    monkeypatch.setattr("daskcoreset.sensitivities.rough.approach", watched)
+    labels, seeds = rough._seeds_in_rounds(X, np.ones(300), 3, np.random.default_rng(1))
+    assert seen == {wanted}
+    assert labels.tolist() == assign(X.astype(np.float64), seeds)[0].tolist()
 
 
 @pytest.mark.statistical
