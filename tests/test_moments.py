@@ -193,3 +193,10 @@ def test_moments_of__sparse_zero_that_has_no_weight() -> None:
 
     np.testing.assert_allclose(found.m2, expected.m2, rtol=1e-9)
     np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-15)
+
+
+def test_moments_of__sparse_columns_without_any_entry() -> None:
+    rows = np.array([[1.0, 0.0, 3.0], [2.0, 0.0, 0.0]])
+    found = moments_of(sp.csr_array(rows), np.array([1.0, 2.0]))
+    assert found.mean.tolist() == pytest.approx([5 / 3, 0.0, 1.0])
+    assert found.m2.tolist() == pytest.approx([2 / 3, 0.0, 6.0])

@@ -636,3 +636,10 @@ def test_build__draws_what_blocks_in_memory_draw(sampling: Sampling, passes: Lit
 
     assert (coreset.indices == selection.indices).all()
     assert (coreset.weights == selection.weights).all()
+
+
+def test_plan__of_whole_numbers_that_are_enough() -> None:
+    root = Root(Uniform(), 100, "systematic", 0)
+    masses = {0: np.array([1.0]), 1: np.array([2.0])}
+    census: Any = SimpleNamespace(n_rows=3000, masses=masses, kept={0: 1000, 1: 2000}, summary=None)
+    assert root.plan(census).wanted == {0: 6667.0, 1: 13334.0}  # of 20,000

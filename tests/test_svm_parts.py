@@ -205,3 +205,15 @@ def test_classes__rows_without_weight_and_numbers_of_rows() -> None:
     assert problem is not None
     assert problem.row == 8
     assert label_problem(Block(np.zeros((2, 1)), np.ones(2))) is not None
+
+
+def test_rake__weights_whose_squares_overflow() -> None:
+    target = Target(X[:50, :1], np.array([50 * X[:50, 0].mean() + 3.0]))
+    one, total = np.zeros(50, dtype=np.int64), np.array([50.0])
+    found, huge = rake(target, np.ones(50), one, total), 2.0**700
+    scaled = rake(
+        target._replace(totals=target.totals * huge), np.ones(50) * huge, one, total * huge
+    )
+    assert found is not None
+    assert scaled is not None
+    assert scaled.weights.tolist() == (found.weights * huge).tolist()
