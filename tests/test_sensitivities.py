@@ -16,11 +16,15 @@ from daskcoreset.moments import Moments, merge_moments, moments_of
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities import (
     CONSTRUCTIONS,
+    SVM,
     Lightweight,
+    MixtureCoreset,
     Sensitivity,
     StrongKMeans,
     Uniform,
+    construction_for,
     resolve_method,
+    takes_parts,
 )
 from daskcoreset.testing import SensitivityContract
 from daskcoreset.typing import FloatArray
@@ -426,3 +430,23 @@ def test_resolve_method__n_clusters_goes_to_the_construction_that_takes_it() -> 
     assert resolve_method("kmeans", n_clusters=7) == StrongKMeans(7)
     with pytest.raises(InvalidInputError, match="'uniform' takes no n_clusters"):
         resolve_method("uniform", n_clusters=7)
+
+
+def test_resolve_method__a_number_of_clusters_is_one_of_components() -> None:
+    assert resolve_method("mixture", 3) == MixtureCoreset(3)
+    assert resolve_method("kmeans", 3) == StrongKMeans(3)
+    with pytest.raises(InvalidInputError, match="'uniform' takes no n_clusters"):
+        resolve_method("uniform", 3)
+    with pytest.raises(InvalidInputError, match="'mixture' needs n_components"):
+        resolve_method("mixture")
+
+
+def test_construction_for__a_number_of_parts_that_it_leaves_open_or_has() -> None:
+    assert construction_for("uniform", 3) == Uniform()
+    assert construction_for(Uniform(), 3) == Uniform()
+    assert construction_for(StrongKMeans(3), 3) == StrongKMeans(3)
+    for method in ("logistic", StrongKMeans(4), SVM()):
+        with pytest.raises(InvalidInputError, match="n_clusters"):
+            construction_for(method, 3)
+    assert [takes_parts(StrongKMeans(4), k) for k in (3, 4, 5)] == [False, True, False]
+    assert not takes_parts(SVM(), 2)
