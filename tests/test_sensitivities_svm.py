@@ -112,6 +112,7 @@ def test_masses__one_for_every_part_of_the_scores(variant: Any, parts: int) -> N
     local = construction.summarise(block, pilot, stream(0, Stage.SUMMARIES))
     masses = construction.masses(local, pilot)
     assert masses.shape == (parts,)
+    assert masses.sum() == pytest.approx(construction.scores(block, pilot).sum(), rel=0.2)
     assert construction.scores(block, pilot).shape[0] in (1, parts)
 
 
@@ -123,6 +124,8 @@ def test_tries__more_of_many_rows_and_one_where_each_takes_long() -> None:
     assert tries(500, size=10**6) == 1
     assert tries(500, size=1000, d=1000) == 1
     assert tries(500, variant="calibrated") == 1
+    # Sixty million products: of 316 columns and of 317.
+    assert [tries(10**6, size=600, d=d) for d in (315, 316)] == [10, 1]
 
 
 def test_opt__the_least_that_is_known_and_never_nothing() -> None:
@@ -143,6 +146,8 @@ def test_modes_for__all_ways_where_rows_are_few() -> None:
 
     assert modes_for(60, rough) == (both, gradient)
     assert modes_for(10**9, rough) == (gradient,)
+    # Of 3 * 5 sums for a row, two thousand million products.
+    assert [modes_for(n, rough)[0] for n in (8_888_888, 8_888_889)] == [both, gradient]
     assert modes_for(59, rough) == modes_for(20, rough) == (gradient, both, means, neither)
     assert modes_for(19, rough) == (neither, gradient, means, both)
 
