@@ -40,12 +40,15 @@ HOSTILE = [
 def benchmark_module() -> ModuleType:
     """The benchmark of the intervals, whose instances are these."""
     path = Path(__file__).parents[1] / "benchmarks" / "audit_coverage.py"
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.syspath_prepend(path.parent)  # benchmarks import what they share
     spec = importlib.util.spec_from_file_location("audit_coverage", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look themselves up
     spec.loader.exec_module(module)
+    monkeypatch.undo()
     return module
 
 
