@@ -40,6 +40,17 @@ def test_scores__roots_of_leverage_from_a_qr_decomposition(intercept: bool) -> N
     assert expected.sum() <= mass[0] <= 1.5 * expected.sum()
 
 
+def test_scores__do_not_depend_on_the_scale_of_the_columns() -> None:
+    """Leverages of columns far below one are those of the same columns far above."""
+    rows, found = X[:60], []
+    for scale in (1.0, 1e-4):
+        block = Block(rows * scale, np.ones(60), Y[:60])
+        method = Logistic()
+        found.append(method.scores(block, method.summarise(block, None, RNG)))
+
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-9)
+
+
 def test_scores__none_without_weight_and_some_with_little() -> None:
     for weights in (np.zeros(4), np.full(4, 0.25)):
         block = Block(X[:4], weights, np.array(["a", "b", "a", "b"]))
