@@ -143,20 +143,6 @@ class CoverModel(TrainedModel):
         reset: bool = True,
     ) -> tuple[RowBlocks, AnyArray | None]:
         """Open data that a cover can take; in memory labels become positions in the names."""
-        blocks, names = self._opened(X, y, sample_weight, seed, names, reset=reset)
-        blocks.refuse_zeros()
-        return blocks, names
-
-    def _opened(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        seed: int,
-        names: AnyArray | None,
-        *,
-        reset: bool,
-    ) -> tuple[RowBlocks, AnyArray | None]:
         held = self._hold(X, y, sample_weight, reset=reset)
         if held is None:
             if y is None:
@@ -164,10 +150,12 @@ class CoverModel(TrainedModel):
                     f"This {type(self).__name__} estimator requires y to be passed, but the "
                     f"target y is None; pass the labels."
                 )
-            if not reset:
-                return self._open(X, y, sample_weight), None
-            blocks = row_blocks(X, y, sample_weight)
-            self._note_columns(X, blocks)
+            if reset:
+                blocks = row_blocks(X, y, sample_weight)
+                self._note_columns(X, blocks)
+            else:
+                blocks = self._open(X, y, sample_weight)
+            blocks.refuse_zeros()
             return blocks, None
         labels: Any = held.y
         check_classification_targets(labels)
@@ -176,7 +164,9 @@ class CoverModel(TrainedModel):
         else:
             check_known(np.unique(labels), names)
             codes = np.searchsorted(names, labels)
-        return arranged(held, codes, seed), names
+        blocks = arranged(held, codes, seed)
+        blocks.refuse_zeros()
+        return blocks, names
 
     def _check_classes(self) -> None:
         if len(self.classes_) < 2:
