@@ -15,6 +15,7 @@ __all__ = [
     "InvalidTypeError",
     "MissingDependencyError",
     "StoreError",
+    "out_of_range",
 ]
 
 
@@ -44,3 +45,17 @@ class MissingDependencyError(CoresetError, ImportError):
 
 class CoresetWarning(UserWarning):
     """The result is correct but differs from what the arguments suggest."""
+
+
+def out_of_range() -> InvalidInputError:
+    """Return the error of sums that are no numbers, though all values are.
+
+    Examples
+    --------
+    >>> str(out_of_range()).partition(",")[0]
+    'X has values so large that squared distances overflow'
+    """
+    return InvalidInputError(
+        "X has values so large that squared distances overflow, or so small that quotients by them "
+        "do; scale the columns, for example with sklearn.preprocessing.StandardScaler."
+    )

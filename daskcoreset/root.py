@@ -11,7 +11,7 @@ import numpy as np
 from daskcoreset.blocks import Block, concatenate
 from daskcoreset.census import Census, Drawn, Plan, Sampling, quiet
 from daskcoreset.classes import class_codes
-from daskcoreset.errors import InvalidInputError
+from daskcoreset.errors import InvalidInputError, out_of_range
 from daskcoreset.evidence import estimated_error
 from daskcoreset.randomness import Stage, stream
 from daskcoreset.rounds import CLASS_SHARE, TakePlanned
@@ -153,11 +153,7 @@ class Root:
                 ]
             )
         if not np.isfinite(masses).all():
-            raise InvalidInputError(
-                "X has values so large that squared distances overflow, or so small that quotients "
-                "by them do; scale the columns, for example with "
-                "sklearn.preprocessing.StandardScaler."
-            )
+            raise out_of_range()
         return numbers, masses
 
     def _refined(self, census: Census, reread: Reread) -> Selection:

@@ -25,7 +25,7 @@ import numpy as np
 
 from daskcoreset.blocks import Block, concatenate
 from daskcoreset.census import quiet
-from daskcoreset.errors import InvalidInputError
+from daskcoreset.errors import InvalidInputError, out_of_range
 from daskcoreset.gathering import gather
 from daskcoreset.randomness import Stage, stream
 
@@ -102,11 +102,7 @@ class Reading:
                 "X has no row with a positive weight; pass the data that the coreset is of."
             )
         if not np.isfinite([*self.costs, self.score]).all():
-            raise InvalidInputError(
-                "X has values so large that squared distances overflow, or so small that quotients "
-                "by them do; scale the columns, for example with "
-                "sklearn.preprocessing.StandardScaler."
-            )
+            raise out_of_range()
 
 
 @dataclass(frozen=True, eq=False)

@@ -204,6 +204,8 @@ class Sensitivity(ABC, Generic[S]):
     ) -> float:
         """Return how badly a draw does, where there are several `tries`.
 
+        By default the cost, over all candidates, of the solution `fitted` on the rows drawn.
+
         Parameters
         ----------
         rows : Block
@@ -217,7 +219,10 @@ class Sensitivity(ABC, Generic[S]):
         summary : S
             Settled summary of all the data.
         """
-        raise NotImplementedError
+        found = self.fitted(rows, weights, others, summary)
+        if found is None:
+            raise NotImplementedError
+        return found.constant + float(other_weights @ found.losses)
 
     def classes(self, summary: S) -> AnyArray | None:
         """Labels that must all have rows in the coreset, sorted; None where labels are no matter.

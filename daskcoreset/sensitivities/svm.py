@@ -311,18 +311,6 @@ class SVM(Sensitivity[Any]):
         # Of many problems each takes as long as the one of two classes.
         return int(max(1, min(most, _TRIED_ROWS // size, _TRIED_PROBLEMS // (size * problems))))
 
-    def loss(
-        self,
-        rows: Block,
-        weights: FloatArray,
-        others: Block,
-        other_weights: FloatArray,
-        summary: Any,
-    ) -> float:
-        """Cost, over the candidates, of the classifiers fitted on the rows drawn."""
-        found = self.fitted(rows, weights, others, summary)
-        return found.constant + float(other_weights @ found.losses)
-
     def fitted(self, rows: Block, weights: FloatArray, others: Block, summary: Any) -> Fitted:
         """Fit classifiers on the rows drawn, and ask the candidates what they cost."""
         return fitted_on(rows, weights, others, summary, self.lam, intercept=self.intercept)

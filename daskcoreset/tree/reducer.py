@@ -22,7 +22,7 @@ import numpy as np
 
 from daskcoreset.blocks import Block
 from daskcoreset.census import Sampling, quiet
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.errors import InvalidInputError, InvalidTypeError, out_of_range
 from daskcoreset.points import WeightedPoints
 from daskcoreset.root import FEWEST_CANDIDATES, OVERSAMPLING, draw_systematically
 from daskcoreset.rounds import draw_candidates
@@ -271,11 +271,7 @@ class SensitivityReducer(Reducer):
         scores = self.construction.scores(block, summary).sum(axis=0)
         total = scores.sum()
         if not np.isfinite(total):
-            raise InvalidInputError(
-                "X has values so large that squared distances overflow, or so small that quotients "
-                "by them do; scale the columns, for example with "
-                "sklearn.preprocessing.StandardScaler."
-            )
+            raise out_of_range()
         if not total > 0.0:
             raise InvalidInputError(
                 f"method {self.name!r} gives no row of positive weight a score, so that none can "
