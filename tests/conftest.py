@@ -15,15 +15,17 @@ from daskcoreset.testing import shared_cluster
 
 # No deadline: the first call of a kernel compiles it, which takes seconds once.
 settings.register_profile("default", deadline=None, max_examples=50)
-# The same examples on every run, so that a red build can be repeated, and more of them.
+# The same examples on every run, so that a red build can be repeated.
 settings.register_profile(
     "ci",
     deadline=None,
     derandomize=True,
-    max_examples=200,
+    max_examples=50,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],  # a loaded machine is no fault of the code
 )
+# Many more of them, after the rest of the suite: --hypothesis-profile=nightly.
+settings.register_profile("nightly", settings.get_profile("ci"), max_examples=200)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 

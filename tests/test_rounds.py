@@ -131,7 +131,13 @@ def test_multinomial__distributed_exactly_as_on_one_machine(
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("known", [True, False], ids=["sizes known", "sizes unknown"])
+@pytest.mark.parametrize(
+    "known",
+    [
+        pytest.param(True, id="sizes known"),
+        pytest.param(False, id="sizes unknown", marks=pytest.mark.nightly),
+    ],
+)
 def test_multinomial__blocks_that_run_short_are_read_again_without_bias(
     known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -175,6 +175,7 @@ def print_digests(folder: str) -> None:
     sys.stdout.write(" ".join(found.values()))
 
 
+@pytest.mark.nightly
 def test_bits__whatever_numerical_threads(expected: dict[Mode, str], stores: Path) -> None:
     """Leaves are compiled loops of one thread each and call no BLAS."""
     started = []
@@ -232,6 +233,7 @@ def test_bits__on_two_worker_processes(
         assert digest(kept.compute()) == expected[MODES[-1]]
 
 
+@pytest.mark.nightly
 @pytest.mark.distributed
 def test_bits__on_one_worker_process(expected: dict[Mode, str], stores: Path) -> None:
     distributed = pytest.importorskip("distributed")
