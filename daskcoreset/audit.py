@@ -12,6 +12,7 @@ import numpy as np
 
 from daskcoreset.blocks import Block, unusable_row
 from daskcoreset.candidates import solutions_for
+from daskcoreset.checks import check_flag
 from daskcoreset.coreset import Coreset
 from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.inputs import row_blocks
@@ -127,8 +128,11 @@ class Audit:
         True
         """
         level = self.confidence if confidence is None else checked_confidence(confidence)
-        n_features = self._survey.own.points.shape[1]
-        one = self.objective.read(solution, n_features, "solution")
+        own = self._survey.own
+        one = self.objective.read(solution, own.points.shape[1], "solution")
+        one = self.objective.labelled(one, own, "solution")
+        if isinstance(one, np.ndarray):
+            _check_usable(Block(one, np.ones(len(one))), "solution")
         return self._survey.interval(self.solutions, one, level)
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -288,6 +292,11 @@ def audit(
     """
     level = checked_confidence(confidence)
     seed = resolve_seed(random_state)
+    for name, value, kind in (("coreset", coreset, Coreset), ("objective", objective, Objective)):
+        if not isinstance(value, kind) and (name == "coreset" or value is not None):
+            raise InvalidTypeError(f"{name} is {value!r}; pass {kind.__name__} objects only.")
+    if progress is not None:
+        check_flag("progress", progress)
     own = Block(coreset.points, coreset.weights, coreset.labels)
     _check_usable(own)
     if objective is None:
@@ -332,11 +341,11 @@ def audit(
     )
 
 
-def _check_usable(own: Block) -> None:
+def _check_usable(own: Block, name: str = "coreset.points") -> None:
     """Refuse values whose squares overflow, which coresets made by hand may have."""
     problem = unusable_row(own.points, own.weights)
     if problem is not None:
-        message = problem.message.replace("X is", "coreset.points is", 1)
+        message = problem.message.replace("X is", f"{name} is", 1)
         raise replace(problem, message=message).error(0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -274,12 +275,19 @@ def _missing(labels: AnyArray) -> Any:
     if labels.dtype.kind == "f":
         return ~np.isfinite(labels)
     if labels.dtype.kind == "O":
-        return np.array([label is None or _is_nan(label) for label in labels.tolist()], dtype=bool)
+        return np.array([_is_missing(label) for label in labels.tolist()], dtype=bool)
+    if labels.dtype.kind in "mM":
+        return np.isnat(labels)
     return np.zeros(len(labels), dtype=bool)
 
 
-def _is_nan(label: Any) -> bool:
-    return isinstance(label, float) and math.isnan(label)
+def _is_missing(label: Any) -> bool:
+    if isinstance(label, (float, Decimal)):
+        return math.isnan(label)
+    if isinstance(label, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(label))
+    # pandas' own words for it, which compare with nothing; pandas need not be installed.
+    return label is None or type(label).__name__ in {"NAType", "NaTType"}
 
 
 def _text(label: Any) -> str:

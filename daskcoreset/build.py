@@ -163,8 +163,10 @@ def build(
         (rows along its first dimension), pandas or Dask DataFrame, SciPy sparse matrix;
         or the path or URL of a Zarr store, or the path of a Parquet file or folder, an
         HDF5, .npy or .npz file. Integers, booleans and float16 are promoted; float32
-        stays float32. All sums are float64. Of the same rows in the same blocks, dense or
-        sparse, the same are drawn; the weights of "lightweight" may differ in the last digits.
+        stays float32. All sums are float64; rows less than about :math:`10^{-154}` apart
+        have squared distances of zero, and count as equal. Of the same rows in the same
+        blocks, dense or sparse, systematic draws are the same; the weights of "lightweight"
+        may differ in the last digits.
     y : array-like of shape (n,), or str, optional
         Labels that the coreset keeps for its rows. A string names a column of the data
         frame or Parquet data, or an array of the Zarr group or .npz file, of X.

@@ -59,4 +59,5 @@ def solutions_for(
     if not several:
         raise InvalidInputError("solutions is empty; pass at least one solution.")
     d = int(block.points.shape[1])
-    return tuple(names), tuple(objective.read(one, d, "solutions") for one in several)
+    read = (objective.read(one, d, "solutions") for one in several)
+    return tuple(names), tuple(objective.labelled(one, block, "solutions") for one in read)

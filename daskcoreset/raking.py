@@ -108,6 +108,8 @@ def calibrate_classes(
     class_weights: FloatArray,
     targets: Mapping[str, Callable[[], Target]],
     ladder: Sequence[tuple[str, ...]],
+    *,
+    kept: Sequence[str] = (),
 ) -> Calibrated:
     """Scale weights to class totals, and rake them to the first set of targets that can be met.
 
@@ -124,12 +126,14 @@ def calibrate_classes(
     ladder : sequence of tuples of names
         Sets of targets, in the order in which they are tried; the first one holds all that is
         wanted. Where none can be met, a part of the way is gone, and in the last resort none.
+    kept : sequence of names, default=()
+        Targets that need not come nearer.
 
     Returns
     -------
     Calibrated
-        Class totals are exact up to rounding. No target of the set that was taken is farther
-        away than before.
+        Class totals are exact up to rounding. No target that is wanted or kept is farther away
+        than before, in standard deviations of its estimates.
 
     Examples
     --------
@@ -143,21 +147,31 @@ def calibrate_classes(
     (('class totals', 'sums'), np.float64(6.0), np.float64(7.0))
     """
     scaled = scale_classes(weights, codes, class_weights)
-    made: dict[str, Target] = {}
     wanted = (TOTALS, *(ladder[0] if ladder else ()))
+    held = np.bincount(codes, minlength=len(class_weights))
+    made = {name: targets[name]() for name in dict.fromkeys((*wanted[1:], *kept)) if ladder}
+    totals_met = () if (class_weights[held == 0] > 0.0).any() else (TOTALS,)
     for part, names in [(1.0, names) for names in ladder] + [
         (part, names) for names in ladder for part in PARTS
     ]:
-        for name in names:
-            if name not in made:
-                made[name] = targets[name]()
         features = np.concatenate([made[name].features for name in names], axis=1)
         totals = np.concatenate([made[name].totals for name in names])
         raked = rake(Target(features, totals), scaled, codes, class_weights, part)
-        if raked is not None:
-            met = (TOTALS, *names) if part == 1.0 else (TOTALS,)
+        if raked is not None and not any(
+            _moves_away(made[name], scaled, raked.weights) for name in made if name not in names
+        ):
+            met = (*totals_met, *names) if part == 1.0 else totals_met
             return Calibrated(raked.weights, met, wanted, raked.part, raked.spread)
-    return Calibrated(scaled, (TOTALS,), wanted, 0.0 if ladder else 1.0)
+    return Calibrated(scaled, totals_met, wanted, 0.0 if ladder else 1.0)
+
+
+def _moves_away(target: Target, before: FloatArray, after: FloatArray) -> bool:
+    """Whether weights are farther from a target than others, over all its sums together."""
+    centered = target.features - (before @ target.features) / before.sum()
+    scale = np.linalg.norm(before[:, np.newaxis] * centered, axis=0)
+    scale[scale == 0.0] = np.inf
+    gaps = [np.linalg.norm((w @ target.features - target.totals) / scale) for w in (before, after)]
+    return bool(gaps[1] > gaps[0] * (1.0 + _MET) + _MET)
 
 
 def scale_classes(weights: FloatArray, codes: IndexArray, class_weights: FloatArray) -> FloatArray:

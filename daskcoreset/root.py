@@ -115,7 +115,7 @@ class Root:
             # the scores, and once it is certain those of other blocks are all that count.
             rows = np.array([census.kept[number] for number in numbers], dtype=np.float64)
             shares = np.maximum(masses.sum(axis=1) / masses.sum(), rows / rows.sum())
-            targets = np.ceil(self.candidates * shares)
+            targets = np.ceil(self.candidates * shares - 1e-6)  # rounding asks for no row more
             return Plan(census.summary, dict(zip(numbers, targets, strict=True)))
         quotas = split_quota(self.size, masses, stream(self.seed, Stage.QUOTAS))
         return Plan(census.summary, dict(zip(numbers, quotas, strict=True)))

@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.blocks import Block, concatenate
+from daskcoreset.blocks import Block, Problem, concatenate
 from daskcoreset.census import quiet
+from daskcoreset.classes import plain_labels
 from daskcoreset.errors import InvalidInputError, out_of_range
 from daskcoreset.gathering import gather
 from daskcoreset.randomness import Stage, stream
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Problem
     from daskcoreset.inputs import RowBlocks
     from daskcoreset.objectives import Objective
     from daskcoreset.objectives.cells import Cells
@@ -133,7 +133,7 @@ class SurveyBlock:
     def __call__(self, block: Block, number: int, given: object) -> Reading | Problem:
         """Add up costs and draw from one block."""
         del given
-        problem = self.objective.problem(block)
+        problem = self.objective.problem(block) or self._other_labels(block)
         if problem is not None:
             return problem
         nothing, sums = np.zeros(0), np.zeros((4, len(self.cells)))
@@ -167,6 +167,20 @@ class SurveyBlock:
             len(block),
             int(np.count_nonzero(u)),
             sums,
+        )
+
+    def _other_labels(self, block: Block) -> Problem | None:
+        """Return what is wrong with labels of another kind than those of the coreset, or None."""
+        if self.cells.labels is None or block.labels is None or not len(block):
+            return None
+        own, labels = self.cells.labels, plain_labels(block)
+        if (own.dtype.kind == "U") == (labels.dtype.kind == "U"):
+            return None
+        return Problem(
+            f"y is {labels[0].item()!r}" + "{row}, and the labels of the coreset are "
+            f"{own[:3].tolist()}: text for text, and numbers for numbers; pass the labels that it "
+            f"was built with.",
+            0 if block.rows is None else int(block.rows[0]),
         )
 
 

@@ -875,3 +875,63 @@ def test_solve_svm__of_more_columns_than_rows_is_the_same_solution() -> None:
         start = np.append(many.coef, many.intercept) if intercept else many.coef
         again = solve_svm(wide, signs, np.ones(30), intercept=intercept, start=start)
         assert again.cost <= many.cost * (1 + 1e-9)
+
+
+# --- the same rows, dense and sparse, float32 and float64 -----------------------------------
+
+
+def on_a_grid(kind: str, seed: int) -> Any:
+    """Rows that lie on a grid, so that cuts through them are decided by the last digits."""
+    rng = np.random.default_rng(seed)
+    if kind == "binary":
+        return (rng.random((3000, 30)) < 0.1).astype(float)
+    if kind == "wide":
+        return (rng.random((3000, 200)) < 0.03).astype(float)
+    if kind == "counts":
+        return rng.poisson(0.3, (3000, 20)).astype(float)
+    return np.eye(40)[rng.integers(40, size=3000)]
+
+
+@pytest.mark.parametrize("kind", ["binary", "wide", "counts", "one-hot"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"passes": 2}, {"strategy": "tree"}, {"method": "uniform", "strategy": "tree"}],
+    ids=str,
+)
+def test_build__draws_the_same_rows_dense_and_sparse(kind: str, options: dict[str, Any]) -> None:
+    for seed in range(3):
+        X = on_a_grid(kind, seed)
+        found = [
+            build(rows, size=300, chunks=1000, random_state=seed, **options)
+            for rows in (X, sp.csr_matrix(X))
+        ]
+        assert (found[0].indices == found[1].indices).all()
+
+
+def test_kmeans__clusters_far_apart_and_small_in_float32() -> None:
+    """Two clusters 20,000 apart beside eight that are one apart: float32 holds the rows."""
+    rng = np.random.default_rng(1)
+    centers = np.zeros((10, 4))
+    centers[0, 0], centers[1, 0], centers[2:, 1] = 1e4, -1e4, 1e4
+    centers[2:] += rng.normal(size=(8, 4))
+    labels = np.r_[rng.integers(2, size=60_000), np.repeat(2 + np.arange(8), 50)]
+    X = (centers[labels] + 0.003 * rng.normal(size=(len(labels), 4))).astype(np.float32)
+    means = np.array([X[labels == k].astype(float).mean(axis=0) for k in range(10)])
+    best = float(((X - means[labels]) ** 2).sum())
+    model = CoresetKMeans(10, size=800, random_state=0).fit(X)
+    found = model.cluster_centers_
+    gaps = (((rows[:, np.newaxis] - found) ** 2).sum(axis=2) for rows in np.array_split(X, 20))
+    cost = sum(float(gap.min(axis=1).sum()) for gap in gaps)
+    assert cost < 1.05 * best
+
+
+def test_tree__refuses_leaves_and_row_numbers_that_are_none(tmp_path: Path) -> None:
+    tree = CoresetTree.create(tmp_path / "tree.zarr", size=50, random_state=0)
+    tree.append(np.random.default_rng(0).normal(size=(200, 2)), name="a")
+    for wrong in (None, 5, True):
+        with pytest.raises(InvalidTypeError):
+            tree.delete(wrong)  # type: ignore[arg-type]
+    for numbers in (None, "x", [2.7], [True], 5):
+        with pytest.raises(InvalidTypeError, match="indices is"):
+            tree.locate(numbers)  # type: ignore[arg-type]
+    assert tree.leaves.names == ["a"]

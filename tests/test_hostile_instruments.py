@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 import scipy.stats
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 
 import daskcoreset
 from daskcoreset.blocks import Block
 from daskcoreset.coreset import Coreset
-from daskcoreset.errors import CoresetWarning
+from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import CSVRGClassifier
 from daskcoreset.metrics import kmeans_cost
 from daskcoreset.objectives import LinearClassifier, LinearCost, MixtureCost, QuantizationError
@@ -253,3 +254,64 @@ def test_audit__tells_a_wrong_weight_of_a_giant_row() -> None:
     for name, objective in (("mean", QuantizationError(5)), ("one component", MixtureCost(3))):
         report = Coreset(X[rows], weights, rows).audit(X, objective=objective, random_state=0)
         assert abs(report.differences[report.names.index(name)]) > 0.1
+
+
+# --- classifiers of other labels ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [np.int64, object, str])
+def test_audit__of_a_classifier_finds_its_labels_again(kind: Any) -> None:
+    """A coreset keeps labels of dtype object as text; the classifier was fitted on numbers."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 3))
+    y = (X[:, 0] + 0.5 * rng.normal(size=4000) > 0.5).astype(int)
+    signs = np.where(y == 1, 1.0, -1.0)
+    one, other = (LogisticRegression(C=c).fit(X, y) for c in (1.0, 1e-3))
+    truth = [
+        0.5 * float((model.coef_**2).sum())
+        + float(np.maximum(1.0 - signs * model.decision_function(X), 0.0).sum())
+        for model in (one, other)
+    ]
+    labels = y.astype(kind)
+    coreset = daskcoreset.build(X, labels, size=500, method="svm", random_state=0)
+    report = coreset.audit(X, labels, solutions={"mine": one}, random_state=0)
+    assert report.on_data[0] == pytest.approx(truth[0])
+    found = report.interval(other)
+    assert found.low <= truth[1] * (1 + 1e-9)
+    assert truth[1] <= found.high * (1 + 1e-9)
+
+
+def test_audit__refuses_classifiers_and_labels_of_other_classes() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 3))
+    y = (X[:, 0] > 0.5).astype(int)
+    words = np.where(y == 1, "yes", "no")
+    stranger = LogisticRegression().fit(X, words)
+    coreset = daskcoreset.build(X, y, size=200, method="svm", random_state=0)
+    with pytest.raises(InvalidInputError, match="positive class 'yes'"):
+        coreset.audit(X, y, solutions={"stranger": stranger})
+    with pytest.raises(InvalidInputError, match="positive class 'yes'"):
+        coreset.audit(X, y, random_state=0).interval(stranger)
+    with pytest.raises(InvalidInputError, match="text for text"):
+        coreset.audit(X, words, random_state=0)
+
+
+def test_audit__refuses_other_kinds_of_arguments() -> None:
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    coreset = daskcoreset.build(X, size=50, random_state=0)
+    for options in (
+        {"objective": "x"}, {"solutions": "x"}, {"solutions": 5}, {"solutions": np.array(5.0)},
+        {"n_clusters": 10**30}, {"progress": "x", "n_clusters": 2},
+    ):  # fmt: skip
+        with pytest.raises((InvalidInputError, InvalidTypeError)):
+            coreset.audit(X, **options)
+    with pytest.raises(InvalidTypeError, match="coreset is None"):
+        daskcoreset.audit(None, X)  # type: ignore[arg-type]
+    report = coreset.audit(X, n_clusters=2, random_state=0)
+    wrong: tuple[Any, ...] = (
+        "x", {}, 3 + 0j, np.ones((2, 2)) + 1j, np.full((2, 2), 1e200),
+        np.ma.array(np.ones((2, 2)), mask=True),
+    )  # fmt: skip
+    for centers in wrong:
+        with pytest.raises((InvalidInputError, InvalidTypeError)):
+            report.interval(centers)

@@ -155,7 +155,7 @@ def test_modes_for__all_ways_where_rows_are_few() -> None:
 def test_calibrate__gradient_is_given_up_last(monkeypatch: pytest.MonkeyPatch) -> None:
     ladders: list[Any] = []
     monkeypatch.setattr(
-        svm_calibration, "calibrate_classes", lambda *given: ladders.append(given[-1])
+        svm_calibration, "calibrate_classes", lambda *given, **_: ladders.append(given[-1])
     )
     X, y = two_classes(300)
     block = Block(X, np.ones(300), y)

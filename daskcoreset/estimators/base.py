@@ -15,7 +15,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from daskcoreset.blocks import unusable_row
+from daskcoreset.blocks import Block, missing_label, unusable_row
 from daskcoreset.build import build
 from daskcoreset.errors import CoresetWarning, InvalidInputError
 from daskcoreset.inputs import row_blocks
@@ -23,7 +23,6 @@ from daskcoreset.passes import map_rows
 from daskcoreset.sensitivities import resolve_method, takes_parts
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Block
     from daskcoreset.coreset import Coreset
     from daskcoreset.inputs import RowBlocks
     from daskcoreset.sensitivities import Sensitivity
@@ -79,6 +78,15 @@ def _is_held(part: Any) -> bool:
     return hasattr(part, "__array__") and not isinstance(getattr(part, "dtype", None), np.dtype)
 
 
+def refuse_missing(y: Any) -> None:
+    """Refuse labels in memory that are missing in pandas' way, which scikit-learn compares."""
+    labels = np.asarray(y)
+    if labels.dtype.kind == "O" and labels.ndim == 1:
+        problem = missing_label(Block(np.empty((len(labels), 0)), np.ones(len(labels)), labels))
+        if problem is not None:
+            raise problem.error(0)
+
+
 @dataclass(frozen=True, eq=False)
 class Held:
     """Data in memory after scikit-learn's checks.
@@ -125,6 +133,7 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         fits = checks.get("reset", True)
         target = {} if y is None and not (fits and tags.target_tags.required) else {"y": y}
         sparse = "csr" if tags.input_tags.sparse else False
+        refuse_missing(y)
         checked = validate_data(self, X, **target, dtype=FLOATS, accept_sparse=sparse, **checks)
         X, y = checked if target else (checked, None)
         if sample_weight is not None:

@@ -91,6 +91,10 @@ class CoresetKMeans(CentersModel):
     and answered at once. Everything else that `daskcoreset.build` takes stays out of core:
     `predict` and `transform` return Dask arrays with the chunks of X, computed on demand.
 
+    The solver is scikit-learn's, in float64 and about the mean of the rows. It takes distances from
+    products: clusters that lie less than about :math:`10^{-6}` of the whole range apart run into
+    one another in it, though not in the coreset.
+
     Examples
     --------
     >>> import dask.array as da

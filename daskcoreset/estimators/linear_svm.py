@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from daskcoreset.blocks import unusable_row
 from daskcoreset.errors import InvalidInputError
+from daskcoreset.estimators.base import refuse_missing
 from daskcoreset.linear import solve_svm
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-
             If an argument cannot be used: there is one class only, or squared distances overflow.
         """
         self._validate_params()
+        refuse_missing(y)
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], accept_sparse="csr")
         check_classification_targets(y)
         u = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)

@@ -45,8 +45,9 @@ def solve(
 ) -> Centers:
     """Run k-means on weighted rows.
 
-    Dense rows are moved to their weighted mean, in float64, before anything is squared: in
-    float32 a large offset would leave nothing of the distances. All rows are divided by a power
+    All is done in float64, and dense rows are moved to their weighted mean before anything is
+    squared: scikit-learn takes distances from products, of which a large offset, or clusters far
+    apart, would leave nothing in float32. All rows are divided by a power
     of two, which changes no digit, for squares must not overflow. scikit-learn measures `tol`
     by the variance of the rows as they are; that of a coreset is larger than that of the
     data, for its far rows are many and light, so `tol` is put in proportion.
@@ -80,13 +81,11 @@ def solve(
         tol *= ratio
     else:
         scale = _power_of_two(points.data)
-        points = points / scale
+        points = points.astype(np.float64) / scale
     if callable(init):
         init = _Shifted(init, shift, scale)
     elif not isinstance(init, str):
-        # Sparse rows are not moved; scikit-learn asks for the dtype of the rows.
-        moved = (np.asarray(init, dtype=np.float64) - shift) / scale
-        init, n_init = moved.astype(points.dtype), 1
+        init, n_init = (np.asarray(init, dtype=np.float64) - shift) / scale, 1
     model = KMeans(
         n_clusters,
         init=init,
@@ -107,7 +106,7 @@ def _centered(points: AnyArray, weights: FloatArray) -> tuple[FloatArray, AnyArr
     moved /= scale
     variance = float(moved.var(axis=0).mean())
     weighted = float(np.average(np.square(moved), axis=0, weights=weights).mean())
-    return mean, moved.astype(points.dtype), scale, weighted / variance if variance else 1.0
+    return mean, moved, scale, weighted / variance if variance else 1.0
 
 
 def _power_of_two(values: AnyArray) -> float:

@@ -128,6 +128,21 @@ class Objective(ABC, Generic[Q]):
         del block
         return None
 
+    def labelled(self, solution: Q, block: Block, name: str) -> Q:
+        """Return a solution whose labels are those of a block, or refuse one of other labels.
+
+        Parameters
+        ----------
+        solution : object
+            As returned by `read`.
+        block : Block
+            Rows of the coreset.
+        name : str
+            Of the argument, for the error.
+        """
+        del block, name
+        return solution
+
     def total(self, block: Block, solution: Q) -> float:
         """Weighted sum of the losses of rows in memory."""
         return float((block.weights * self.losses(block, solution)).sum())
@@ -135,6 +150,10 @@ class Objective(ABC, Generic[Q]):
     def cost(self, block: Block, solution: Q) -> float:
         """Cost of a solution on rows in memory that stand for all."""
         return self.constant(solution) + self.total(block, solution)
+
+
+_MOST_PARTS = 2**31 - 1
+"""Labels of rows are int32."""
 
 
 def check_parts(n_parts: Any, name: str) -> None:
@@ -145,6 +164,8 @@ def check_parts(n_parts: Any, name: str) -> None:
         raise InvalidTypeError(f"{name} must be an integer, got {n_parts!r}; pass an int.")
     if n_parts < 1:
         raise InvalidInputError(f"{name} must be at least 1, got {n_parts}; pass more.")
+    if int(n_parts) > _MOST_PARTS:
+        raise InvalidInputError(f"{name} is {n_parts}; pass {_MOST_PARTS} at most.")
 
 
 def known_parts(objective: Objective[Any]) -> int:

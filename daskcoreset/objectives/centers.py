@@ -16,7 +16,7 @@ from daskcoreset.divergences import (
     domain_problem,
 )
 from daskcoreset.divergences.base import dense, tiles
-from daskcoreset.errors import InvalidInputError
+from daskcoreset.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives.base import Objective, check_parts, known_parts
 from daskcoreset.objectives.cells import Bracket, Cells, cells_by_distance
 from daskcoreset.solvers.bregman import bregman_hard
@@ -76,8 +76,10 @@ class _OfCenters(Objective[FloatArray]):
 
     def several(self, solutions: Any) -> list[Any]:
         """One array of centers is one solution; a sequence of them, or a cube, is several."""
+        if isinstance(solutions, str) or not hasattr(solutions, "__iter__"):
+            return [solutions]  # which `read` refuses
         single = not isinstance(solutions, Sequence) or np.ndim(solutions[0]) != 2
-        return [solutions] if single and np.ndim(solutions) == 2 else list(solutions)
+        return [solutions] if single and np.ndim(solutions) in (0, 2) else list(solutions)
 
 
 @dataclass(frozen=True)
@@ -241,7 +243,7 @@ class Distortion(_OfCenters):
 
 def as_centers(centers: Any, n_features: int, name: str = "centers") -> FloatArray:
     """Return the centers of one solution as float64 of shape (k, d), or refuse them."""
-    found = np.array(centers, dtype=np.float64)
+    found = _as_numbers(centers, name)
     if found.ndim != 2 or found.shape[1] != n_features or not len(found):
         raise InvalidInputError(
             f"{name} has shape {found.shape}; pass at least one center with the {n_features} "
@@ -250,6 +252,25 @@ def as_centers(centers: Any, n_features: int, name: str = "centers") -> FloatArr
     if not np.isfinite(found).all():
         raise InvalidInputError(f"{name} is not finite; pass finite centers.")
     return found
+
+
+def _as_numbers(centers: Any, name: str) -> FloatArray:
+    if hasattr(centers, "toarray"):
+        centers = centers.toarray()
+    if np.ma.is_masked(centers):
+        raise InvalidInputError(f"{name} is masked; fill what is masked with numbers.")
+    try:
+        found = np.asarray(centers)
+        if found.dtype.kind == "O":
+            found = found.astype(np.float64)
+    except (TypeError, ValueError):
+        found = np.empty(0, dtype=object)
+    if found.dtype.kind not in "biuf":
+        raise InvalidTypeError(
+            f"{name} is {type(centers).__name__} of no real numbers; pass centers as an array of "
+            f"shape (k, d)."
+        )
+    return np.array(found, dtype=np.float64)
 
 
 def nearest_distances(points: Any, centers: FloatArray) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -177,6 +177,20 @@ class LinearCost(Objective[LinearClassifier]):
                 f"{n_features} columns of X."
             )
         return found
+
+    def labelled(self, solution: LinearClassifier, block: Block, name: str) -> LinearClassifier:
+        """Find the positive class among the labels, where numbers may have become text."""
+        labels = [label.item() for label in np.unique(plain_labels(block))]
+        if solution.positive in labels and isinstance(solution.positive, str) == isinstance(
+            labels[0], str
+        ):
+            return solution
+        if str(solution.positive) in labels:  # a coreset keeps objects as text
+            return replace(solution, positive=str(solution.positive))
+        raise InvalidInputError(
+            f"{name} has the positive class {solution.positive!r}, and the labels of the coreset "
+            f"are {labels[:5]}; fit it on these labels, or build the coreset with its own."
+        )
 
     def _fit(self, block: Block, positive: Any) -> LinearClassifier:
         signs = _signs(block, positive)

@@ -219,7 +219,7 @@ class Sensitivity(ABC, Generic[S]):
         summary : S
             Settled summary of all the data.
         """
-        found = self.fitted(rows, weights, others, summary)
+        found = self.fitted(rows, weights, others, summary, roughly=True)
         if found is None:
             raise NotImplementedError
         return found.constant + float(other_weights @ found.losses)
@@ -256,7 +256,15 @@ class Sensitivity(ABC, Generic[S]):
         del rows, summary, attempt
         return Calibrated(weights)
 
-    def fitted(self, rows: Block, weights: FloatArray, others: Block, summary: S) -> Fitted | None:
+    def fitted(
+        self,
+        rows: Block,
+        weights: FloatArray,
+        others: Block,
+        summary: S,
+        *,
+        roughly: bool = False,
+    ) -> Fitted | None:
         """Fit a solution on the rows drawn, and return its losses on all candidates.
 
         With them the root estimates how far its cost on the coreset is from that on the data;
@@ -272,8 +280,10 @@ class Sensitivity(ABC, Generic[S]):
             All the candidates.
         summary : S
             Settled summary of all the data.
+        roughly : bool, default=False
+            Whether the solution is only compared with those of other draws.
         """
-        del rows, weights, others, summary
+        del rows, weights, others, summary, roughly
         return None
 
     def describe(self, summary: S) -> dict[str, Any]:

@@ -152,7 +152,13 @@ class SVM(Sensitivity[Any]):
     What is known of the very coreset is ``provenance["estimated_error"]`` of a build: its
     ``error`` is the cost of the classifier fitted on the coreset, estimated on the candidates
     that the coreset did not take, over its cost on the coreset, less one. It is exact where the
-    candidates hold all rows.
+    candidates hold all rows. Where the best of several draws was taken, which the same candidates
+    chose, it is a little low. Trees and streams have no estimate, and no ``calibration``: their
+    candidates are summaries themselves.
+
+    Unbiased weights need scores that float64 holds: a value more than some :math:`10^{16}` times
+    the spread of the rest, such as a fill value, takes all digits of the other rows' scores.
+    Scale such columns, or leave such rows out, first.
 
     References
     ----------
@@ -311,9 +317,19 @@ class SVM(Sensitivity[Any]):
         # Of many problems each takes as long as the one of two classes.
         return int(max(1, min(most, _TRIED_ROWS // size, _TRIED_PROBLEMS // (size * problems))))
 
-    def fitted(self, rows: Block, weights: FloatArray, others: Block, summary: Any) -> Fitted:
+    def fitted(
+        self,
+        rows: Block,
+        weights: FloatArray,
+        others: Block,
+        summary: Any,
+        *,
+        roughly: bool = False,
+    ) -> Fitted:
         """Fit classifiers on the rows drawn, and ask the candidates what they cost."""
-        return fitted_on(rows, weights, others, summary, self.lam, intercept=self.intercept)
+        return fitted_on(
+            rows, weights, others, summary, self.lam, intercept=self.intercept, roughly=roughly
+        )
 
     def classes(self, summary: Any) -> AnyArray:
         """Return the labels of rows of positive weight."""

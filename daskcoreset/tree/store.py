@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from daskcoreset.checks import as_path
-from daskcoreset.errors import InvalidInputError, StoreError
+from daskcoreset.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.randomness import RandomState, Stage, stream
 from daskcoreset.storage import read_group, write_group
 from daskcoreset.tree.answers import Answer
@@ -304,11 +304,15 @@ class CoresetTree:
 
         Raises
         ------
-        InvalidInputError
-            If there is no such leaf.
+        InvalidInputError, InvalidTypeError
+            If there is no such leaf, or no name of one is passed.
         StoreError
             If another process has changed the tree, or the disk refused.
         """
+        if leaf is None:
+            raise InvalidTypeError(
+                "leaf is None; pass the names of leaves, or slice(None) for all."
+            )
         gone = pick(self.leaves, leaf)
         entries = self._manifest.entries
         left = tuple(e for e, flag in zip(entries, gone, strict=True) if not flag)

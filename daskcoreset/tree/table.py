@@ -195,10 +195,16 @@ class LeafTable(Sequence[Leaf]):
 
         Raises
         ------
-        InvalidInputError
-            If a number is beyond the rows of all leaves.
+        InvalidInputError, InvalidTypeError
+            If a number is beyond the rows of all leaves, or is no row number.
         """
-        numbers = np.asarray(indices, dtype=np.int64)
+        numbers = np.asarray(indices)
+        if numbers.ndim != 1 or (len(numbers) and numbers.dtype.kind not in "iu"):
+            raise InvalidTypeError(
+                f"indices is {type(indices).__name__} of dtype {numbers.dtype} and shape "
+                f"{numbers.shape}; pass a vector of row numbers, such as coreset.indices."
+            )
+        numbers = numbers.astype(np.int64)
         total = sum(leaf.rows for leaf in self._leaves)
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < total:
             raise InvalidInputError(
@@ -228,6 +234,8 @@ def pick(table: LeafTable, leaves: Any) -> list[bool]:
     """
     if leaves is None:
         return [True] * len(table)
+    if not isinstance(leaves, (str, slice)) and not hasattr(leaves, "__iter__"):
+        raise InvalidTypeError(f"leaves is {leaves!r}; pass names, which are text.")
     if isinstance(leaves, slice):
         if leaves.step is not None:
             raise InvalidInputError(
