@@ -275,6 +275,7 @@ def test_build__starts_the_processes_asked_for_and_ends_them(
         distributed.get_client()
 
 
+@pytest.mark.nightly
 @pytest.mark.distributed
 def test_build__runs_on_a_cluster_that_is_there(npz: Path, out: Path, cluster: Any) -> None:
     asked = ("--size", 50, "--seed", 0, "--chunks", 100)

@@ -153,7 +153,11 @@ def in_turns(n: int = 40_000) -> tuple[FloatArray, int]:
 @pytest.mark.filterwarnings("ignore:size='auto':daskcoreset.errors.CoresetWarning")
 @pytest.mark.parametrize(
     ("rows", "method"),
-    [(near_the_mean, "lightweight"), (one_far, "uniform"), (in_turns, "uniform")],
+    [
+        pytest.param(near_the_mean, "lightweight", marks=pytest.mark.nightly),
+        (one_far, "uniform"),
+        (in_turns, "uniform"),
+    ],
 )
 def test_auto__does_not_agree_on_what_both_coresets_miss(
     rows: Any, method: Any, monkeypatch: pytest.MonkeyPatch

@@ -577,7 +577,9 @@ def test_estimated_error__nothing_told_and_nothing_left_to_chance() -> None:
 # --- classifiers that nearly cost the same, and means that are not wanted -------------------
 
 
-@pytest.mark.parametrize("seed", [42, 48, 58])
+@pytest.mark.parametrize(
+    "seed", [42, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (48, 58))]
+)
 def test_estimated_error__is_that_of_the_very_best_classifier(seed: int) -> None:
     """With rare classes w = 0 costs half a per cent more than the best, and errs by nothing."""
     rng = np.random.default_rng(8)

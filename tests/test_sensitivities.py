@@ -421,6 +421,7 @@ class TestStrongKMeans(SensitivityContract):
         return StrongKMeans(3)
 
 
+@pytest.mark.nightly  # the code of StrongKMeans, whose contract runs always
 class TestWelterweight(SensitivityContract):
     def construction(self) -> StrongKMeans:
         return StrongKMeans(8, n_centers=2)

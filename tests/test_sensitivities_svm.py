@@ -39,6 +39,7 @@ class TestSystematic(SensitivityContract):
         return SVM(variant="systematic")
 
 
+@pytest.mark.nightly  # the code of the others but for the score, which has tests of its own
 class TestPaper(SensitivityContract):
     n_seeds = 60
 

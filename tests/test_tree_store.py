@@ -497,7 +497,7 @@ def report(path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("timed", [True, False])
+@pytest.mark.parametrize("timed", [pytest.param(True, marks=pytest.mark.nightly), False])
 def test_changes__that_are_killed_leave_the_old_tree_or_the_new(
     tmp_path: Path, timed: bool
 ) -> None:

@@ -405,7 +405,7 @@ def report(path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("timed", [True, False])
+@pytest.mark.parametrize("timed", [pytest.param(True, marks=pytest.mark.nightly), False])
 def test_store__a_stream_that_is_killed_ends_with_the_same_bytes(
     tmp_path: Path, timed: bool
 ) -> None:
