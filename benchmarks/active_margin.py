@@ -33,8 +33,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from daskcoreset.datasets import load
-from daskcoreset.margin.active import ActiveMaxMargin
-from daskcoreset.margin.labelled import Phase
+from daskcoreset.constructions.margin.active import ActiveMaxMargin
+from daskcoreset.constructions.margin.labelled import Phase
 
 METHODS = ("active max margin", "uncertainty", "random")
 LOOKS = (("C3", "-", "^"), ("C0", "--", "o"), ("C7", ":", "s"))

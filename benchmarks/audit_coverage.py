@@ -27,10 +27,10 @@ from scipy.stats import norm
 from sklearn.mixture import GaussianMixture
 
 import daskcoreset
-from daskcoreset.blocks import Block
+from daskcoreset.core.blocks import Block
 from daskcoreset.datasets import available, load
 from daskcoreset.objectives import LinearClassifier, Objective, objective_for
-from daskcoreset.objectives.centers import QuantizationError
+from daskcoreset.objectives.clustering import QuantizationError
 
 NAME = "audit_coverage"
 RNG = np.random.default_rng

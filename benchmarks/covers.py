@@ -18,12 +18,12 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 import daskcoreset
-from daskcoreset.coverage import cover
-from daskcoreset.coverage.cover_cells import Metric, Sorted
-from daskcoreset.coverage.delta import online
+from daskcoreset.constructions.coverage import cover
+from daskcoreset.constructions.coverage.metric import Metric, Sorted
+from daskcoreset.constructions.coverage.delta import online
 from daskcoreset.datasets import available, load
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.inputs import row_blocks
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.inputs.blocks import row_blocks
 
 SETS: dict[str, tuple[float, ...]] = {
     "magic04": (0.4, 0.6, 0.8, 1.0),

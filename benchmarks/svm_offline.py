@@ -33,10 +33,10 @@ from threadpoolctl import threadpool_limits
 
 import daskcoreset
 from daskcoreset.datasets import available, load, make_svm_pathological
-from daskcoreset.errors import CoresetWarning
-from daskcoreset.linear import solve_svm
-from daskcoreset.metrics import svm_sensitivity
-from daskcoreset.root import FEWEST_CANDIDATES, OVERSAMPLING
+from daskcoreset.core.errors import CoresetWarning
+from daskcoreset.solvers.linear import solve_svm
+from daskcoreset.metrics.metrics import svm_sensitivity
+from daskcoreset.constructions.sampling.final_draw import FEWEST_CANDIDATES, OVERSAMPLING
 from daskcoreset.sensitivities import SVM
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from svm_offline import BUDGET, METHODS, SGD, Model, averaged_sgd, budget_of, da
 from threadpoolctl import threadpool_limits
 
 from daskcoreset.datasets import available
-from daskcoreset.linear import solve_svm
+from daskcoreset.solvers.linear import solve_svm
 from daskcoreset.sensitivities import SVM
 
 NAME = "svm_queries"

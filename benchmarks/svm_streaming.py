@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 
 from daskcoreset import SVM, CoresetStream
 from daskcoreset.datasets import available
-from daskcoreset.linear import solve_svm
+from daskcoreset.solvers.linear import solve_svm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

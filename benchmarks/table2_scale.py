@@ -21,10 +21,10 @@ import numpy as np
 import zarr
 from common import high_water
 
-from daskcoreset.blocks import Block
+from daskcoreset.core.blocks import Block
 from daskcoreset.estimators import CSVRGClassifier
-from daskcoreset.gathering import gather
-from daskcoreset.inputs import row_blocks
+from daskcoreset.execution.gathering import gather
+from daskcoreset.inputs.blocks import row_blocks
 
 D, BLOCK = 20, 400_000
 

@@ -10,15 +10,19 @@ import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from daskcoreset import errors, metrics, operations, plotting, sizing
-from daskcoreset.audit import Audit, audit
+from daskcoreset.core import errors
+from daskcoreset.metrics import metrics
+from daskcoreset.core import operations
+from daskcoreset.metrics import plot as plotting
+from daskcoreset.metrics import sizing
+from daskcoreset.metrics.audit import Audit, audit
 from daskcoreset.build import build
-from daskcoreset.coreset import Coreset
-from daskcoreset.coverage.cover import Coverage
-from daskcoreset.margin import ActiveMaxMargin, MaxMarginCoreset, OutlierMaxMargin
-from daskcoreset.passes import Lazy
-from daskcoreset.plan import BuildPlan
-from daskcoreset.points import WeightedPoints
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.constructions.coverage.cover import Coverage
+from daskcoreset.constructions.margin import ActiveMaxMargin, MaxMarginCoreset, OutlierMaxMargin
+from daskcoreset.execution.passes import Lazy
+from daskcoreset.execution.plan import BuildPlan
+from daskcoreset.core.points import WeightedPoints
 from daskcoreset.sensitivities import (
     SVM,
     BregmanLightweight,
@@ -30,9 +34,9 @@ from daskcoreset.sensitivities import (
     StrongKMeans,
     Uniform,
 )
-from daskcoreset.tree.reducer import Reducer, SensitivityReducer
-from daskcoreset.tree.store import CoresetTree
-from daskcoreset.tree.stream import CoresetStream
+from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer
+from daskcoreset.constructions.tree.store import CoresetTree
+from daskcoreset.constructions.tree.stream import CoresetStream
 
 if TYPE_CHECKING:
     from daskcoreset import datasets

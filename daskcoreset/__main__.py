@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from daskcoreset.cli import main
+from daskcoreset.cli.main import main
 
 # Worker processes import this module again and must not start the program again.
 if __name__ == "__main__":

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from daskcoreset.checks import check_flag
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.growth import Rule
+from daskcoreset.core.validation import check_flag
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.constructions.sampling.auto_size import Rule
 from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
-from daskcoreset.surroundings import warn_caller
-from daskcoreset.tree.reducer import Reducer
+from daskcoreset.core.surroundings import warn_caller
+from daskcoreset.constructions.tree.reducer import Reducer
 
 __all__ = [
     "check_kinds",

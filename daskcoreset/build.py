@@ -14,22 +14,22 @@ from daskcoreset.asked import (
     rows_for,
     rule_of,
 )
-from daskcoreset.census import Sampling
-from daskcoreset.coreset import Coreset
-from daskcoreset.coverage.cover import Coverage
-from daskcoreset.coverage.cover_build import build_cover, check_options
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.growth import grow
-from daskcoreset.inputs import row_blocks
-from daskcoreset.job import Job
-from daskcoreset.passes import Lazy
-from daskcoreset.plan import BuildPlan, plan_build
-from daskcoreset.progress import showing
-from daskcoreset.randomness import RandomState, resolve_seed
-from daskcoreset.root import Root
+from daskcoreset.constructions.sampling.messages import Sampling
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.constructions.coverage.cover import Coverage
+from daskcoreset.constructions.coverage.cover_build import build_cover, check_options
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.constructions.sampling.auto_size import grow
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.constructions.sampling.job import Job
+from daskcoreset.execution.passes import Lazy
+from daskcoreset.execution.plan import BuildPlan, plan_build
+from daskcoreset.execution.progress import showing
+from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.constructions.sampling.final_draw import Root
 from daskcoreset.sensitivities import Sensitivity
-from daskcoreset.tree.batch import INNER_FACTOR, TreeJob
-from daskcoreset.tree.reducer import Reducer, resolve_reducer
+from daskcoreset.constructions.tree.batch import INNER_FACTOR, TreeJob
+from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
 
 __all__ = ["build"]
 
@@ -223,7 +223,7 @@ def build(
         (``benchmarks/results/tree.md``).
     inner_size : int or None, default=None
         Rows that the nodes of the tree below its root keep; None takes twice `size`, for the
-        reasons in `daskcoreset.tree.batch`. At least `size`.
+        reasons in `daskcoreset.constructions.tree.batch`. At least `size`.
     split_every : int, default=16
         Results merged by one task of the reduction tree.
     compute : bool, default=True

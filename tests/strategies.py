@@ -9,7 +9,7 @@ import hypothesis.extra.numpy as hnp
 import numpy as np
 from hypothesis import strategies as st
 
-from daskcoreset.typing import AnyArray
+from daskcoreset.core.typing import AnyArray
 
 __all__ = ["chunkings", "chunks_of", "dask_arrays", "matrices", "real_dtypes"]
 

@@ -17,13 +17,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.mixture import GaussianMixture
 
 import daskcoreset
-from daskcoreset.audit import Audit, audit
-from daskcoreset.blocks import Block
-from daskcoreset.coreset import Coreset
-from daskcoreset.divergences import KullbackLeibler
-from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.intervals import _most
-from daskcoreset.metrics import distortion, kmeans_cost
+from daskcoreset.metrics.audit import Audit, audit
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.solvers.divergences import KullbackLeibler
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.metrics.intervals import _most
+from daskcoreset.metrics.metrics import distortion, kmeans_cost
 from daskcoreset.objectives import (
     Distortion,
     LinearClassifier,
@@ -40,7 +40,7 @@ from daskcoreset.sensitivities import (
     StrongBregman,
 )
 from daskcoreset.testing import CountingScheduler, assert_mean
-from daskcoreset.typing import FloatArray
+from daskcoreset.core.typing import FloatArray
 
 
 def heavy_tailed(n: int = 6000) -> FloatArray:

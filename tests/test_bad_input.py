@@ -27,17 +27,17 @@ import xarray as xr
 import zarr
 
 from daskcoreset import Coreset, build
-from daskcoreset.errors import (
+from daskcoreset.core.errors import (
     CoresetError,
     CoresetWarning,
     InvalidInputError,
     InvalidTypeError,
     MissingDependencyError,
 )
-from daskcoreset.inputs import row_blocks
-from daskcoreset.moments import merge_moments, moments_of
-from daskcoreset.passes import read_block
-from daskcoreset.typing import AnyArray
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.core.moments import merge_moments, moments_of
+from daskcoreset.execution.passes import read_block
+from daskcoreset.core.typing import AnyArray
 
 N, D, CHUNK = 120, 3, 20
 X = np.random.default_rng(0).normal(size=(N, D))
@@ -578,7 +578,7 @@ def test_row_blocks__offset_of_a_million_costs_nothing(
     numba: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not numba:
-        monkeypatch.setattr("daskcoreset.kernels.compiled_loops", lambda: None)
+        monkeypatch.setattr("daskcoreset.core.rowwise.compiled_loops", lambda: None)
     rows = (np.random.default_rng(1).normal(size=(20_000, 4)) + 1e6).astype(np.float32)
     weight = np.random.default_rng(2).uniform(size=len(rows))
     blocks = row_blocks(rows, None, weight, chunks=3000)

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskcoreset.blocks import Block, Problem, Rules, concatenate, promoted_dtype, rows_from
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.typing import AnyArray
+from daskcoreset.core.blocks import Block, Problem, Rules, concatenate, promoted_dtype, rows_from
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.typing import AnyArray
 from tests.strategies import matrices
 
 RULES = Rules(2, np.dtype(np.float32))

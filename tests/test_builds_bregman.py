@@ -11,8 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 import daskcoreset
-from daskcoreset.blocks import Block
-from daskcoreset.divergences import (
+from daskcoreset.core.blocks import Block
+from daskcoreset.solvers.divergences import (
     Divergence,
     ItakuraSaito,
     KullbackLeibler,
@@ -20,7 +20,7 @@ from daskcoreset.divergences import (
     SquaredMahalanobis,
     resolve_divergence,
 )
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.sensitivities import (
     CONSTRUCTIONS,
     BregmanLightweight,
@@ -31,7 +31,7 @@ from daskcoreset.sensitivities import (
 from daskcoreset.sensitivities.spread import spread_of
 from daskcoreset.solvers.bregman import bregman_hard
 from daskcoreset.solvers.bregman_soft import bregman_soft
-from daskcoreset.typing import FloatArray
+from daskcoreset.core.typing import FloatArray
 
 POSITIVE = np.random.default_rng(0).lognormal(size=(60, 3)) + 0.1
 POSITIVE_ONLY = ("kl", "itakura_saito")

@@ -21,23 +21,26 @@ from sklearn.cluster import KMeans
 from typer.testing import CliRunner
 
 import daskcoreset
-from daskcoreset import Coreset, commands, convert, datasets, demo
-from daskcoreset.cli import main
-from daskcoreset.errors import (
+from daskcoreset import Coreset, datasets
+from daskcoreset.cli import commands
+from daskcoreset.cli import convert
+from daskcoreset.cli import demo
+from daskcoreset.cli.main import main
+from daskcoreset.core.errors import (
     DataUnavailableError,
     InvalidInputError,
     InvalidTypeError,
     MissingDependencyError,
     StoreError,
 )
-from daskcoreset.metrics import kmeans_cost
-from daskcoreset.passes import active_client
-from daskcoreset.workers import working_on
+from daskcoreset.metrics.metrics import kmeans_cost
+from daskcoreset.execution.passes import active_client
+from daskcoreset.execution.cluster import working_on
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from daskcoreset.typing import AnyArray
+    from daskcoreset.core.typing import AnyArray
 
 Capture = pytest.CaptureFixture[str]
 

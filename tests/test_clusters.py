@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from daskcoreset import clusters
-from daskcoreset.clusters import (
+from daskcoreset.solvers import clusters
+from daskcoreset.solvers.clusters import (
     Clusters,
     assign,
     cells,
@@ -19,8 +19,8 @@ from daskcoreset.clusters import (
     pool,
     seed_clusters,
 )
-from daskcoreset.kernels import compiled_loops
-from daskcoreset.typing import AnyArray, FloatArray
+from daskcoreset.core.rowwise import compiled_loops
+from daskcoreset.core.typing import AnyArray, FloatArray
 
 
 def blobs(seed: int, n: int = 400, d: int = 3, dtype: str = "f8") -> tuple[AnyArray, FloatArray]:

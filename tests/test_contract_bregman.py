@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from daskcoreset.blocks import Block, Problem
+from daskcoreset.core.blocks import Block, Problem
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities import (
     BregmanLightweight,
@@ -17,7 +17,7 @@ from daskcoreset.sensitivities import (
     StrongBregman,
 )
 from daskcoreset.testing import SensitivityContract
-from daskcoreset.typing import FloatArray
+from daskcoreset.core.typing import FloatArray
 
 
 def as_rows(points: Any) -> Any:

@@ -23,21 +23,21 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 from zarr.storage import MemoryStore
 
-from daskcoreset.coreset import SCHEMA_VERSION, Coreset, WeightedPoints, concatenate
-from daskcoreset.errors import (
+from daskcoreset.core.coreset import SCHEMA_VERSION, Coreset, WeightedPoints, concatenate
+from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,
     MissingDependencyError,
     StoreError,
 )
-from daskcoreset.layout import encode
-from daskcoreset.storage import read_group, write_group
+from daskcoreset.core.layout import encode
+from daskcoreset.core.storage import read_group, write_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from daskcoreset.typing import AnyArray
+    from daskcoreset.core.typing import AnyArray
 
 RECORD = {
     "method": "lightweight",

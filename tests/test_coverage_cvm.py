@@ -10,16 +10,17 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskcoreset.coverage import cover, cover_cells
-from daskcoreset.coverage.cover_cells import Metric
-from daskcoreset.coverage.cover_doubling import at_most
-from daskcoreset.coverage.cover_reducer import CoverReducer
-from daskcoreset.coverage.cvm import farthest_first
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.inputs import row_blocks
-from daskcoreset.points import WeightedPoints, concatenate
+from daskcoreset.constructions.coverage import cover
+from daskcoreset.constructions.coverage import metric as cover_cells
+from daskcoreset.constructions.coverage.metric import Metric
+from daskcoreset.constructions.coverage.cover_doubling import at_most
+from daskcoreset.constructions.coverage.cover_reducer import CoverReducer
+from daskcoreset.constructions.coverage.farthest_first import farthest_first
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.core.points import WeightedPoints, concatenate
 from daskcoreset.testing.tools import CountingArray, cut_rows
-from daskcoreset.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray
 from tests.strategies import chunks_of
 from tests.test_coverage_delta import CELLS, STRATEGIES, check, distances, near_a_surface
 

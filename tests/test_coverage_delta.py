@@ -14,15 +14,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import daskcoreset
-from daskcoreset.coverage import Cover, Coverage, cover
-from daskcoreset.coverage.cover_build import build_cover
-from daskcoreset.coverage.cover_cells import Metric, Sorted
-from daskcoreset.coverage.cover_reducer import CoverReducer
-from daskcoreset.coverage.delta import online
-from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.inputs import RowBlocks, row_blocks
+from daskcoreset.constructions.coverage import Cover, Coverage
+from daskcoreset.constructions.coverage import cover
+from daskcoreset.constructions.coverage.cover_build import build_cover
+from daskcoreset.constructions.coverage.metric import Metric, Sorted
+from daskcoreset.constructions.coverage.cover_reducer import CoverReducer
+from daskcoreset.constructions.coverage.delta import online
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.testing.tools import CountingArray, cut_rows
-from daskcoreset.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray
 from tests.strategies import chunks_of, dask_arrays, matrices
 
 CELLS = ("euclidean", "chebyshev")
@@ -217,7 +218,7 @@ def test_cover__without_numba_is_the_same(
             return [cover(blocks, cells=cells, strategy=strategy, **option) for option in options]
 
     compiled = run()
-    monkeypatch.setattr("daskcoreset.coverage.cover_cells.compiled_loops", lambda: None)
+    monkeypatch.setattr("daskcoreset.constructions.coverage.metric.compiled_loops", lambda: None)
     for one, other in zip(compiled, run(), strict=True):
         assert one.indices.tolist() == other.indices.tolist()
         assert one.weights.tolist() == other.weights.tolist()
@@ -250,7 +251,7 @@ def test_cover_nearest__of_other_rows() -> None:
 def test_cover__of_sparse_rows_is_that_of_dense_ones(
     strategy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("daskcoreset.coverage.cover_cells._TILE_BYTES", 7 * 8 * 5)
+    monkeypatch.setattr("daskcoreset.constructions.coverage.metric._TILE_BYTES", 7 * 8 * 5)
     X = np.round(near_a_surface(300, 5), 1)
     X[X < 0.5] = 0.0
     for options in ({"diameter": 0.4}, {"max_points": 9}):
@@ -333,7 +334,7 @@ def test_cover__says_that_distances_overflow(
     strategy: Any, numba: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not numba:
-        monkeypatch.setattr("daskcoreset.coverage.cover_cells.compiled_loops", lambda: None)
+        monkeypatch.setattr("daskcoreset.constructions.coverage.metric.compiled_loops", lambda: None)
     X = np.array([[1e200], [-1e200], [0.0]])
     with pytest.raises(InvalidInputError, match="of values so large squared distances overflow"):
         cover(row_blocks(X), 1.0, strategy=strategy)

@@ -16,9 +16,10 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskcoreset import datasets, randomness
+from daskcoreset import datasets
+from daskcoreset.core import random as randomness
 from daskcoreset.datasets import lazy
-from daskcoreset.errors import (
+from daskcoreset.core.errors import (
     DataUnavailableError,
     InvalidInputError,
     InvalidTypeError,
@@ -30,7 +31,7 @@ from daskcoreset.testing import shared_pool
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from daskcoreset.typing import AnyArray
+    from daskcoreset.core.typing import AnyArray
 
 Arrays = tuple[da.Array, ...]
 Make = Callable[..., Arrays]

@@ -18,7 +18,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from daskcoreset.divergences import (
+from daskcoreset.solvers.divergences import (
     DIVERGENCES,
     Divergence,
     ItakuraSaito,
@@ -27,16 +27,16 @@ from daskcoreset.divergences import (
     SquaredMahalanobis,
     resolve_divergence,
 )
-from daskcoreset.divergences.base import dense, product
-from daskcoreset.divergences.summaries import (
+from daskcoreset.solvers.divergences.base import dense, product
+from daskcoreset.core.summaries import (
     Box,
     box_of,
     merge_boxes,
     merge_scatters,
     scatter_of,
 )
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.typing import FloatArray
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.typing import FloatArray
 
 PRECISION = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 3.0]])
 

@@ -21,16 +21,17 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
-from daskcoreset.coverage.cover import cover
-from daskcoreset.coverage.drawn import draw_strata, quotas_of, training_rows
-from daskcoreset.coverage.losses import resolve_loss
-from daskcoreset.coverage.outline import outline
-from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.estimators import AVMClassifier, CSVRGClassifier, ODMClassifier, csvrg
-from daskcoreset.inputs import row_blocks
-from daskcoreset.randomness import resolve_seed
+from daskcoreset.constructions.coverage.cover import cover
+from daskcoreset.estimators.kernel.training_rows import draw_strata, quotas_of, training_rows
+from daskcoreset.estimators.kernel.losses import resolve_loss
+from daskcoreset.constructions.class_summary import outline
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.estimators import AVMClassifier, CSVRGClassifier, ODMClassifier
+from daskcoreset.estimators.kernel import csvrg
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.core.random import resolve_seed
 from daskcoreset.testing import CountingArray, CountingScheduler, shared_pool
-from daskcoreset.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray
 
 # The certificate of "csvrg" is rarely below its tolerance, and fits say so.
 pytestmark = pytest.mark.filterwarnings(
@@ -517,7 +518,7 @@ def test_odm__bad_data() -> None:
 def test_auto__csvrg_where_hessians_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     model = clone(MODELS[1]).set_params(solver="auto")
     assert clone(model).fit(X, TWO).solver_ == "exact"
-    monkeypatch.setattr("daskcoreset.estimators.csvrg._HESSIANS", 1000)
+    monkeypatch.setattr("daskcoreset.estimators.kernel.csvrg._HESSIANS", 1000)
     assert clone(model).fit(X, TWO).solver_ == "csvrg"
 
 

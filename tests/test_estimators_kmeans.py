@@ -22,12 +22,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from daskcoreset.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import CoresetKMeans
-from daskcoreset.metrics import kmeans_cost
+from daskcoreset.metrics.metrics import kmeans_cost
 from daskcoreset.sensitivities import Lightweight, StrongKMeans
 from daskcoreset.testing import CountingScheduler
-from daskcoreset.typing import AnyArray
+from daskcoreset.core.typing import AnyArray
 
 K = 5
 

@@ -22,13 +22,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from daskcoreset.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import CoresetGaussianMixture
 from daskcoreset.estimators.mixture import auto_mixture_size
 from daskcoreset.sensitivities import Lightweight, MixtureCoreset
-from daskcoreset.solvers.mixture_model import Mixture
+from daskcoreset.solvers.mixture.model import Mixture
 from daskcoreset.testing import CountingScheduler
-from daskcoreset.typing import AnyArray
+from daskcoreset.core.typing import AnyArray
 
 TYPES = ("full", "tied", "diag", "spherical")
 

@@ -14,9 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import CoresetLogisticRegression, CoresetSVC, LinearSVM
-from daskcoreset.metrics import svm_cost
+from daskcoreset.metrics.metrics import svm_cost
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6000, 4))

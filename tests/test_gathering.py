@@ -10,10 +10,10 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from daskcoreset.blocks import Block, Problem
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.gathering import gather
-from daskcoreset.inputs import row_blocks
+from daskcoreset.core.blocks import Block, Problem
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.execution.gathering import gather
+from daskcoreset.inputs.blocks import row_blocks
 
 
 def first_values(block: Block, number: int, given: Any) -> list[tuple[int, float]]:

@@ -14,21 +14,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from daskcoreset import (
-    CoresetStream,
-    CoresetTree,
-    MixtureCoreset,
-    StrongBregman,
-    StrongKMeans,
-    build,
-    clusters,
-    datasets,
-)
-from daskcoreset.blocks import Block
+from daskcoreset import CoresetStream, CoresetTree, MixtureCoreset, StrongBregman, StrongKMeans, build, datasets
+from daskcoreset.solvers import clusters
+from daskcoreset.core.blocks import Block
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.sensitivities import rough
 from daskcoreset.sensitivities.rough import rough_cells
-from daskcoreset.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 N, K, SIZE = 120_000, 12, 600
 

@@ -33,10 +33,10 @@ from daskcoreset import (
     build,
     datasets,
 )
-from daskcoreset.blocks import plain_labels
-from daskcoreset.cli import main
-from daskcoreset.divergences import SquaredMahalanobis
-from daskcoreset.errors import CoresetError, CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.blocks import plain_labels
+from daskcoreset.cli.main import main
+from daskcoreset.solvers.divergences import SquaredMahalanobis
+from daskcoreset.core.errors import CoresetError, CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import (
     AVMClassifier,
     CoresetBregman,
@@ -50,12 +50,12 @@ from daskcoreset.estimators import (
     ODMClassifier,
     OutlierMaxMarginClassifier,
 )
-from daskcoreset.estimators.soft_margin import uniform_rows
-from daskcoreset.inputs import row_blocks
-from daskcoreset.linear import solve_svm
-from daskcoreset.metrics import distortion, svm_cost, svm_sensitivity
+from daskcoreset.estimators.margin.soft import uniform_rows
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.solvers.linear import solve_svm
+from daskcoreset.metrics.metrics import distortion, svm_cost, svm_sensitivity
 from daskcoreset.objectives import QuantizationError
-from daskcoreset.sizing import auto_size, theory_size
+from daskcoreset.metrics.sizing import auto_size, theory_size
 from tests.test_margin_outlier import by_force
 
 # --- build(X) and nothing else ------------------------------------------------------------

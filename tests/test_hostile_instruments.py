@@ -17,15 +17,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 import daskcoreset
-from daskcoreset.blocks import Block
-from daskcoreset.coreset import Coreset
-from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import CSVRGClassifier
-from daskcoreset.metrics import kmeans_cost
+from daskcoreset.metrics.metrics import kmeans_cost
 from daskcoreset.objectives import LinearClassifier, LinearCost, MixtureCost, QuantizationError
 from daskcoreset.sensitivities import Lightweight
-from daskcoreset.sizing import auto_size
-from daskcoreset.typing import FloatArray
+from daskcoreset.metrics.sizing import auto_size
+from daskcoreset.core.typing import FloatArray
 
 HOSTILE = [
     "one row, 99 % of the cost",
@@ -163,7 +163,7 @@ def test_auto__does_not_agree_on_what_both_coresets_miss(
     rows: Any, method: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where it says that all is well, it is; and the two coresets alone had said so before."""
-    monkeypatch.setattr("daskcoreset.growth._LEAST_START", 400)
+    monkeypatch.setattr("daskcoreset.constructions.sampling.auto_size._LEAST_START", 400)
     X, k = rows()
     refuted = []
     for seed in range(3):
@@ -189,7 +189,7 @@ class Remarking(Lightweight):
 
 
 def test_auto__warns_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daskcoreset.growth._LEAST_START", 40)
+    monkeypatch.setattr("daskcoreset.constructions.sampling.auto_size._LEAST_START", 40)
     X = np.random.default_rng(0).normal(size=(3000, 2))
     with pytest.warns(CoresetWarning) as said:
         found = auto_size(X, method=Remarking(), n_clusters=5, epsilon=0.02, random_state=0)

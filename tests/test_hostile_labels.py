@@ -19,18 +19,18 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 from daskcoreset import SVM, Coreset, CoresetStream, CoresetTree, Logistic, build
-from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import (
     CoresetLogisticRegression,
     CoresetSVC,
     CSVRGClassifier,
     MaxMarginClassifier,
 )
-from daskcoreset.evidence import Fitted, estimated_error, remark_on
-from daskcoreset.linear import solve_svm
-from daskcoreset.raking import Target, rake, scale_classes
+from daskcoreset.constructions.sampling.evidence import Fitted, estimated_error, remark_on
+from daskcoreset.solvers.linear import solve_svm
+from daskcoreset.core.raking import Target, rake, scale_classes
 from daskcoreset.testing import assert_mean, cut_rows, draw
-from daskcoreset.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray
 
 CALIBRATED: dict[str, Any] = {
     "logistic": Logistic(),

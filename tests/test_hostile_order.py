@@ -16,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daskcoreset
-from daskcoreset import CoresetStream, root
-from daskcoreset.errors import CoresetWarning
+from daskcoreset import CoresetStream
+from daskcoreset.constructions.sampling import final_draw as root
+from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.estimators import CoresetKMeans
-from daskcoreset.typing import FloatArray
+from daskcoreset.core.typing import FloatArray
 
 SIZE = 500
 N_ROWS = 100_000

@@ -26,12 +26,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskcoreset import Coreset, build
-from daskcoreset.coreset import WeightedPoints
-from daskcoreset.errors import InvalidTypeError
-from daskcoreset.inputs import row_blocks
-from daskcoreset.passes import read_block
+from daskcoreset.core.coreset import WeightedPoints
+from daskcoreset.core.errors import InvalidTypeError
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.execution.passes import read_block
 from daskcoreset.testing import shared_pool
-from daskcoreset.typing import AnyArray
+from daskcoreset.core.typing import AnyArray
 from tests.strategies import chunks_of, dask_arrays
 
 N, D, CHUNK, SIZE = 200, 3, 50, 40
@@ -578,8 +578,8 @@ def test_build__single_row_blocks_and_empty_ones() -> None:
 
 
 def test_row_blocks__huge_chunk_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daskcoreset.inputs.TARGET_BYTES", 1000 * 12)
-    monkeypatch.setattr("daskcoreset.inputs.HUGE_BYTES", 4000 * 12)
+    monkeypatch.setattr("daskcoreset.inputs.blocks.TARGET_BYTES", 1000 * 12)
+    monkeypatch.setattr("daskcoreset.inputs.blocks.HUGE_BYTES", 4000 * 12)
     big = np.zeros((10_001, 3), np.float32)
     split = (910,) * 2 + (909,) * 9
     assert row_blocks(da.from_array(big, chunks=-1)).sizes == split
@@ -590,7 +590,7 @@ def test_row_blocks__huge_chunk_is_split(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_row_blocks__sparse_dask_chunks_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daskcoreset.inputs.HUGE_BYTES", 10)
+    monkeypatch.setattr("daskcoreset.inputs.blocks.HUGE_BYTES", 10)
     blocks = row_blocks(dask_of_sparse(sp.csr_array, 30))
     assert blocks.sizes == (CHUNK,) * 4
     assert blocks.sparse
@@ -638,7 +638,7 @@ def test_row_blocks__zarr_in_whole_chunks(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("daskcoreset.inputs.TARGET_BYTES", 8 * 1000)
+    monkeypatch.setattr("daskcoreset.inputs.blocks.TARGET_BYTES", 8 * 1000)
     made = stored(tmp_path, "X.zarr", np.zeros((1000, 2), np.float32), **stored_as)
     assert row_blocks(made).sizes == sizes
     assert granularity * (sizes[0] // granularity or 1) >= sizes[0]
@@ -648,8 +648,8 @@ def test_row_blocks__zarr_in_whole_chunks(
 def test_row_blocks__huge_shard_is_cut_inside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("daskcoreset.inputs.TARGET_BYTES", 8 * 100)
-    monkeypatch.setattr("daskcoreset.opening._HUGE_SHARD", 8 * 400)
+    monkeypatch.setattr("daskcoreset.inputs.blocks.TARGET_BYTES", 8 * 100)
+    monkeypatch.setattr("daskcoreset.inputs.opening._HUGE_SHARD", 8 * 400)
     made = stored(tmp_path, "X.zarr", np.zeros((1000, 2), "f4"), chunks=(50, 2), shards=(500, 2))
     assert row_blocks(made).sizes == (100,) * 10
 
@@ -657,7 +657,7 @@ def test_row_blocks__huge_shard_is_cut_inside(
 def test_row_blocks__parquet_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(table(0, N), tmp_path / "a.parquet", row_group_size=30)
     assert row_blocks(tmp_path / "a.parquet", "y").sizes == (N,)
-    monkeypatch.setattr("daskcoreset.inputs.TARGET_BYTES", 70 * 4 * 8)
+    monkeypatch.setattr("daskcoreset.inputs.blocks.TARGET_BYTES", 70 * 4 * 8)
     assert row_blocks(tmp_path / "a.parquet", "y").sizes == (60, 60, 60, 20)
     assert row_blocks(tmp_path / "a.parquet", "y", chunks=45).sizes == (45,) * 4 + (20,)
 

@@ -11,32 +11,36 @@ import pytest
 import scipy.optimize
 import scipy.sparse as sp
 
-from daskcoreset.blocks import Block
-from daskcoreset.coverage import descent, newton, newton_steps, products, threads
-from daskcoreset.coverage.avm import _ORDER, solve_avm
-from daskcoreset.coverage.csvrg import solve_csvrg
-from daskcoreset.coverage.drawn import (
+from daskcoreset.core.blocks import Block
+from daskcoreset.estimators.kernel import sgd as descent
+from daskcoreset.estimators.kernel import newton
+from daskcoreset.estimators.kernel import newton_steps
+from daskcoreset.core import products
+from daskcoreset.core import threads
+from daskcoreset.estimators.kernel.avm import _ORDER, solve_avm
+from daskcoreset.estimators.kernel.svrg import solve_csvrg
+from daskcoreset.estimators.kernel.training_rows import (
     draw_strata,
     points_of,
     quotas_of,
     split_evenly,
     training_rows,
 )
-from daskcoreset.coverage.isotropic import Isotropic, KernelMap
-from daskcoreset.coverage.losses import LOSSES, MarginLoss, resolve_loss
-from daskcoreset.coverage.newton import solve_exact
-from daskcoreset.coverage.objective import Question, answer, signs_of
-from daskcoreset.coverage.odm import solve_dual
-from daskcoreset.coverage.outline import _range, outline
-from daskcoreset.coverage.rows import PAST, ROOT, Rows
-from daskcoreset.coverage.span import Span
-from daskcoreset.coverage.threads import one_thread
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.inputs import row_blocks
-from daskcoreset.randomness import Stage, stream
-from daskcoreset.sampling import draw_with_replacement
+from daskcoreset.estimators.kernel.isotropic import Isotropic, KernelMap
+from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
+from daskcoreset.estimators.kernel.newton import solve_exact
+from daskcoreset.estimators.kernel.objective import Question, answer, signs_of
+from daskcoreset.estimators.kernel.odm import solve_dual
+from daskcoreset.constructions.class_summary import _range, outline
+from daskcoreset.estimators.kernel.rows import PAST, ROOT, Rows
+from daskcoreset.estimators.kernel.span import Span
+from daskcoreset.core.threads import one_thread
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.core.random import Stage, stream
+from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.testing import assert_mean
-from daskcoreset.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray
 
 ODM = resolve_loss("odm", theta=0.3, mu=0.5)
 SMOOTH = [LOSSES["squared_hinge"], ODM]
@@ -538,7 +542,7 @@ def test_solve_csvrg__few_steps_change_little_and_have_not_converged() -> None:
 
 
 def test_solve_csvrg__rows_by_quotas(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daskcoreset.coverage.csvrg.SAMPLE_NUMBERS", 40 * 100)
+    monkeypatch.setattr("daskcoreset.estimators.kernel.svrg.SAMPLE_NUMBERS", 40 * 100)
     exact = solve_exact(rows(), CORE, ODM, 20.0, beta=np.zeros((40, 1)))
     for steps in (80, 3000):
         data = rows()
@@ -564,7 +568,7 @@ def test_steps__numpy_as_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     for compiled in (True, False):
         if not compiled:
             monkeypatch.setattr(descent, "compiled_steps", lambda: None)
-            monkeypatch.setattr("daskcoreset.coverage.odm.compiled_steps", lambda: None)
+            monkeypatch.setattr("daskcoreset.estimators.kernel.odm.compiled_steps", lambda: None)
         parts = [
             solve_csvrg(
                 rows(), CORE, loss, 20.0, beta=np.zeros((40, 1)), n_epochs=2, n_inner=500, eta=0.01
@@ -587,7 +591,7 @@ def test_solve_avm__comes_near_and_counts_reads(monkeypatch: pytest.MonkeyPatch)
     exact = solve_exact(rows(), CORE, LOSSES["hinge"], 10.0, beta=np.zeros((40, 1)))
     found = solve_avm(rows(), CORE, LOSSES["hinge"], 10.0, n_steps=20_000)
     assert exact.objectives[0] <= found.objectives[0] <= 1.1 * exact.objectives[0]
-    monkeypatch.setattr("daskcoreset.coverage.avm.SAMPLE_NUMBERS", 40 * 100)
+    monkeypatch.setattr("daskcoreset.estimators.kernel.avm.SAMPLE_NUMBERS", 40 * 100)
     data = rows()
     found = solve_avm(data, CORE, LOSSES["hinge"], 10.0, n_steps=1000)
     assert data.reads == 11
@@ -719,7 +723,7 @@ def test_rows__draw_includes_the_past() -> None:
 
 
 def test_compiled_steps__without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "daskcoreset.coverage.steps", None)
+    monkeypatch.setitem(sys.modules, "daskcoreset.estimators.kernel.sgd_numba", None)
     descent.compiled_steps.cache_clear()
     assert descent.compiled_steps() is None
     descent.compiled_steps.cache_clear()

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import daskcoreset
-from daskcoreset import kernels
-from daskcoreset.census import Sampling
-from daskcoreset.kernels import (
+from daskcoreset.core import rowwise as kernels
+from daskcoreset.constructions.sampling.messages import Sampling
+from daskcoreset.core.rowwise import (
     column_moments,
     first_nonfinite_row,
     squared_distances,
     systematic_walk,
 )
-from daskcoreset.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray
 
 KINDS = ["compiled", "numpy"]
 

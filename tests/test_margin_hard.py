@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, linprog, minimize
 from sklearn.svm import SVC
 
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.margin.bounds import any_violator_bound, worst_violator_bound
-from daskcoreset.margin.hard import hard_margin, hard_margin_bias, hard_margin_gram
-from daskcoreset.margin.hull import _to_corral, shortest_vector
-from daskcoreset.typing import FloatArray
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.constructions.margin.bounds import any_violator_bound, worst_violator_bound
+from daskcoreset.solvers.hard import hard_margin, hard_margin_bias, hard_margin_gram
+from daskcoreset.solvers.hull import _to_corral, shortest_vector
+from daskcoreset.core.typing import FloatArray
 
 
 def separable(
@@ -241,7 +241,7 @@ def test_shortest_vector__gets_there_without_a_guess(monkeypatch: pytest.MonkeyP
     X, y = separable(np.random.default_rng(10), 100, 5, 0.1)
     z = X * y[:, None]
     guessed = hard_margin(z).margin
-    monkeypatch.setattr("daskcoreset.margin.hull.nnls", gives_up)
+    monkeypatch.setattr("daskcoreset.solvers.hull.nnls", gives_up)
     assert hard_margin(z).margin == pytest.approx(guessed, rel=1e-9)
 
 
@@ -310,8 +310,8 @@ def test_hard_margin_gram__an_error_of_just_the_tolerance_is_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gram = np.diag([1.0, -0.5])
-    monkeypatch.setattr("daskcoreset.margin.hard._NOT_POSITIVE", 0.5)
+    monkeypatch.setattr("daskcoreset.solvers.hard._NOT_POSITIVE", 0.5)
     hard_margin_gram(gram)
-    monkeypatch.setattr("daskcoreset.margin.hard._NOT_POSITIVE", 0.4999)
+    monkeypatch.setattr("daskcoreset.solvers.hard._NOT_POSITIVE", 0.4999)
     with pytest.raises(InvalidInputError, match="positive semidefinite"):
         hard_margin_gram(gram)

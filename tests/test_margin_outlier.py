@@ -13,15 +13,15 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskcoreset.errors import CoresetWarning, InvalidInputError
-from daskcoreset.inputs import row_blocks
-from daskcoreset.margin.excluding import Pool, Shared
-from daskcoreset.margin.hard import hard_margin, hard_margin_bias
-from daskcoreset.margin.outlier import OutlierMaxMargin
-from daskcoreset.margin.outlier_result import InseparableRestError
-from daskcoreset.margin.outlier_search import n_draws
-from daskcoreset.margin.smallest import Draws, ManyQuestion, ask_smallest, leave_out
-from daskcoreset.typing import FloatArray, IndexArray
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.constructions.margin.excluding import Pool, Shared
+from daskcoreset.solvers.hard import hard_margin, hard_margin_bias
+from daskcoreset.constructions.margin.outlier import OutlierMaxMargin
+from daskcoreset.constructions.margin.outlier_result import InseparableRestError
+from daskcoreset.constructions.margin.outlier_search import n_draws
+from daskcoreset.constructions.margin.smallest import Draws, ManyQuestion, ask_smallest, leave_out
+from daskcoreset.core.typing import FloatArray, IndexArray
 from tests.test_margin_hard import separable
 
 

@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskcoreset.blocks import Block
-from daskcoreset.moments import Moments, distances_to, merge_all, merge_moments, moments_of
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.moments import Moments, distances_to, merge_all, merge_moments, moments_of
 from daskcoreset.testing import row_sets
-from daskcoreset.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray
 
 EPS = float(np.finfo(np.float64).eps)
 

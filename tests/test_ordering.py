@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset import ordering
-from daskcoreset.ordering import (
+from daskcoreset.core import ordering
+from daskcoreset.core.ordering import (
     _COIN_MASS,
     _MOST_ALIGNED,
     _numpy_bisection,
     _widest_columns,
     spatial_order,
 )
-from daskcoreset.typing import FloatArray
+from daskcoreset.core.typing import FloatArray
 
 
 def made_with(kind: str, monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -26,17 +26,17 @@ from dask.delayed import delayed
 from dask.graph_manipulation import bind
 
 import daskcoreset
-from daskcoreset import passes
+from daskcoreset.execution import passes
 from daskcoreset.build import build
-from daskcoreset.census import Sampling
-from daskcoreset.errors import CoresetWarning
-from daskcoreset.inputs import row_blocks
-from daskcoreset.lazy import Alone
-from daskcoreset.passes import Lazy, apply, fold, fold_now, leaf_layers
+from daskcoreset.constructions.sampling.messages import Sampling
+from daskcoreset.core.errors import CoresetWarning
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.execution.lazy import Alone
+from daskcoreset.execution.passes import Lazy, apply, fold, fold_now, leaf_layers
 from daskcoreset.testing import CountingScheduler
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import BlockRows
+    from daskcoreset.core.blocks import BlockRows
 
 N_BLOCKS = 20
 ROWS = 50

@@ -11,8 +11,8 @@ import pytest
 from dask.callbacks import Callback
 
 from daskcoreset.build import build
-from daskcoreset.census import Sampling
-from daskcoreset.plan import BuildPlan
+from daskcoreset.constructions.sampling.messages import Sampling
+from daskcoreset.execution.plan import BuildPlan
 
 N, D, ROWS = 3000, 4, 100
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import daskcoreset
-from daskcoreset import progress
-from daskcoreset.passes import Lazy
+from daskcoreset.execution import progress
+from daskcoreset.execution.passes import Lazy
 
 if TYPE_CHECKING:
     from collections.abc import Callable

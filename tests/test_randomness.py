@@ -12,8 +12,8 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.randomness import Stage, resolve_seed, stream
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.random import Stage, resolve_seed, stream
 
 ADDRESSES = list(itertools.product((0, 1, 2**127), Stage, (0, 1, 2, 99_999), (0, 1)))
 

@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 
 import daskcoreset
-from daskcoreset import root
-from daskcoreset.blocks import Block, BlockRows
-from daskcoreset.census import Census, Combine, Plan, Sampling
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.raking import Calibrated
-from daskcoreset.root import Root, Selection, _inclusion, draw_systematically
-from daskcoreset.rounds import Harvest, Summarise, TakePlanned, _candidates, draw_candidates
-from daskcoreset.sampling import inclusion_probabilities
+from daskcoreset.constructions.sampling import final_draw as root
+from daskcoreset.core.blocks import Block, BlockRows
+from daskcoreset.constructions.sampling.messages import Census, Combine, Plan, Sampling
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.raking import Calibrated
+from daskcoreset.constructions.sampling.final_draw import Root, Selection, _inclusion, draw_systematically
+from daskcoreset.constructions.sampling.block_steps import Harvest, Summarise, TakePlanned, _candidates, draw_candidates
+from daskcoreset.core.sampling import inclusion_probabilities
 from daskcoreset.sensitivities import SVM, Lightweight, Sensitivity, StrongKMeans, Uniform
 from daskcoreset.testing import (
     CountingArray,
@@ -34,7 +34,7 @@ from daskcoreset.testing import (
     cut_rows,
     draw,
 )
-from daskcoreset.typing import FloatArray
+from daskcoreset.core.typing import FloatArray
 
 SIZE = 24
 METHODS: list[Sensitivity[Any]] = [Lightweight(), Uniform()]

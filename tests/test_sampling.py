@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from daskcoreset.sampling import (
+from daskcoreset.core.sampling import (
     draw_with_replacement,
     inclusion_probabilities,
     merge_duplicates,
@@ -22,7 +22,7 @@ from daskcoreset.sampling import (
     systematic,
 )
 from daskcoreset.testing import assert_multinomial
-from daskcoreset.typing import FloatArray
+from daskcoreset.core.typing import FloatArray
 
 # Scores over 600 orders of magnitude, zeros and ties among them.
 EXTREME = st.one_of(

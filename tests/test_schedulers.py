@@ -22,11 +22,11 @@ import pytest
 import zarr
 
 from daskcoreset.build import build
-from daskcoreset.census import Sampling
-from daskcoreset.coreset import Coreset
-from daskcoreset.errors import CoresetWarning
-from daskcoreset.inputs import row_blocks
-from daskcoreset.passes import Lazy, fold, leaf_layers
+from daskcoreset.constructions.sampling.messages import Sampling
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.errors import CoresetWarning
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.execution.passes import Lazy, fold, leaf_layers
 from daskcoreset.testing import shared_pool
 
 N_BLOCKS = 12

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from daskcoreset.blocks import Block
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.moments import Moments, merge_moments, moments_of
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities import (
     CONSTRUCTIONS,
@@ -27,7 +27,7 @@ from daskcoreset.sensitivities import (
     takes_parts,
 )
 from daskcoreset.testing import SensitivityContract
-from daskcoreset.typing import FloatArray
+from daskcoreset.core.typing import FloatArray
 
 
 class TestLightweight(SensitivityContract):

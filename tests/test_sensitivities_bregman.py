@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 import daskcoreset
-from daskcoreset.blocks import Block
-from daskcoreset.divergences import (
+from daskcoreset.core.blocks import Block
+from daskcoreset.solvers.divergences import (
     Divergence,
     ItakuraSaito,
     KullbackLeibler,
     SquaredEuclidean,
     SquaredMahalanobis,
 )
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.randomness import Stage, stream
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.random import Stage, stream
 from daskcoreset.sensitivities import (
     BregmanLightweight,
     Lightweight,
@@ -29,7 +29,7 @@ from daskcoreset.sensitivities import (
 )
 from daskcoreset.sensitivities.spread import _roots, proposal_distance, spread_of
 from daskcoreset.testing import assert_mean, cut_rows, draw
-from daskcoreset.typing import FloatArray
+from daskcoreset.core.typing import FloatArray
 
 RNG = np.random.default_rng(0)
 POSITIVE = RNG.lognormal(size=(60, 3)) + 0.1

@@ -11,14 +11,14 @@ from sklearn.cluster import KMeans
 
 import daskcoreset
 from daskcoreset import StrongKMeans, build, datasets
-from daskcoreset.blocks import Block
-from daskcoreset.clusters import Clusters, approach, assign
-from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.metrics import distortion, kmeans_cost
+from daskcoreset.core.blocks import Block
+from daskcoreset.solvers.clusters import Clusters, approach, assign
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.metrics.metrics import distortion, kmeans_cost
 from daskcoreset.sensitivities import rough
 from daskcoreset.sensitivities.rough import Seeds, merge_seeds, propose, settle_seeds
 from daskcoreset.testing import CountingArray, assert_mean, cut_rows, draw
-from daskcoreset.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray
 
 
 def table(seed: int = 0) -> Clusters:

@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 import daskcoreset
 from daskcoreset import Logistic, build
-from daskcoreset.blocks import Block
-from daskcoreset.errors import InvalidInputError
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.testing import SensitivityContract
 
 RNG = np.random.default_rng(0)

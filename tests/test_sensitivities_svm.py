@@ -12,19 +12,20 @@ import pytest
 import scipy.sparse as sp
 
 import daskcoreset
-from daskcoreset import build, datasets, root
-from daskcoreset.blocks import Block
-from daskcoreset.clusters import assign
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.linear import solve_svm
-from daskcoreset.randomness import Stage, stream
+from daskcoreset import build, datasets
+from daskcoreset.constructions.sampling import final_draw as root
+from daskcoreset.core.blocks import Block
+from daskcoreset.solvers.clusters import assign
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.solvers.linear import solve_svm
+from daskcoreset.core.random import Stage, stream
 from daskcoreset.sensitivities import SVM, svm_calibration
 from daskcoreset.sensitivities.svm_calibration import calibrate, modes_for
 from daskcoreset.sensitivities.svm_rough import WIDTH, Rough, look
 from daskcoreset.sensitivities.svm_score import lemma_2
 from daskcoreset.sensitivities.svm_solution import _opt
 from daskcoreset.testing import CountingArray, SensitivityContract, assert_mean, cut_rows, draw
-from daskcoreset.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:a solution fitted on the coreset"),  # which are tiny here

@@ -13,14 +13,14 @@ import pytest
 import scipy.sparse as sp
 
 import daskcoreset
-from daskcoreset import growth
-from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.growth import Rule
-from daskcoreset.metrics import kmeans_cost
-from daskcoreset.provenance import thaw
+from daskcoreset.constructions.sampling import auto_size as growth
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.constructions.sampling.auto_size import Rule
+from daskcoreset.metrics.metrics import kmeans_cost
+from daskcoreset.core.provenance import thaw
 from daskcoreset.sensitivities import MixtureCoreset, Sensitivity, StrongBregman, StrongKMeans
-from daskcoreset.sizing import auto_size, theory_size
-from daskcoreset.typing import FloatArray
+from daskcoreset.metrics.sizing import auto_size, theory_size
+from daskcoreset.core.typing import FloatArray
 
 
 def mixture(n: int = 20_000, seed: int = 0) -> FloatArray:

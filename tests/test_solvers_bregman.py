@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from sklearn.cluster import KMeans
 
-from daskcoreset.divergences import (
+from daskcoreset.solvers.divergences import (
     DIVERGENCES,
     ItakuraSaito,
     KullbackLeibler,
@@ -22,11 +22,11 @@ from daskcoreset.divergences import (
     SquaredMahalanobis,
     resolve_divergence,
 )
-from daskcoreset.errors import CoresetError, CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import CoresetError, CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.solvers.bregman import HardClustering, bregman_hard
 from daskcoreset.solvers.bregman_soft import SoftClustering, bregman_soft
 from daskcoreset.solvers.bregman_start import bregman_seeds, prepare
-from daskcoreset.typing import FloatArray
+from daskcoreset.core.typing import FloatArray
 
 Solver = Callable[..., HardClustering | SoftClustering]
 

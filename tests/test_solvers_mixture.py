@@ -22,17 +22,17 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.solvers import mixture_density
-from daskcoreset.solvers.mixture import MixtureFit, fit_mixture
-from daskcoreset.solvers.mixture_criteria import aic, bic, log_likelihood
-from daskcoreset.solvers.mixture_density import (
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.solvers.mixture import mixture_density
+from daskcoreset.solvers.mixture.em import MixtureFit, fit_mixture
+from daskcoreset.solvers.mixture.mixture_criteria import aic, bic, log_likelihood
+from daskcoreset.solvers.mixture.mixture_density import (
     assign,
     log_prob,
     responsibilities,
     score_samples,
 )
-from daskcoreset.solvers.mixture_model import (
+from daskcoreset.solvers.mixture.model import (
     CovarianceType,
     Mixture,
     as_covariance_type,
@@ -40,9 +40,9 @@ from daskcoreset.solvers.mixture_model import (
     mixture_from_precisions,
     sample,
 )
-from daskcoreset.solvers.mixture_start import legacy_random_state
-from daskcoreset.solvers.mixture_steps import expectation, maximisation, merge_components
-from daskcoreset.typing import FloatArray
+from daskcoreset.solvers.mixture.init import legacy_random_state
+from daskcoreset.solvers.mixture.steps import expectation, maximisation, merge_components
+from daskcoreset.core.typing import FloatArray
 
 KINDS: tuple[CovarianceType, ...] = get_args(CovarianceType)
 kinds = pytest.mark.parametrize("kind", KINDS)

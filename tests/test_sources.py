@@ -18,10 +18,10 @@ import zarr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.frames import FrameSource
-from daskcoreset.parquet import ParquetFiles, parquet_files
-from daskcoreset.sources import (
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.inputs.dataframes import FrameSource
+from daskcoreset.inputs.parquet import ParquetFiles, parquet_files
+from daskcoreset.inputs.sources import (
     ArraySource,
     HDF5Source,
     IndexedSource,
@@ -29,7 +29,7 @@ from daskcoreset.sources import (
     Source,
     SparseSource,
 )
-from daskcoreset.typing import AnyArray
+from daskcoreset.core.typing import AnyArray
 
 N = 41
 X = np.arange(N * 3, dtype=np.float32).reshape(N, 3)

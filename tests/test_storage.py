@@ -20,21 +20,21 @@ from zarr.core.attributes import Attributes
 from zarr.errors import ZarrUserWarning
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, StorePath, WrapperStore, ZipStore
 
-from daskcoreset import storage
-from daskcoreset.contents import Contents
-from daskcoreset.durable import new_directory
-from daskcoreset.errors import (
+from daskcoreset.core import storage
+from daskcoreset.core.contents import Contents
+from daskcoreset.core.atomic import new_directory
+from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,
     MissingDependencyError,
     StoreError,
 )
-from daskcoreset.storage import Location, read_group, write_group
+from daskcoreset.core.storage import Location, read_group, write_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from daskcoreset.typing import AnyArray
+    from daskcoreset.core.typing import AnyArray
 
 Arrays = dict[str, "AnyArray"]
 

@@ -13,9 +13,10 @@ from sklearn.metrics import accuracy_score
 from sklearn.metrics import hinge_loss as sklearn_hinge
 from sklearn.svm import SVC
 
-from daskcoreset import SVM, build, metrics
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.linear import solve_svm
+from daskcoreset import SVM, build
+from daskcoreset.metrics import metrics
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.solvers.linear import solve_svm
 from daskcoreset.testing import CountingArray
 
 RNG = np.random.default_rng(0)

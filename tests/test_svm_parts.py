@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset.blocks import Block
-from daskcoreset.classes import class_codes, label_problem
-from daskcoreset.linear import round_hinge
-from daskcoreset.raking import (
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.classes import class_codes, label_problem
+from daskcoreset.solvers.linear import round_hinge
+from daskcoreset.core.raking import (
     MOST_SPREAD,
     Calibrated,
     Target,
@@ -22,10 +22,10 @@ from daskcoreset.raking import (
     rake,
     scale_classes,
 )
-from daskcoreset.randomness import Stage, stream
-from daskcoreset.strata import merge_strata, pilot_of, sample_strata
+from daskcoreset.core.random import Stage, stream
+from daskcoreset.core.strata import merge_strata, pilot_of, sample_strata
 from daskcoreset.testing import assert_mean
-from daskcoreset.typing import FloatArray
+from daskcoreset.core.typing import FloatArray
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 3))

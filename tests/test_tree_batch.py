@@ -15,13 +15,13 @@ import scipy.sparse as sp
 import zarr
 
 from daskcoreset.build import build
-from daskcoreset.coreset import Coreset
-from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.passes import Lazy, leaf_layers
-from daskcoreset.points import WeightedPoints
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.execution.passes import Lazy, leaf_layers
+from daskcoreset.core.points import WeightedPoints
 from daskcoreset.sensitivities import Lightweight, StrongKMeans, Uniform
 from daskcoreset.testing import CountingArray, CountingScheduler, assert_mean, shared_pool
-from daskcoreset.tree.reducer import SensitivityReducer
+from daskcoreset.constructions.tree.reducer import SensitivityReducer
 
 N = 3000
 SIZE = 60
@@ -220,7 +220,7 @@ def test_build__bad_arguments(options: Any, error: Any, match: str) -> None:
 
 
 def test_build__a_reducer_needs_the_tree_and_few_rows_warn() -> None:
-    from daskcoreset.tree.reducer import SensitivityReducer  # noqa: PLC0415 - used here only
+    from daskcoreset.constructions.tree.reducer import SensitivityReducer  # noqa: PLC0415 - used here only
 
     X = data(100)[0]
     with pytest.raises(InvalidInputError, match='pass strategy="tree"'):

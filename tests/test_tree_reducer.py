@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daskcoreset
-from daskcoreset.blocks import Block
-from daskcoreset.census import Sampling
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.points import WeightedPoints
-from daskcoreset.sampling import inclusion_probabilities
+from daskcoreset.core.blocks import Block
+from daskcoreset.constructions.sampling.messages import Sampling
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.points import WeightedPoints
+from daskcoreset.core.sampling import inclusion_probabilities
 from daskcoreset.sensitivities import (
     CONSTRUCTIONS,
     BregmanLightweight,
@@ -29,8 +29,8 @@ from daskcoreset.sensitivities import (
     Uniform,
 )
 from daskcoreset.testing import assert_mean
-from daskcoreset.tree.nodes import unite
-from daskcoreset.tree.reducer import Reducer, SensitivityReducer, resolve_reducer
+from daskcoreset.constructions.tree.nodes import unite
+from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer, resolve_reducer
 
 UNBIASED: list[Sensitivity[Any]] = [
     Uniform(),

@@ -16,13 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskcoreset import CoresetTree, WeightedPoints
-from daskcoreset.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.testing import assert_mean
-from daskcoreset.tree import changing, store
-from daskcoreset.tree.manifest import read_node
-from daskcoreset.tree.shape import cover, respaced, shape_of
-from daskcoreset.tree.table import LeafTable
-from daskcoreset.tree.versions import commit, newest, sweep
+from daskcoreset.constructions.tree import changing
+from daskcoreset.constructions.tree import store
+from daskcoreset.constructions.tree.manifest import read_node
+from daskcoreset.constructions.tree.shape import cover, respaced, shape_of
+from daskcoreset.constructions.tree.table import LeafTable
+from daskcoreset.constructions.tree.versions import commit, newest, sweep
 from tests import killing
 
 

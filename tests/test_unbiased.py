@@ -14,12 +14,12 @@ import scipy.sparse as sp
 import scipy.stats
 
 import daskcoreset
-from daskcoreset import root
-from daskcoreset.census import Sampling
-from daskcoreset.inputs import RowBlocks
+from daskcoreset.constructions.sampling import final_draw as root
+from daskcoreset.constructions.sampling.messages import Sampling
+from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
 from daskcoreset.testing import assert_mean, cut_rows, draw
-from daskcoreset.typing import FloatArray
+from daskcoreset.core.typing import FloatArray
 
 METHODS: list[Sensitivity[Any]] = [Lightweight(), Uniform()]
 MODES: list[tuple[Sampling, Literal[1, 2]]] = [

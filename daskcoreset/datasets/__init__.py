@@ -9,7 +9,7 @@ task for each block, so reading the labels does not draw the points.
 
 from __future__ import annotations
 
-from daskcoreset.datasets.files import BUNDLED, Dataset, available, load, load_bundled
+from daskcoreset.datasets.loaders import BUNDLED, Dataset, available, load, load_bundled
 from daskcoreset.datasets.hard import (
     make_geometric,
     make_giants,

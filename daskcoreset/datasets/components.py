@@ -13,7 +13,7 @@ from daskcoreset.datasets.lazy import Chunks, Part, block_stream, lazy_rows, row
 if TYPE_CHECKING:
     import dask.array as da
 
-    from daskcoreset.typing import AnyArray, FloatArray, IndexArray
+    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = ["Components"]
 

@@ -17,14 +17,14 @@ from daskcoreset.datasets.lazy import (
     check_dtype,
     check_real,
 )
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.randomness import RandomState, resolve_seed
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.random import RandomState, resolve_seed
 
 if TYPE_CHECKING:
     import dask.array as da
     import numpy.typing as npt
 
-    from daskcoreset.typing import AnyArray, FloatArray, IndexArray
+    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = ["make_geometric", "make_giants", "make_hidden", "make_near_mean"]
 

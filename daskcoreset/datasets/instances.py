@@ -18,14 +18,14 @@ from daskcoreset.datasets.lazy import (
     lazy_rows,
     rows_per_block,
 )
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.randomness import RandomState, resolve_seed
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.random import RandomState, resolve_seed
 
 if TYPE_CHECKING:
     import dask.array as da
     import numpy.typing as npt
 
-    from daskcoreset.typing import AnyArray, FloatArray
+    from daskcoreset.core.typing import AnyArray, FloatArray
 
 __all__ = ["make_benchmark", "make_svm_lower_bound", "make_svm_pathological"]
 

@@ -11,12 +11,12 @@ import dask.array as da
 import numpy as np
 from dask.base import tokenize
 
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from daskcoreset.typing import AnyArray
+    from daskcoreset.core.typing import AnyArray
 
 __all__ = [
     "Chunks",
@@ -58,7 +58,7 @@ def block_stream(seed: int, part: Part, block: int = 0) -> np.random.Generator:
     Parameters
     ----------
     seed : int
-        Root seed, as returned by `daskcoreset.randomness.resolve_seed`.
+        Root seed, as returned by `daskcoreset.core.random.resolve_seed`.
     part : Part
         What the numbers are for.
     block : int, default=0

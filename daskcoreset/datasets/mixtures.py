@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.checks import check_flag
+from daskcoreset.core.validation import check_flag
 from daskcoreset.datasets.components import Components
 from daskcoreset.datasets.lazy import (
     Chunks,
@@ -17,7 +17,7 @@ from daskcoreset.datasets.lazy import (
     check_dtype,
     check_real,
 )
-from daskcoreset.randomness import RandomState, resolve_seed
+from daskcoreset.core.random import RandomState, resolve_seed
 
 if TYPE_CHECKING:
     import dask.array as da

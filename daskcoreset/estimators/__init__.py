@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from daskcoreset.estimators.active_margin import ActiveMaxMarginClassifier
-from daskcoreset.estimators.avm import AVMClassifier
+from daskcoreset.estimators.margin.active import ActiveMaxMarginClassifier
+from daskcoreset.estimators.kernel.estimators_avm import AVMClassifier
 from daskcoreset.estimators.bregman import CoresetBregman
-from daskcoreset.estimators.csvrg import CSVRGClassifier
-from daskcoreset.estimators.general import CoresetEstimator
+from daskcoreset.estimators.kernel.csvrg import CSVRGClassifier
+from daskcoreset.estimators.meta import CoresetEstimator
 from daskcoreset.estimators.kmeans import CoresetKMeans
 from daskcoreset.estimators.linear_svm import LinearSVM
 from daskcoreset.estimators.logistic import CoresetLogisticRegression
-from daskcoreset.estimators.margin import MaxMarginClassifier
+from daskcoreset.estimators.margin.max_margin import MaxMarginClassifier
 from daskcoreset.estimators.mixture import CoresetGaussianMixture
-from daskcoreset.estimators.odm import ODMClassifier
-from daskcoreset.estimators.outlier_margin import OutlierMaxMarginClassifier
-from daskcoreset.estimators.structured_margin import StructuredMaxMargin
+from daskcoreset.estimators.kernel.estimators_odm import ODMClassifier
+from daskcoreset.estimators.margin.outlier import OutlierMaxMarginClassifier
+from daskcoreset.estimators.margin.structured import StructuredMaxMargin
 from daskcoreset.estimators.svc import CoresetSVC
 
 __all__ = [

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from daskcoreset.blocks import Block, missing_label, plain_labels
-from daskcoreset.errors import InvalidInputError
+from daskcoreset.core.blocks import Block, missing_label, plain_labels
+from daskcoreset.core.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from daskcoreset.typing import AnyArray, FloatArray
+    from daskcoreset.core.typing import AnyArray, FloatArray
 
 __all__ = ["Awaiting", "distinct_classes", "known_classes"]
 

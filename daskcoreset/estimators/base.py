@@ -15,18 +15,18 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from daskcoreset.blocks import Block, missing_label, unusable_row
+from daskcoreset.core.blocks import Block, missing_label, unusable_row
 from daskcoreset.build import build
-from daskcoreset.errors import CoresetWarning, InvalidInputError
-from daskcoreset.inputs import row_blocks
-from daskcoreset.passes import map_rows
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.execution.passes import map_rows
 from daskcoreset.sensitivities import resolve_method, takes_parts
 
 if TYPE_CHECKING:
-    from daskcoreset.coreset import Coreset
-    from daskcoreset.inputs import RowBlocks
+    from daskcoreset.core.coreset import Coreset
+    from daskcoreset.inputs.blocks import RowBlocks
     from daskcoreset.sensitivities import Sensitivity
-    from daskcoreset.typing import AnyArray, FloatArray, Points
+    from daskcoreset.core.typing import AnyArray, FloatArray, Points
 
 __all__ = ["CoresetModel", "Held", "is_held", "solver_seed"]
 
@@ -42,7 +42,7 @@ def solver_seed(seed: int) -> int:
     Parameters
     ----------
     seed : int
-        Seed of the coreset; as in `daskcoreset.randomness.resolve_seed`.
+        Seed of the coreset; as in `daskcoreset.core.random.resolve_seed`.
 
     Returns
     -------

@@ -9,16 +9,16 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskcoreset.asked import default_size
-from daskcoreset.divergences import Divergence, SquaredMahalanobis, resolve_divergence
-from daskcoreset.divergences.summaries import Scatter, merge_scatters, scatter_of
-from daskcoreset.errors import InvalidInputError
+from daskcoreset.solvers.divergences import Divergence, SquaredMahalanobis, resolve_divergence
+from daskcoreset.core.summaries import Scatter, merge_scatters, scatter_of
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators.automatic import auto_starts
 from daskcoreset.estimators.base import Held, solver_seed
-from daskcoreset.estimators.canonical import canonical, spread_out
+from daskcoreset.core.canonical import canonical, spread_out
 from daskcoreset.estimators.divergent import DivergenceModel, outside
-from daskcoreset.gathering import gather
-from daskcoreset.inputs import row_blocks
-from daskcoreset.randomness import RandomState, resolve_seed
+from daskcoreset.execution.gathering import gather
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.sensitivities import (
     BregmanLightweight,
     Sensitivity,
@@ -29,8 +29,8 @@ from daskcoreset.solvers.bregman import bregman_hard
 from daskcoreset.solvers.bregman_soft import bregman_soft
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Block
-    from daskcoreset.census import Sampling
+    from daskcoreset.core.blocks import Block
+    from daskcoreset.constructions.sampling.messages import Sampling
 
 __all__ = ["CoresetBregman"]
 

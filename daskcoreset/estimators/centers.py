@@ -9,11 +9,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.estimators.base import CoresetModel, is_held
-from daskcoreset.estimators.nearest import Distances, Labels, nearest, weighted_cost
-from daskcoreset.metrics import kmeans_cost
+from daskcoreset.solvers.nearest import Distances, Labels, nearest, weighted_cost
+from daskcoreset.metrics.metrics import kmeans_cost
 
 if TYPE_CHECKING:
-    from daskcoreset.typing import AnyArray, FloatArray, Points
+    from daskcoreset.core.typing import AnyArray, FloatArray, Points
 
 __all__ = ["CentersModel"]
 

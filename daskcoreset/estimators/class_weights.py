@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.blocks import plain_labels
-from daskcoreset.classes import label_problem
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.gathering import gather
-from daskcoreset.inputs import RowBlocks, row_blocks
-from daskcoreset.typing import AnyArray, FloatArray
+from daskcoreset.core.blocks import plain_labels
+from daskcoreset.core.classes import label_problem
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.execution.gathering import gather
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.core.typing import AnyArray, FloatArray
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Block, Problem
+    from daskcoreset.core.blocks import Block, Problem
 
 __all__ = ["weigh_blocks", "weigh_rows"]
 

@@ -13,15 +13,15 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from daskcoreset.errors import InvalidTypeError
+from daskcoreset.core.errors import InvalidTypeError
 from daskcoreset.estimators.base import CoresetModel, is_held
 from daskcoreset.estimators.scoring import accuracy, r_squared
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from daskcoreset.blocks import Block
-    from daskcoreset.typing import AnyArray
+    from daskcoreset.core.blocks import Block
+    from daskcoreset.core.typing import AnyArray
 
 __all__ = ["Ask", "DelegatingModel"]
 

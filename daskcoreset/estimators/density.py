@@ -12,15 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.estimators.base import CoresetModel
 from daskcoreset.estimators.sums import weighted_sum
-from daskcoreset.solvers.mixture_criteria import log_likelihood
-from daskcoreset.solvers.mixture_density import assign, responsibilities, score_samples
-from daskcoreset.solvers.mixture_model import sample
+from daskcoreset.solvers.mixture.mixture_criteria import log_likelihood
+from daskcoreset.solvers.mixture.mixture_density import assign, responsibilities, score_samples
+from daskcoreset.solvers.mixture.model import sample
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Block
-    from daskcoreset.randomness import RandomState
-    from daskcoreset.solvers.mixture_model import Mixture
-    from daskcoreset.typing import AnyArray, FloatArray, IndexArray
+    from daskcoreset.core.blocks import Block
+    from daskcoreset.core.random import RandomState
+    from daskcoreset.solvers.mixture.model import Mixture
+    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = ["MixtureModel"]
 

@@ -10,17 +10,17 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from daskcoreset.blocks import Block, Problem
-from daskcoreset.divergences import Divergence, domain_problem, resolve_divergence
-from daskcoreset.divergences.base import tiles
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.blocks import Block, Problem
+from daskcoreset.solvers.divergences import Divergence, domain_problem, resolve_divergence
+from daskcoreset.solvers.divergences.base import tiles
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators.base import CoresetModel, Held, is_held
 from daskcoreset.estimators.sums import weighted_sum
 from daskcoreset.solvers.bregman_soft import SoftClustering
 
 if TYPE_CHECKING:
     from daskcoreset.solvers.bregman import HardClustering
-    from daskcoreset.typing import AnyArray, FloatArray, Points
+    from daskcoreset.core.typing import AnyArray, FloatArray, Points
 
 __all__ = ["Answer", "DivergenceModel", "outside"]
 

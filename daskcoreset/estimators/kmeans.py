@@ -9,22 +9,22 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskcoreset.asked import default_size
-from daskcoreset.checks import too_many
-from daskcoreset.errors import InvalidInputError
+from daskcoreset.core.validation import too_many
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators.automatic import auto_starts
 from daskcoreset.estimators.base import Held, solver_seed
-from daskcoreset.estimators.canonical import canonical, spread_out
+from daskcoreset.core.canonical import canonical, spread_out
 from daskcoreset.estimators.centers import CentersModel
-from daskcoreset.estimators.lloyd import check_init, solve
-from daskcoreset.estimators.nearest import nearest, weighted_cost
-from daskcoreset.metrics import kmeans_cost
-from daskcoreset.randomness import RandomState, resolve_seed
+from daskcoreset.solvers.lloyd import check_init, solve
+from daskcoreset.solvers.nearest import nearest, weighted_cost
+from daskcoreset.metrics.metrics import kmeans_cost
+from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.sensitivities import Sensitivity, resolve_method
 from daskcoreset.sensitivities.kmeans import StrongKMeans
 
 if TYPE_CHECKING:
-    from daskcoreset.census import Sampling
-    from daskcoreset.typing import AnyArray
+    from daskcoreset.constructions.sampling.messages import Sampling
+    from daskcoreset.core.typing import AnyArray
 
 __all__ = ["CoresetKMeans"]
 

@@ -14,22 +14,22 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from daskcoreset.blocks import plain_labels
-from daskcoreset.classes import check_classes
-from daskcoreset.coreset import Coreset
-from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.blocks import plain_labels
+from daskcoreset.core.classes import check_classes
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.estimators.awaiting import Awaiting, known_classes
 from daskcoreset.estimators.base import CoresetModel, Held
-from daskcoreset.estimators.canonical import canonical
+from daskcoreset.core.canonical import canonical
 from daskcoreset.estimators.class_weights import weigh_blocks, weigh_rows
 from daskcoreset.estimators.delegation import Ask
 from daskcoreset.estimators.scoring import accuracy
-from daskcoreset.randomness import RandomState, resolve_seed
-from daskcoreset.tree.stream import CoresetStream
+from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.constructions.tree.stream import CoresetStream
 
 if TYPE_CHECKING:
     from daskcoreset.sensitivities import Sensitivity
-    from daskcoreset.typing import AnyArray, FloatArray
+    from daskcoreset.core.typing import AnyArray, FloatArray
 
 __all__ = ["LinearCoresetModel"]
 

@@ -11,13 +11,13 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from daskcoreset.blocks import unusable_row
-from daskcoreset.errors import InvalidInputError
+from daskcoreset.core.blocks import unusable_row
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators.base import refuse_missing
-from daskcoreset.linear import solve_svm
+from daskcoreset.solvers.linear import solve_svm
 
 if TYPE_CHECKING:
-    from daskcoreset.typing import AnyArray, FloatArray
+    from daskcoreset.core.typing import AnyArray, FloatArray
 
 __all__ = ["LinearSVM"]
 

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from daskcoreset.estimators.linear_model import LinearCoresetModel
-from daskcoreset.randomness import RandomState
+from daskcoreset.core.random import RandomState
 from daskcoreset.sensitivities import Logistic
 
 __all__ = ["CoresetLogisticRegression"]

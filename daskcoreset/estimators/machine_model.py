@@ -11,12 +11,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from daskcoreset.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators.base import CoresetModel, is_held
 from daskcoreset.estimators.delegation import Ask
 from daskcoreset.estimators.scoring import accuracy
-from daskcoreset.margin.products import inner_products
-from daskcoreset.typing import AnyArray, FloatArray, Points
+from daskcoreset.core.margin_products import inner_products
+from daskcoreset.core.typing import AnyArray, FloatArray, Points
 
 __all__ = ["Machine", "MachineModel", "Planes"]
 

@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 from daskcoreset.estimators.machine_model import Machine, MachineModel
-from daskcoreset.inputs import row_blocks
+from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
-    from daskcoreset.inputs import RowBlocks
-    from daskcoreset.margin.kernelised import Separator
-    from daskcoreset.typing import AnyArray, FloatArray, IndexArray, Points
+    from daskcoreset.inputs.blocks import RowBlocks
+    from daskcoreset.constructions.margin.kernelised import Separator
+    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
 __all__ = ["MarginModel", "Sides"]
 

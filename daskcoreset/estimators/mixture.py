@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from daskcoreset.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators.base import solver_seed
-from daskcoreset.estimators.canonical import canonical
+from daskcoreset.core.canonical import canonical
 from daskcoreset.estimators.density import MixtureModel
-from daskcoreset.inputs import row_blocks
-from daskcoreset.randomness import RandomState, resolve_seed
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.sensitivities import MixtureCoreset, Sensitivity, resolve_method
-from daskcoreset.solvers.mixture import fit_mixture
-from daskcoreset.solvers.mixture_model import CovarianceType
-from daskcoreset.solvers.mixture_start import InitParams, check_given
+from daskcoreset.solvers.mixture.em import fit_mixture
+from daskcoreset.solvers.mixture.model import CovarianceType
+from daskcoreset.solvers.mixture.init import InitParams, check_given
 
 if TYPE_CHECKING:
-    from daskcoreset.census import Sampling
-    from daskcoreset.coreset import Coreset
-    from daskcoreset.typing import FloatArray
+    from daskcoreset.constructions.sampling.messages import Sampling
+    from daskcoreset.core.coreset import Coreset
+    from daskcoreset.core.typing import FloatArray
 
 __all__ = ["CoresetGaussianMixture", "auto_mixture_size"]
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.blocks import Block, plain_labels
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.gathering import gather
+from daskcoreset.core.blocks import Block, plain_labels
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.execution.gathering import gather
 
 if TYPE_CHECKING:
-    from daskcoreset.inputs import RowBlocks
-    from daskcoreset.typing import AnyArray, FloatArray
+    from daskcoreset.inputs.blocks import RowBlocks
+    from daskcoreset.core.typing import AnyArray, FloatArray
 
 __all__ = ["Agreement", "accuracy", "r_squared"]
 

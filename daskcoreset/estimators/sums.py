@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.gathering import gather
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.execution.gathering import gather
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Block, Problem
-    from daskcoreset.inputs import RowBlocks
-    from daskcoreset.typing import FloatArray
+    from daskcoreset.core.blocks import Block, Problem
+    from daskcoreset.inputs.blocks import RowBlocks
+    from daskcoreset.core.typing import FloatArray
 
 __all__ = ["weighted_sum"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from daskcoreset.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.objectives.base import Objective
-from daskcoreset.objectives.centers import Distortion, QuantizationError
+from daskcoreset.objectives.clustering import Distortion, QuantizationError
 from daskcoreset.objectives.linear import LinearClassifier, LinearCost
-from daskcoreset.objectives.mixtures import MixtureCost
+from daskcoreset.objectives.mixture import MixtureCost
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Block
+    from daskcoreset.core.blocks import Block
 
 __all__ = [
     "OBJECTIVES",
@@ -63,7 +63,7 @@ def objective_for(
     Examples
     --------
     >>> import numpy as np
-    >>> from daskcoreset.blocks import Block
+    >>> from daskcoreset.core.blocks import Block
     >>> rows = Block(np.ones((9, 2)), np.ones(9))
     >>> objective_for({"objective": {"name": "mixture cost", "n_components": 3}}, None, rows)
     MixtureCost(n_components=3)

@@ -7,7 +7,7 @@ from dataclasses import fields
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives.cells import Bracket, Cells, cells_by_distance
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from daskcoreset.blocks import Block, Problem
-    from daskcoreset.typing import FloatArray
+    from daskcoreset.core.blocks import Block, Problem
+    from daskcoreset.core.typing import FloatArray
 
 __all__ = ["Objective", "check_parts", "known_parts"]
 

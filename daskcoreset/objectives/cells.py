@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.classes import plain_labels
-from daskcoreset.clusters import assign, cluster
-from daskcoreset.divergences.base import Divergence, dense, product, tiles
-from daskcoreset.typing import FloatArray, IndexArray
+from daskcoreset.core.classes import plain_labels
+from daskcoreset.solvers.clusters import assign, cluster
+from daskcoreset.solvers.divergences.base import Divergence, dense, product, tiles
+from daskcoreset.core.typing import FloatArray, IndexArray
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Block
-    from daskcoreset.typing import AnyArray
+    from daskcoreset.core.blocks import Block
+    from daskcoreset.core.typing import AnyArray
 
 __all__ = ["Bracket", "Cells", "Placed", "cells_by_class", "cells_by_distance"]
 

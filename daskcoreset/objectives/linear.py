@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from daskcoreset.classes import label_problem, plain_labels
-from daskcoreset.clusters import dense_rows
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.linear import solve_svm
+from daskcoreset.core.classes import label_problem, plain_labels
+from daskcoreset.solvers.clusters import dense_rows
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.solvers.linear import solve_svm
 from daskcoreset.objectives.base import Objective
 from daskcoreset.objectives.cells import Bracket, Cells, cells_by_class
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Block, Problem
-    from daskcoreset.typing import FloatArray
+    from daskcoreset.core.blocks import Block, Problem
+    from daskcoreset.core.typing import FloatArray
 
 __all__ = ["LinearClassifier", "LinearCost"]
 

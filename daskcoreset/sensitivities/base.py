@@ -6,16 +6,16 @@ from abc import ABC, abstractmethod
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from daskcoreset.ordering import spatial_order
-from daskcoreset.raking import Calibrated
+from daskcoreset.core.ordering import spatial_order
+from daskcoreset.core.raking import Calibrated
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from daskcoreset.blocks import Block, Problem
-    from daskcoreset.evidence import Fitted
+    from daskcoreset.core.blocks import Block, Problem
+    from daskcoreset.constructions.sampling.evidence import Fitted
     from daskcoreset.objectives import Objective
-    from daskcoreset.typing import AnyArray, FloatArray, IndexArray
+    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = ["Sensitivity"]
 
@@ -184,7 +184,7 @@ class Sensitivity(ABC, Generic[S]):
         Returns
         -------
         ndarray of shape (k,), int64
-            A permutation; by default that of `daskcoreset.ordering.spatial_order`.
+            A permutation; by default that of `daskcoreset.core.ordering.spatial_order`.
         """
         del summary
         return spatial_order(rows.points, inclusion)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from daskcoreset.divergences import (
+from daskcoreset.solvers.divergences import (
     Divergence,
     as_divergence,
     divergence_parameters,
@@ -26,8 +26,8 @@ from daskcoreset.sensitivities.spread import (
 )
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Block, Problem
-    from daskcoreset.typing import FloatArray
+    from daskcoreset.core.blocks import Block, Problem
+    from daskcoreset.core.typing import FloatArray
 
 __all__ = ["BregmanLightweight"]
 

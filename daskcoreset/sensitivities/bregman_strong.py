@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
-from daskcoreset.blocks import Block
-from daskcoreset.clusters import Clusters, cells_of, pool
-from daskcoreset.divergences import (
+from daskcoreset.core.blocks import Block
+from daskcoreset.solvers.clusters import Clusters, cells_of, pool
+from daskcoreset.solvers.divergences import (
     Divergence,
     SquaredMahalanobis,
     as_divergence,
     divergence_parameters,
     domain_problem,
 )
-from daskcoreset.divergences.base import dense, tiles
+from daskcoreset.solvers.divergences.base import dense, tiles
 from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.kmeans import StrongKMeans
@@ -32,9 +32,9 @@ from daskcoreset.sensitivities.spread import (
 )
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Problem
-    from daskcoreset.clusters import Partition
-    from daskcoreset.typing import FloatArray, IndexArray, Points
+    from daskcoreset.core.blocks import Problem
+    from daskcoreset.solvers.clusters import Partition
+    from daskcoreset.core.typing import FloatArray, IndexArray, Points
 
 __all__ = ["Cells", "Solution", "StrongBregman"]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from daskcoreset.clusters import Clusters, assign, cells, pool
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.solvers.clusters import Clusters, assign, cells, pool
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.rough import (
@@ -22,9 +22,9 @@ from daskcoreset.sensitivities.rough import (
 )
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Block
-    from daskcoreset.clusters import Partition
-    from daskcoreset.typing import FloatArray
+    from daskcoreset.core.blocks import Block
+    from daskcoreset.solvers.clusters import Partition
+    from daskcoreset.core.typing import FloatArray
 
 __all__ = ["StrongKMeans"]
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from daskcoreset.moments import Moments, distances_to, merge_moments, moments_of
+from daskcoreset.core.moments import Moments, distances_to, merge_moments, moments_of
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities.base import Sensitivity
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Block
-    from daskcoreset.typing import FloatArray
+    from daskcoreset.core.blocks import Block
+    from daskcoreset.core.typing import FloatArray
 
 __all__ = ["Lightweight"]
 

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from daskcoreset.checks import check_flag
-from daskcoreset.classes import check_classes, class_codes, plain_labels, target_problem
-from daskcoreset.clusters import dense_rows
-from daskcoreset.divergences.base import dense, product, tiles
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.moments import Moments, merge_moments, moments_of
+from daskcoreset.core.validation import check_flag
+from daskcoreset.core.classes import check_classes, class_codes, plain_labels, target_problem
+from daskcoreset.solvers.clusters import dense_rows
+from daskcoreset.solvers.divergences.base import dense, product, tiles
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.objectives import LinearCost
-from daskcoreset.ordering import spatial_order
-from daskcoreset.raking import Calibrated, Target, by_class, calibrate_classes
+from daskcoreset.core.ordering import spatial_order
+from daskcoreset.core.raking import Calibrated, Target, by_class, calibrate_classes
 from daskcoreset.sensitivities.base import Sensitivity
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Block, Problem
-    from daskcoreset.typing import AnyArray, FloatArray, IndexArray
+    from daskcoreset.core.blocks import Block, Problem
+    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = ["Logistic", "Scatter"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives import MixtureCost
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.kmeans import StrongKMeans
@@ -14,10 +14,10 @@ from daskcoreset.sensitivities.rough import too_rough
 if TYPE_CHECKING:
     import numpy as np
 
-    from daskcoreset.blocks import Block
-    from daskcoreset.clusters import Clusters
+    from daskcoreset.core.blocks import Block
+    from daskcoreset.solvers.clusters import Clusters
     from daskcoreset.sensitivities.rough import Seeds
-    from daskcoreset.typing import FloatArray
+    from daskcoreset.core.typing import FloatArray
 
 __all__ = ["MixtureCoreset"]
 

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.checks import too_many, too_wide
-from daskcoreset.clusters import (
+from daskcoreset.core.validation import too_many, too_wide
+from daskcoreset.solvers.clusters import (
     Partition,
     approach,
     assign,
@@ -35,11 +35,11 @@ from daskcoreset.clusters import (
     plus_plus,
     seed_cells,
 )
-from daskcoreset.sampling import draw_with_replacement, inclusion_probabilities, systematic
-from daskcoreset.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.core.sampling import draw_with_replacement, inclusion_probabilities, systematic
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Block
+    from daskcoreset.core.blocks import Block
 
 __all__ = ["Seeds", "merge_seeds", "propose", "rough_cells", "settle_seeds", "too_rough"]
 

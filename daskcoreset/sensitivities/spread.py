@@ -13,14 +13,14 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from daskcoreset.divergences import (
+from daskcoreset.solvers.divergences import (
     Divergence,
     ItakuraSaito,
     KullbackLeibler,
     SquaredEuclidean,
     SquaredMahalanobis,
 )
-from daskcoreset.divergences.summaries import (
+from daskcoreset.core.summaries import (
     Box,
     Scatter,
     box_of,
@@ -28,9 +28,9 @@ from daskcoreset.divergences.summaries import (
     merge_scatters,
     scatter_of,
 )
-from daskcoreset.errors import InvalidInputError
-from daskcoreset.moments import Moments, merge_moments, moments_of
-from daskcoreset.typing import FloatArray, Points
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.moments import Moments, merge_moments, moments_of
+from daskcoreset.core.typing import FloatArray, Points
 
 __all__ = [
     "Metric",

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from daskcoreset.blocks import Block, unusable_row
-from daskcoreset.checks import check_flag
-from daskcoreset.classes import check_classes, target_problem
-from daskcoreset.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.blocks import Block, unusable_row
+from daskcoreset.core.validation import check_flag
+from daskcoreset.core.classes import check_classes, target_problem
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives import LinearCost
-from daskcoreset.raking import Calibrated
+from daskcoreset.core.raking import Calibrated
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.svm_calibration import calibrate, fitted_on, modes_for
 from daskcoreset.sensitivities.svm_rough import Rough, Seen, Sums, look, merge_sums, sums_over
 from daskcoreset.sensitivities.svm_score import terms_of, totals_of
 from daskcoreset.sensitivities.svm_solution import exact_solution, rough_solution
-from daskcoreset.strata import merge_strata, pilot_of, sample_strata
+from daskcoreset.core.strata import merge_strata, pilot_of, sample_strata
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Problem
-    from daskcoreset.evidence import Fitted
-    from daskcoreset.typing import AnyArray, FloatArray, IndexArray
+    from daskcoreset.core.blocks import Problem
+    from daskcoreset.constructions.sampling.evidence import Fitted
+    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = ["SVM"]
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.classes import class_codes
-from daskcoreset.evidence import Fitted
-from daskcoreset.linear import round_hinge, solve_svm
-from daskcoreset.raking import Calibrated, Target, by_class, calibrate_classes
+from daskcoreset.core.classes import class_codes
+from daskcoreset.constructions.sampling.evidence import Fitted
+from daskcoreset.solvers.linear import round_hinge, solve_svm
+from daskcoreset.core.raking import Calibrated, Target, by_class, calibrate_classes
 from daskcoreset.sensitivities.svm_rough import WIDTH, look, parts, signs_of
-from daskcoreset.typing import FloatArray
+from daskcoreset.core.typing import FloatArray
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Block
+    from daskcoreset.core.blocks import Block
     from daskcoreset.sensitivities.svm_rough import Rough, Seen
 
 __all__ = ["calibrate", "fitted_on", "modes_for"]

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from daskcoreset.classes import class_codes
-from daskcoreset.clusters import assign
-from daskcoreset.divergences.base import dense, tiles
-from daskcoreset.linear import round_hinge
-from daskcoreset.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.core.classes import class_codes
+from daskcoreset.solvers.clusters import assign
+from daskcoreset.solvers.divergences.base import dense, tiles
+from daskcoreset.solvers.linear import round_hinge
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Block
+    from daskcoreset.core.blocks import Block
 
 __all__ = ["WIDTH", "Rough", "Seen", "Sums", "look", "merge_sums", "signs_of", "sums_over"]
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.typing import FloatArray, IndexArray
+from daskcoreset.core.typing import FloatArray, IndexArray
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Block
+    from daskcoreset.core.blocks import Block
     from daskcoreset.sensitivities.svm_rough import Rough, Seen
 
 __all__ = ["lemma_2", "terms_of", "totals_of"]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.blocks import Block
-from daskcoreset.clusters import seed_clusters
-from daskcoreset.linear import solve_svm
+from daskcoreset.core.blocks import Block
+from daskcoreset.solvers.clusters import seed_clusters
+from daskcoreset.solvers.linear import solve_svm
 from daskcoreset.sensitivities.svm_rough import Rough, Sums, look, signs_of, sums_over
 
 if TYPE_CHECKING:
-    from daskcoreset.strata import Pilot
+    from daskcoreset.core.strata import Pilot
 
 __all__ = ["exact_solution", "rough_solution"]
 

@@ -11,8 +11,8 @@ from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities.base import Sensitivity
 
 if TYPE_CHECKING:
-    from daskcoreset.blocks import Block
-    from daskcoreset.typing import FloatArray
+    from daskcoreset.core.blocks import Block
+    from daskcoreset.core.typing import FloatArray
 
 __all__ = ["Uniform"]
 

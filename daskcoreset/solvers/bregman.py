@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from daskcoreset.divergences import Divergence
-from daskcoreset.randomness import RandomState, resolve_seed
+from daskcoreset.solvers.divergences import Divergence
+from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.solvers.bregman_start import (
     Rows,
     bregman_seeds,
@@ -17,7 +17,7 @@ from daskcoreset.solvers.bregman_start import (
     check_tolerance,
     prepare,
 )
-from daskcoreset.typing import FloatArray, IndexArray, Points
+from daskcoreset.core.typing import FloatArray, IndexArray, Points
 
 __all__ = ["HardClustering", "bregman_hard"]
 

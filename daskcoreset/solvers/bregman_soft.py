@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.divergences import Divergence
-from daskcoreset.divergences.base import product, tiles
-from daskcoreset.randomness import RandomState
+from daskcoreset.solvers.divergences import Divergence
+from daskcoreset.solvers.divergences.base import product, tiles
+from daskcoreset.core.random import RandomState
 from daskcoreset.solvers.bregman import bregman_hard
 from daskcoreset.solvers.bregman_start import Rows, check_count, check_tolerance, prepare
-from daskcoreset.typing import FloatArray, IndexArray, Points
+from daskcoreset.core.typing import FloatArray, IndexArray, Points
 
 __all__ = ["SoftClustering", "bregman_soft"]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.divergences import Divergence, resolve_divergence
-from daskcoreset.divergences.base import dense, tiles
-from daskcoreset.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.sampling import draw_with_replacement
-from daskcoreset.typing import FloatArray, Points
+from daskcoreset.solvers.divergences import Divergence, resolve_divergence
+from daskcoreset.solvers.divergences.base import dense, tiles
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.sampling import draw_with_replacement
+from daskcoreset.core.typing import FloatArray, Points
 
 __all__ = ["Rows", "bregman_seeds", "check_count", "check_tolerance", "prepare"]
 

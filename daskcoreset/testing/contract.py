@@ -18,13 +18,13 @@ import pytest
 from dask.base import tokenize
 from hypothesis import HealthCheck, given, settings
 
-from daskcoreset.blocks import Block
+from daskcoreset.core.blocks import Block
 from daskcoreset.build import build
-from daskcoreset.census import Sampling
-from daskcoreset.coreset import Coreset
-from daskcoreset.passes import Lazy
-from daskcoreset.provenance import thaw
-from daskcoreset.randomness import Stage, stream
+from daskcoreset.constructions.sampling.messages import Sampling
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.execution.passes import Lazy
+from daskcoreset.core.provenance import thaw
+from daskcoreset.core.random import Stage, stream
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.testing.processes import shared_cluster, shared_pool
 from daskcoreset.testing.tools import (
@@ -36,7 +36,7 @@ from daskcoreset.testing.tools import (
     row_sets,
     sparse_block,
 )
-from daskcoreset.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray
 
 __all__ = ["SensitivityContract"]
 

@@ -13,15 +13,15 @@ import scipy.stats
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from daskcoreset.blocks import Block
-from daskcoreset.census import Census, Combine, Plan, Sampling
-from daskcoreset.inputs import BlockSpec, RowBlocks, row_blocks
-from daskcoreset.passes import fold_now
-from daskcoreset.root import Root, Selection
-from daskcoreset.rounds import Harvest, Summarise, TakePlanned, Weigh
+from daskcoreset.core.blocks import Block
+from daskcoreset.constructions.sampling.messages import Census, Combine, Plan, Sampling
+from daskcoreset.inputs.blocks import BlockSpec, RowBlocks, row_blocks
+from daskcoreset.execution.passes import fold_now
+from daskcoreset.constructions.sampling.final_draw import Root, Selection
+from daskcoreset.constructions.sampling.block_steps import Harvest, Summarise, TakePlanned, Weigh
 from daskcoreset.sensitivities import Sensitivity
-from daskcoreset.sources import ArraySource
-from daskcoreset.typing import AnyArray, FloatArray
+from daskcoreset.inputs.sources import ArraySource
+from daskcoreset.core.typing import AnyArray, FloatArray
 
 __all__ = [
     "CountingArray",

@@ -1,0 +1,132 @@
+"""The program ``daskcoreset``: how it starts, fails and ends; `daskcoreset.cli.commands` works.
+
+Exit codes are 0 for success, 1 for a failure or a reader that went away, 2 for wrong usage
+and 130 for an interruption. An error is one line on the error stream; with ``--debug`` it
+is the traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from typing import Any
+
+from daskcoreset.core.errors import CoresetError, CoresetWarning, MissingDependencyError
+
+__all__ = ["main"]
+
+FAILURE = 1
+INTERRUPTED = 130  # 128 + SIGINT, as shells say it
+
+_DEBUG = "--debug"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the name of the program; by default those of the process.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    given = list(sys.argv[1:] if argv is None else argv)
+    # It says how errors look, whatever the command, so it may stand anywhere.
+    arguments = [argument for argument in given if argument != _DEBUG]
+    try:
+        with _warnings_in_one_line():
+            code = _run(arguments)
+            if sys.stdout is not None:
+                sys.stdout.flush()  # here, where a reader that went away can be handled
+    except BrokenPipeError:
+        _forget_output()
+        return FAILURE
+    # Nothing but these two may leave a program as a traceback that nobody asked for.
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001
+        return _report(error, debug=_DEBUG in given)
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    for package in ("typer", "rich"):
+        if find_spec(package) is None:
+            raise MissingDependencyError(
+                f'the command line needs {package}; pip install "daskcoreset[cli]" brings it.'
+            )
+    import typer  # noqa: PLC0415 - optional
+
+    from daskcoreset.cli.commands import app  # noqa: PLC0415 - imports typer
+
+    command = typer.main.get_command(app)
+    try:
+        # Not `app()`: it would print errors and end the process in its own way.
+        with command.make_context("daskcoreset", arguments) as context:
+            command.invoke(context)
+    except typer.Exit as end:
+        return int(end.exit_code)
+    return 0
+
+
+def _report(error: BaseException, *, debug: bool) -> int:
+    if debug:
+        traceback.print_exception(error)
+    else:
+        _say(f"error: {_message(error)}")
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    # Typer's own errors carry their code: 2 for wrong usage.
+    return FAILURE if _typers_message(error) is None else int(getattr(error, "exit_code", FAILURE))
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    if (own := _typers_message(error)) is not None:
+        context = getattr(error, "ctx", None)
+        where = "daskcoreset" if context is None else context.command_path
+        return f"{own.rstrip('.')}; see: {where} --help"
+    if isinstance(error, CoresetError):
+        return str(error)
+    # An error from elsewhere may say little without its name: KeyError('X') is "'X'".
+    return f"{type(error).__name__}: {error} (--debug shows the traceback)"
+
+
+def _typers_message(error: BaseException) -> str | None:
+    # By what it can do: the class is click's or, in newer versions of typer, its own.
+    message = getattr(error, "format_message", None)
+    return None if message is None else str(message())
+
+
+def _say(text: str) -> None:
+    # Without an error stream there is nobody to tell.
+    with suppress(OSError, AttributeError):
+        sys.stderr.write(" ".join(text.split()) + "\n")
+        sys.stderr.flush()
+
+
+def _forget_output() -> None:
+    """Keep Python from flushing into a closed pipe once more when it ends, and complaining."""
+    with suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+@contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        _say(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", CoresetWarning)
+        warnings.showwarning = show
+        yield

@@ -1,0 +1,191 @@
+"""The loops of coverage, compiled; only `daskcoreset.constructions.coverage.metric` imports them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daskcoreset.core.compiled import IN_ORDER, ROW_SUMS, jit
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+
+__all__ = ["approach_ball", "approach_box", "nearest", "open_balls", "open_boxes"]
+
+
+@jit(ROW_SUMS)
+def open_balls(  # noqa: PLR0917 - numba takes arguments by position
+    points: AnyArray,
+    start: int,
+    limit: float,
+    centers: FloatArray,
+    count: int,
+    rows: IndexArray,
+) -> tuple[int, int]:  # pragma: no cover - runs compiled
+    """Open a ball at every row outside all others; return their number and the next row."""
+    n, d = points.shape
+    for i in range(start, n):
+        covered = False
+        for c in range(count):
+            total = 0.0
+            for j in range(d):
+                gap = np.float64(points[i, j]) - centers[c, j]
+                total += gap * gap
+            if total <= limit:
+                covered = True
+                break
+        if not covered:
+            if count == centers.shape[0]:
+                return count, i
+            for j in range(d):
+                centers[count, j] = points[i, j]
+            rows[count] = i
+            count += 1
+    return count, n
+
+
+@jit(IN_ORDER)
+def open_boxes(  # noqa: PLR0917 - numba takes arguments by position
+    points: AnyArray,
+    start: int,
+    limit: float,
+    centers: FloatArray,
+    count: int,
+    rows: IndexArray,
+) -> tuple[int, int]:  # pragma: no cover - runs compiled
+    """Do as `open_balls` does, with boxes; most are left at their first column."""
+    n, d = points.shape
+    for i in range(start, n):
+        covered = False
+        for c in range(count):
+            covered = True
+            for j in range(d):
+                if abs(np.float64(points[i, j]) - centers[c, j]) > limit:
+                    covered = False
+                    break
+            if covered:
+                break
+        if not covered:
+            if count == centers.shape[0]:
+                return count, i
+            for j in range(d):
+                centers[count, j] = points[i, j]
+            rows[count] = i
+            count += 1
+    return count, n
+
+
+@jit(ROW_SUMS)
+def approach_ball(
+    points: AnyArray, center: FloatArray, measures: FloatArray
+) -> None:  # pragma: no cover - runs compiled
+    """Lower the squared distances of rows to which a new center is nearer."""
+    n, d = points.shape
+    for i in range(n):
+        total = 0.0
+        for j in range(d):
+            gap = np.float64(points[i, j]) - center[j]
+            total += gap * gap
+        measures[i] = min(measures[i], total)
+
+
+@jit(IN_ORDER)
+def approach_box(
+    points: AnyArray, center: FloatArray, measures: FloatArray
+) -> None:  # pragma: no cover - runs compiled
+    """Lower the largest differences of rows to which a new center is nearer."""
+    n, d = points.shape
+    for i in range(n):
+        largest = 0.0
+        for j in range(d):
+            gap = abs(np.float64(points[i, j]) - center[j])
+            if gap > largest:
+                largest = gap
+                if largest >= measures[i]:
+                    break
+        measures[i] = min(measures[i], largest)
+
+
+@jit(IN_ORDER)
+def _measure(  # noqa: PLR0917 - numba takes arguments by position
+    row: FloatArray, columns: FloatArray, low: int, high: int, boxes: bool, total: FloatArray
+) -> None:  # pragma: no cover - runs compiled
+    """Fill `total` with squared distances, or largest differences, from `low` to `high`."""
+    # A slice of one column, counted from zero: otherwise the loops are not vectorised.
+    width = high - low
+    near = total[:width]
+    near[:] = 0.0
+    if boxes:
+        for j in range(row.shape[0]):
+            x = row[j]
+            column = columns[j, low:high]
+            for c in range(width):
+                near[c] = max(near[c], abs(x - column[c]))
+    else:
+        for j in range(row.shape[0]):
+            x = row[j]
+            column = columns[j, low:high]
+            for c in range(width):
+                gap = x - column[c]
+                near[c] += gap * gap
+
+
+@jit(IN_ORDER)
+def _least(
+    total: FloatArray, low: int, high: int, order: IndexArray
+) -> int:  # pragma: no cover - runs compiled
+    """Place of the least of `total`, and of equal ones that which is first in `order`."""
+    best = 0
+    for c in range(1, high - low):
+        if total[c] <= total[best] and (
+            total[c] < total[best] or order[low + c] < order[low + best]
+        ):
+            best = c
+    return low + best
+
+
+@jit(IN_ORDER)
+def nearest(  # noqa: PLR0917 - numba takes arguments by position
+    points: AnyArray,
+    columns: FloatArray,
+    order: IndexArray,
+    axis: int,
+    reach: float,
+    limit: float,
+    boxes: bool,
+    labels: IndexArray,
+    measures: FloatArray,
+) -> None:  # pragma: no cover - runs compiled
+    """Fill `labels` and `measures`; `columns` are centers, (d, k), increasing along `axis`.
+
+    Centers whose difference along `axis` is above `reach` are passed over, unless no other is
+    within `limit`. Differences rounded are as monotone as differences.
+    """
+    n, d = points.shape
+    k = columns.shape[1]
+    total = np.empty(k)
+    row = np.empty(d)
+    for i in range(n):
+        for j in range(d):
+            row[j] = points[i, j]
+        low, stop = 0, k
+        while low < stop:  # the first center with row - center <= reach
+            middle = (low + stop) // 2
+            if row[axis] - columns[axis, middle] > reach:
+                low = middle + 1
+            else:
+                stop = middle
+        high, stop = low, k
+        while high < stop:  # the first one with center - row > reach
+            middle = (high + stop) // 2
+            if columns[axis, middle] - row[axis] > reach:
+                stop = middle
+            else:
+                high = middle + 1
+        best = -1
+        if high > low:
+            _measure(row, columns, low, high, boxes, total)
+            best = _least(total, low, high, order)
+        if best < 0 or total[best - low] > limit:
+            low = 0
+            _measure(row, columns, 0, k, boxes, total)
+            best = _least(total, 0, k, order)
+        labels[i] = order[best]
+        measures[i] = total[best - low]

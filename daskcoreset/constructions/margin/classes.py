@@ -1,0 +1,180 @@
+"""The two classes, and rows to start from, found in the first read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskcoreset.core.blocks import Block, Problem
+from daskcoreset.core.classes import plain_labels
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.execution.gathering import Gathered, gather
+from daskcoreset.constructions.margin.picked import Picked, joined, least
+from daskcoreset.core.margin_products import inner_products
+
+if TYPE_CHECKING:
+    from daskcoreset.inputs.blocks import RowBlocks
+    from daskcoreset.core.typing import AnyArray, FloatArray
+
+__all__ = ["Found", "find_classes", "signs_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What the first read tells.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (c,)
+        Labels of rows with a weight, sorted.
+    firsts : tuple of Picked
+        For each label, rows to start from, in the order of the blocks.
+    n_used : int
+        Rows with a positive weight.
+    """
+
+    classes: AnyArray
+    firsts: tuple[Picked, ...]
+    n_used: int
+
+
+def signs_of(block: Block, classes: AnyArray) -> FloatArray:
+    """+1 for the second of two classes, -1 for the first, and 0 for rows without a weight."""
+    labels = plain_labels(block)
+    signs = np.where(labels == classes[1], 1.0, -1.0)
+    signs[block.weights == 0.0] = 0.0
+    return signs
+
+
+@dataclass(frozen=True)
+class _First:
+    """Leaf of the read: the labels, and the worst row of each class for a rough guess.
+
+    The guess separates the means of the classes within the block (or, through the origin, is
+    the mean of rows times labels), which is no more than a good place to start.
+    """
+
+    most: int
+
+    def __call__(self, block: Block, number: int, given: object) -> Found | Problem:
+        del given
+        used = block.weights > 0.0
+        labels = plain_labels(block)
+        problem = _missing(labels, used)
+        if problem is not None:
+            return problem
+        classes, codes = np.unique(labels[used], return_inverse=True)
+        if len(classes) > self.most:
+            return Problem(_too_many(classes, self.most).replace("{", "{{").replace("}", "}}"))
+        rows = np.flatnonzero(used)
+        values = np.zeros(len(rows))
+        if len(classes) == 2:
+            signs = np.where(codes == 1, 1.0, -1.0)
+            values = signs * _rough(block, rows, signs)
+        firsts = []
+        for code in range(len(classes)):
+            members = np.flatnonzero(codes == code)
+            worst = members[[values[members].argmin()]]
+            row = block.take(rows[worst])
+            firsts.append(Picked(row, np.full(1, number), np.zeros(1), values[worst]))
+        return Found(classes, tuple(firsts), len(rows))
+
+
+def _rough(block: Block, rows: Any, signs: FloatArray) -> FloatArray:
+    """Product of rows with the difference of the means of the classes, in this block."""
+    # A few rows say where the means are.
+    some = rows[:: max(1, len(rows) // 2000)]
+    of_some = signs[:: max(1, len(rows) // 2000)]
+    direction = np.zeros(block.points.shape[1])
+    for sign in (1.0, -1.0):
+        members = some[of_some == sign]
+        if len(members):
+            part: Any = block.points[members]
+            # Dense or sparse, summed in float64 and in the order of the rows.
+            total = np.asarray(part.sum(axis=0, dtype=np.float64)).ravel()
+            direction += sign * total / len(members)
+    found: FloatArray = inner_products(block.points, direction[None])[rows, 0]
+    return found
+
+
+def _missing(labels: AnyArray, used: Any) -> Problem | None:
+    if labels.dtype.kind in "fc":
+        bad = ~np.isfinite(labels) & used
+        if bad.any():
+            row = int(bad.argmax())
+            found = f"y is {labels[row]}"
+            return Problem(found + "{row}; give every row a label, or drop such rows.", row)
+    return None
+
+
+@dataclass(frozen=True)
+class _Unite:
+    most: int
+    keep: int
+
+    def __call__(self, first: Found, second: Found) -> Found:
+        # An empty block may have labels of another dtype; NumPy would make text of numbers.
+        parts = [part for part in (first, second) if len(part.classes)]
+        n_used = first.n_used + second.n_used
+        if len(parts) < 2:
+            left = parts[0] if parts else first
+            return Found(left.classes, left.firsts, n_used)
+        classes = np.unique(np.concatenate([part.classes for part in parts]))
+        firsts = []
+        for label in classes:
+            rows = [
+                part.firsts[int(position)]
+                for part in parts
+                for position in np.flatnonzero(part.classes == label)
+            ]
+            firsts.append(least(joined(rows), self.keep))
+        return Found(classes[: self.most + 1], tuple(firsts[: self.most + 1]), n_used)
+
+
+def find_classes(
+    blocks: RowBlocks, *, most: int = 2, keep: int = 1, split_every: int = 16
+) -> Gathered[Found]:
+    """Read all rows once for the labels that there are.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+        With labels.
+    most : int, default=2
+        Classes allowed.
+    keep : int, default=1
+        Rows of each class to start from, at most; one a block competes.
+    split_every : int, default=16
+
+    Returns
+    -------
+    Gathered of Found
+
+    Raises
+    ------
+    InvalidInputError
+        If there is one class or more than `most`, if a label is missing, or if no row has a
+        weight.
+    """
+    if not blocks.has_labels:
+        raise InvalidInputError("y is missing; pass the labels that are to be separated.")
+    gathered = gather(blocks, _First(most), _Unite(most, keep), split_every=split_every)
+    found = gathered.value
+    if not found.n_used:
+        raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
+    if len(found.classes) < 2:
+        raise InvalidInputError(
+            f"y has one class, {found.classes[0]!r}; a margin needs rows of two classes."
+        )
+    if len(found.classes) > most:
+        raise InvalidInputError(_too_many(found.classes, most))
+    return gathered
+
+
+def _too_many(classes: AnyArray, most: int) -> str:
+    return (
+        f"y has more labels than the {most} that are expected, such as "
+        f"{classes[: most + 1].tolist()}; select two classes, or use MaxMarginClassifier."
+    )

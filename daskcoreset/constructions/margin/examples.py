@@ -1,0 +1,214 @@
+"""Examples of several rows in blocks that may cut them.
+
+An example is a run of neighbouring rows of one group, such as the tokens of a sentence; without
+groups every row is one. A run that a block boundary cuts is put together again while results
+are merged, in the order of the blocks, and is looked at by the root: at most one run for every
+boundary, whatever the size of the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from daskcoreset.core.blocks import Block, Problem
+from daskcoreset.core.classes import plain_labels
+from daskcoreset.core.typing import AnyArray, IndexArray, Points
+
+__all__ = ["Edges", "Examples", "cut_block", "encoded", "merge_edges"]
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Some examples, one after another.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, d) or csr_array
+        All their rows.
+    labels : ndarray of shape (n,), int64
+    starts : ndarray of shape (q + 1,), int64
+        Where each begins; the last entry is n.
+    places : ndarray of shape (q, 2), int64
+        Block, and row in it, of the first row of each.
+    """
+
+    points: Points
+    labels: IndexArray
+    starts: IndexArray
+    places: IndexArray
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def one(self, i: int) -> tuple[AnyArray, IndexArray]:
+        """Return the rows, dense float64, and the labels of an example."""
+        rows: Any = self.points[self.starts[i] : self.starts[i + 1]]
+        dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        return dense.astype(np.float64), self.labels[self.starts[i] : self.starts[i + 1]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """Rows of one group at an end of a range of blocks."""
+
+    group: float
+    points: AnyArray
+    labels: IndexArray
+    place: tuple[int, int]
+
+    def and_then(self, other: _Piece) -> _Piece:
+        return _Piece(
+            self.group,
+            np.concatenate([self.points, other.points]),
+            np.concatenate([self.labels, other.labels]),
+            self.place,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """What a range of blocks leaves open at its ends, and runs that were cut within it.
+
+    Attributes
+    ----------
+    head, tail : piece or None
+        Of the first and the last group; one group throughout is a head without a tail.
+    whole : tuple of pieces
+        Runs that were cut by a boundary within the range.
+    """
+
+    head: _Piece | None = None
+    tail: _Piece | None = None
+    whole: tuple[_Piece, ...] = field(default=())
+
+    def closed(self, n_features: int, dtype: Any) -> Examples:
+        """Return the runs, with those at the ends, when there is nothing before and after."""
+        ends = [piece for piece in (self.head, self.tail) if piece is not None]
+        pieces = [*self.whole, *ends]
+        none: list[AnyArray] = [np.empty((0, n_features), dtype)]
+        return Examples(
+            np.concatenate([piece.points for piece in pieces] or none),
+            np.concatenate([piece.labels for piece in pieces] or [np.empty(0, np.int64)]),
+            np.cumsum([0, *(len(piece.labels) for piece in pieces)]),
+            np.array([piece.place for piece in pieces], dtype=np.int64).reshape(-1, 2),
+        )
+
+
+def merge_edges(first: Edges, second: Edges) -> Edges:
+    """Join what two neighbouring ranges leave open; associative.
+
+    Examples
+    --------
+    >>> def piece(group):
+    ...     return _Piece(group, np.zeros((1, 1)), np.zeros(1, dtype=int), (0, 0))
+    >>> both = merge_edges(Edges(piece(1.0), piece(2.0)), Edges(piece(2.0), piece(3.0)))
+    >>> both.head.group, [len(run.labels) for run in both.whole], both.tail.group
+    (1.0, [2], 3.0)
+    """
+    if first.head is None or second.head is None:
+        return second if first.head is None else first
+    left = first.head if first.tail is None else first.tail
+    right = second.head
+    whole = (*first.whole, *second.whole)
+    if left.group == right.group:
+        joined = left.and_then(right)
+        if first.tail is None:
+            return Edges(joined, second.tail, whole)
+        if second.tail is None:
+            return Edges(first.head, joined, whole)
+        return Edges(first.head, second.tail, (*first.whole, joined, *second.whole))
+    done = [piece for piece in (first.tail,) if piece is not None]
+    done += [right] if second.tail is not None else []
+    tail = right if second.tail is None else second.tail
+    return Edges(first.head, tail, (*first.whole, *done, *second.whole))
+
+
+def cut_block(
+    block: Block, number: int, labels: IndexArray, *, grouped: bool
+) -> tuple[Examples, Edges]:
+    """Cut a block into examples; with groups, those at its ends stay open.
+
+    Parameters
+    ----------
+    block : Block
+        With groups, they are its weights; without, rows of weight zero are left out.
+    number : int
+        Of the block.
+    labels : ndarray of shape (n,), int64
+    grouped : bool
+
+    Returns
+    -------
+    examples : Examples
+        Whole ones.
+    edges : Edges
+    """
+    n = len(block)
+    rows = np.arange(n) if block.rows is None else block.rows
+    if not grouped:
+        block, labels, rows = _weighing(block, labels, rows)
+        n = len(block)
+        places = np.stack([np.full(n, number), rows], axis=1)
+        return Examples(block.points, labels, np.arange(n + 1), places), Edges()
+    groups = block.weights
+    bounds = np.flatnonzero(np.diff(groups)) + 1
+    bounds = np.concatenate([[0], bounds, [n]]) if n else np.zeros(1, np.int64)
+    runs = len(bounds) - 1
+    ends = [_piece(block, number, labels, bounds, i) for i in sorted({0, runs - 1}) if runs]
+    inner = bounds[1:-1] if runs > 2 else np.zeros(1, np.int64)
+    first, last = (int(inner[0]), int(inner[-1])) if runs > 2 else (0, 0)
+    places = np.stack([np.full(len(inner) - 1, number), rows[inner[:-1]]], axis=1)
+    within = Examples(block.points[first:last], labels[first:last], inner - first, places)
+    return within, Edges(ends[0] if ends else None, ends[1] if len(ends) > 1 else None)
+
+
+def _weighing(
+    block: Block, labels: IndexArray, rows: IndexArray
+) -> tuple[Block, IndexArray, IndexArray]:
+    """Leave out rows without weight."""
+    held = np.flatnonzero(block.weights)
+    if len(held) == len(block):
+        return block, labels, rows
+    return block.take(held), labels[held], rows[held]
+
+
+def _piece(block: Block, number: int, labels: IndexArray, bounds: IndexArray, i: int) -> _Piece:
+    rows: Any = block.points[bounds[i] : bounds[i + 1]]
+    at = int(bounds[i])
+    return _Piece(
+        float(block.weights[at]),
+        np.array(rows) if isinstance(rows, np.ndarray) else rows.toarray(),
+        np.array(labels[bounds[i] : bounds[i + 1]]),
+        (number, at if block.rows is None else int(block.rows[at])),
+    )
+
+
+def encoded(block: Block, classes: AnyArray | None) -> IndexArray | Problem:
+    """Return the labels of a block as numbers of classes, or whole numbers as they are.
+
+    Parameters
+    ----------
+    block : Block
+    classes : ndarray of shape (K,), sorted, or None
+
+    Returns
+    -------
+    ndarray of shape (n,), int64, or Problem
+        The first label that is no class, or no whole number.
+    """
+    labels = plain_labels(block)
+    if classes is None:
+        whole = np.asarray(labels.astype(np.float64) if labels.dtype.kind in "biuf" else np.nan)
+        bad = np.broadcast_to(whole != np.floor(whole), (len(block),))
+        codes = np.zeros(len(block), np.int64) if bad.any() else labels.astype(np.int64)
+    else:
+        codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1).astype(np.int64)
+        bad = classes[codes] != labels
+    if not bad.any():
+        return codes
+    at = int(np.flatnonzero(bad)[0])
+    found = f"y is {labels[at]!r}".replace("{", "{{").replace("}", "}}")
+    return Problem(found + "{row}, which is no class; pass labels of the classes only.", at)

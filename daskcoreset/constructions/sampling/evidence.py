@@ -1,0 +1,175 @@
+r"""How far the cost of a solution on a coreset is from that on the data, by rows held out.
+
+The root has candidates, a sample of the data with known inclusion probabilities, of which the
+coreset takes a part. A solution is fitted on the coreset and judged by the candidates that the
+coreset did not take: with :math:`\pi_1` the probability of being a candidate and :math:`\pi_2`
+that of being taken then, a row outside the coreset is seen with the probability
+
+.. math::
+
+    q = \frac{\pi_1 (1 - \pi_2)}{1 - \pi_1 \pi_2} ,
+
+whatever the coreset is, so that :math:`u f / q` over the rows seen estimates the cost of all rows
+outside of it, without the bias of judging rows that the solution was fitted to.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskcoreset.core.typing import FloatArray, IndexArray
+
+__all__ = ["LARGE", "UNKNOWN", "Fitted", "estimated_error", "remark_on"]
+
+LARGE = 0.05
+"""Relative error of the cost, in either direction, from which on the build warns."""
+
+UNKNOWN = 0.5
+"""Upper end of the interval from which on the build says that the error is not known."""
+
+LEVEL = 0.95
+
+_TINY, _MOST = 1e-300, 1e9
+
+
+class Fitted(NamedTuple):
+    """A solution fitted on a coreset, as the candidates see it.
+
+    Attributes
+    ----------
+    constant : float
+        What its cost has beside the losses.
+    losses : ndarray of shape (k,), float64
+        Of every candidate, for a weight of one.
+    typical : float
+        Loss of a row that the solution is undecided about. Where no row that was held out has a
+        loss, as many as three such rows may have been missed.
+    """
+
+    constant: float
+    losses: FloatArray
+    typical: float
+
+
+def estimated_error(  # noqa: PLR0917 - all of them are always given
+    fitted: Fitted,
+    chosen: IndexArray,
+    weights: FloatArray,
+    u: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+) -> dict[str, Any]:
+    r"""Estimate the relative error of the cost of a solution that was fitted on a coreset.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    chosen : ndarray of shape (m,), int64
+        Places of the coreset's rows among the candidates.
+    weights : ndarray of shape (m,), float64
+        Theirs in the coreset.
+    u : ndarray of shape (k,), float64
+        Input weights of the candidates.
+    first, second : ndarray of shape (k,), float64
+        :math:`\pi_1` and :math:`\pi_2`.
+
+    Returns
+    -------
+    dict
+        ``error``, the cost on all the data over that on the coreset, less one; ``low`` and
+        ``high``, an interval of 95 %, which is that of a sum of rare events with unequal weights
+        and wider than need be where rows are seen often; ``held_out``, rows it rests on;
+        ``exact``, where the candidates are all rows.
+
+    Notes
+    -----
+    Rows of :math:`\pi_2 = 1` are never held out; those which are there for others as well,
+    :math:`\pi_1 < 1`, stand for these as they do in the coreset.
+
+    Of several draws that were tried, the one that is best on the candidates is kept: where these
+    are a sample, the estimate is smaller by what such a choice gains.
+
+    References
+    ----------
+    Fay and Feuer (1997), Confidence intervals for directly standardized rates, Statistics in
+    Medicine 16.
+    """
+    taken = np.zeros(len(u), dtype=bool)
+    taken[chosen] = True
+    outside = first * (1.0 - second)
+    factor = np.divide(1.0 - first * second, outside, out=np.zeros(len(u)), where=outside > 0.0)
+    lone = taken & (second >= 1.0)
+    factor[lone] = 1.0 / first[lone] - 1.0  # besides their own loss
+    chance = np.where(taken, lone & (first < 1.0), first < 1.0)
+    sure = fitted.constant + float(u[taken] @ fitted.losses[taken])
+    rest = ~taken & ~chance
+    sure += float(u[rest] @ fitted.losses[rest])
+    parts = (u * factor * fitted.losses)[chance]
+    guess = float(parts.sum())
+    low, high = guess, guess
+    if chance.any():
+        least = fitted.typical * float(np.median((u * factor)[chance]))
+        low, high = _interval(parts, least)
+    told = fitted.constant + float(weights @ fitted.losses[taken])
+
+    def relative(cost: float) -> float:
+        return min((cost + _TINY) / (told + _TINY) - 1.0, _MOST)  # a number, whatever happens
+
+    return {
+        "error": relative(sure + guess),
+        "low": relative(sure + low),
+        "high": relative(sure + high),
+        "held_out": int((~taken).sum()),
+        "exact": not chance.any(),
+    }
+
+
+def _interval(parts: FloatArray, least: float) -> tuple[float, float]:
+    """Return an interval for a sum of which `parts` are what was seen, each by chance."""
+    from scipy.stats import chi2  # noqa: PLC0415 - slow to import
+
+    tail = (1.0 - LEVEL) / 2.0
+    # In a unit that changes no digit, so that no square overflows.
+    unit = 2.0 ** min(math.frexp(max(float(parts.max()), least))[1], 1000)
+    parts, least = parts / unit, least / unit
+    total, squares = float(parts.sum()), float(parts @ parts)
+    low = 0.0
+    if total > 0.0:
+        low = squares / (2.0 * total) * float(chi2.ppf(tail, 2.0 * total * total / squares))
+    # One more event, of the largest weight, may have been missed.
+    most = max(float(parts.max()), least)
+    total, squares = total + most, squares + most * most
+    high = squares / (2.0 * total) * float(chi2.ppf(1.0 - tail, 2.0 * total * total / squares))
+    return unit * low, unit * high
+
+
+def remark_on(found: dict[str, Any] | None, size: int) -> str | None:
+    """Return what a user should be warned of, or None.
+
+    Examples
+    --------
+    >>> found = {"error": 0.2, "low": 0.1, "high": 0.3, "held_out": 900, "exact": False}
+    >>> remark_on(found, 50)[:64]
+    'a solution fitted on the coreset of size=50 costs 20 % more on t'
+    """
+    if found is None:
+        return None
+    error, high = found["error"], found["high"]
+    interval = f"between {100 * found['low']:.3g} and {100 * high:.3g} %"
+    if abs(error) >= LARGE:
+        than = "more" if error > 0.0 else "less"
+        return (
+            f"a solution fitted on the coreset of size={size} costs {100 * abs(error):.3g} % "
+            f"{than} on the data than on the coreset ({interval}, by {found['held_out']} rows held "
+            f"out); raise size."
+        )
+    if high >= UNKNOWN:
+        return (
+            f"how far a solution fitted on the coreset of size={size} is off cannot be told "
+            f"({interval}, by {found['held_out']} rows held out): too few rows have a loss; "
+            f"compare with a larger size, or with `coreset.audit`."
+        )
+    return None

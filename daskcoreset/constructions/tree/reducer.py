@@ -1,0 +1,354 @@
+r"""The one thing that a tree knows: making few weighted rows of many.
+
+`SensitivityReducer` lifts any sensitivity of the library to weighted rows in memory: its
+folds, its scores, then the draw. Reducing weighted rows again is what merge-and-reduce rests
+on: with :math:`\mathrm E` over the second draw, the weighted cost of what is left is that of
+its input for every query, and so, over all draws, that of the data.
+
+**One node's error.** A union of two :math:`\varepsilon`-coresets is an
+:math:`\varepsilon`-coreset of both their data, and an :math:`\varepsilon`-coreset of an
+:math:`\varepsilon'`-coreset is one with :math:`(1 + \varepsilon)(1 + \varepsilon') - 1`. With
+:math:`\varepsilon' = \varepsilon / (2 \log n)` at every node, the errors of :math:`\log n`
+levels add up to no more than :math:`\varepsilon` (Tukan et al. 2020, Algorithm 2).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from daskcoreset.core.blocks import Block
+from daskcoreset.constructions.sampling.messages import Sampling, quiet
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, out_of_range
+from daskcoreset.core.points import WeightedPoints
+from daskcoreset.constructions.sampling.final_draw import FEWEST_CANDIDATES, OVERSAMPLING, draw_systematically
+from daskcoreset.constructions.sampling.block_steps import draw_candidates
+from daskcoreset.core.sampling import (
+    draw_with_replacement,
+    inclusion_probabilities,
+    merge_duplicates,
+)
+from daskcoreset.sensitivities import Sensitivity, construction_for
+
+if TYPE_CHECKING:
+    from daskcoreset.core.blocks import Problem
+    from daskcoreset.objectives import Objective
+    from daskcoreset.core.typing import FloatArray, IndexArray
+
+__all__ = ["Reducer", "SensitivityReducer", "as_block", "resolve_reducer"]
+
+S = TypeVar("S")
+
+FEWEST_ORDERED = 4096
+"""Rows put in order at least, where there are more: five milliseconds. What candidates add to
+the error of a node hardly counts below the root, where many nodes share it; at the root, where
+it was seen (20 % and more), as many are put in order as in a build from all rows."""
+
+
+class Reducer(ABC):
+    """Makes few weighted rows of many; what is passed as a method to any form of the tree.
+
+    Subclasses are frozen dataclasses whose fields are their parameters; they must be
+    picklable. `reduce` may be given any weighted rows, those of a union of its own results
+    among them.
+
+    Examples
+    --------
+    The heaviest rows, which is a reducer, though no good one:
+
+    >>> class Heaviest(Reducer):
+    ...     def reduce(self, points, size, rng):
+    ...         return points.take(np.sort(np.argsort(-points.weights)[:size]))
+    >>> import daskcoreset
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> daskcoreset.build(
+    ...     rows,
+    ...     size=2,
+    ...     strategy="tree",
+    ...     method=Heaviest(),
+    ...     sample_weight=np.arange(10),
+    ... ).indices
+    array([8, 9])
+    """
+
+    @property
+    def name(self) -> str:
+        """Name for messages and the provenance; by default that of the class."""
+        return type(self).__name__
+
+    @property
+    def citation(self) -> str:
+        """Source of the method, where it has one."""
+        return ""
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether rows must have labels."""
+        return False
+
+    @property
+    def objective(self) -> Objective[Any] | None:
+        """The cost that audits judge by; None, as by default, where they have to be told."""
+        return None
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters by name; plain JSON values."""
+        return {}
+
+    def problem(self, block: Block) -> Problem | None:
+        """Return what makes rows, as they come in, unfit for the method, or None."""
+        del block
+        return None
+
+    def too_much(self, n_rows: int, n_features: int) -> str | None:
+        """Return why nodes of so many rows and columns are more than can be done, or None."""
+        del n_rows, n_features
+        return None
+
+    @abstractmethod
+    def reduce(self, points: WeightedPoints, size: int, rng: np.random.Generator) -> WeightedPoints:
+        """Return at most about `size` weighted rows that stand for `points`.
+
+        Parameters
+        ----------
+        points : WeightedPoints
+            Any weighted rows; weights may be zero, and a row number may occur twice.
+        size : int
+            Rows wanted, at least 1. At most so many come back as they are.
+        rng : numpy.random.Generator
+            The node's own stream; the only source of random numbers.
+
+        Returns
+        -------
+        WeightedPoints
+            With the row numbers and labels of the rows that are left.
+        """
+
+    def finish(self, points: WeightedPoints, size: int, rng: np.random.Generator) -> WeightedPoints:
+        """Make the coreset that is asked for of what stands for all the data.
+
+        Done once, where `reduce` is done for every node, so that it may take more time; by
+        default the same.
+        """
+        return self.reduce(points, size, rng)
+
+    def describe(self, points: WeightedPoints, rng: np.random.Generator) -> dict[str, Any]:
+        """Facts about weighted rows that belong into the provenance; plain JSON values.
+
+        Asked of what stands for all the data, and only of that: the place to refuse them.
+        """
+        del points, rng
+        return {}
+
+
+class _Scored(NamedTuple, Generic[S]):
+    """Rows with what the construction says of them."""
+
+    rows: Block
+    summary: S
+    scores: FloatArray
+
+
+@dataclass(frozen=True)
+class SensitivityReducer(Reducer):
+    r"""Any sensitivity as a reducer of weighted rows in memory.
+
+    The construction folds over the rows, `construction.folds` times, and scores them. Then
+    rows are drawn with :math:`\pi \propto s`, systematically along the construction's own
+    order, with the weight :math:`u / \pi`, and the construction calibrates the weights; or
+    independently, with the weight :math:`u / (m q)`, where rows drawn twice are merged.
+
+    Of many more rows than are wanted, four times as many candidates are taken first, in the
+    order in which the rows stand, with :math:`\pi_1 = \min(1, c s / \sum s)`; the draw among
+    them has :math:`\pi_2 \propto s / \pi_1` and the weight :math:`u / (\pi_1 \pi_2)`. Only
+    candidates have to be put in order, so that a leaf costs little more than its scores.
+
+    Parameters
+    ----------
+    construction : Sensitivity
+    sampling : {"systematic", "multinomial"}, default="systematic"
+
+    Examples
+    --------
+    >>> from daskcoreset.sensitivities import Uniform
+    >>> rows = WeightedPoints(np.eye(4), np.ones(4), np.arange(4))
+    >>> few = SensitivityReducer(Uniform()).reduce(rows, 2, np.random.default_rng(0))
+    >>> len(few), few.total_weight
+    (2, 4.0)
+    """
+
+    construction: Sensitivity[Any]
+    sampling: Sampling = "systematic"
+
+    def __post_init__(self) -> None:
+        if self.sampling not in ("systematic", "multinomial"):
+            raise InvalidInputError(
+                f'sampling must be "systematic" or "multinomial", got {self.sampling!r}; pass one '
+                f"of these."
+            )
+
+    @property
+    def name(self) -> str:
+        """Name of the construction."""
+        return self.construction.name
+
+    @property
+    def citation(self) -> str:
+        """Source of the construction."""
+        return self.construction.citation
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether the construction needs labels."""
+        return self.construction.needs_labels
+
+    @property
+    def objective(self) -> Objective[Any]:
+        """The cost that the construction is made for."""
+        return self.construction.objective
+
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of the construction."""
+        return self.construction.parameters()
+
+    def problem(self, block: Block) -> Problem | None:
+        """Ask the construction."""
+        return self.construction.problem(block)
+
+    def too_much(self, n_rows: int, n_features: int) -> str | None:
+        """Ask the construction."""
+        return self.construction.too_much(n_rows, n_features)
+
+    def reduce(self, points: WeightedPoints, size: int, rng: np.random.Generator) -> WeightedPoints:
+        """Draw `size` rows in proportion to their scores."""
+        return self._reduced(points, size, rng, FEWEST_ORDERED)
+
+    def finish(self, points: WeightedPoints, size: int, rng: np.random.Generator) -> WeightedPoints:
+        """Do the same, with all of up to 20,000 rows in order."""
+        return self._reduced(points, size, rng, FEWEST_CANDIDATES)
+
+    def _reduced(
+        self, points: WeightedPoints, size: int, rng: np.random.Generator, fewest: int
+    ) -> WeightedPoints:
+        # Rows without weight cost nothing and are never drawn, so they go first.
+        if len(points) > size and not points.weights.all():
+            points = points.take(points.weights > 0.0)
+        if len(points) <= size:
+            return points
+        with quiet():
+            scored = self._scored(as_block(points), rng)
+            chosen, weights = (
+                self._drawn(scored, size, rng, max(OVERSAMPLING * size, fewest))
+                if self.sampling == "systematic"
+                else self._drawn_independently(scored, size, rng)
+            )
+        few = points.take(chosen)
+        return WeightedPoints(few.points, weights, few.indices, few.labels)
+
+    def describe(self, points: WeightedPoints, rng: np.random.Generator) -> dict[str, Any]:
+        """Facts that the construction states of the rows, after its own check of them."""
+        points = points.take(points.weights > 0.0)
+        if not len(points):
+            return {}
+        with quiet():
+            summary = self._summary(as_block(points), rng)
+        self.construction.check(summary)
+        return self.construction.describe(summary)
+
+    def _summary(self, block: Block, rng: np.random.Generator) -> Any:
+        """Fold over rows in memory as often as the construction asks."""
+        summary: Any = None
+        for _ in range(self.construction.folds):
+            summary = self.construction.summarise(block, summary, rng)
+            summary = self.construction.settle(summary, rng)
+        return summary
+
+    def _scored(self, block: Block, rng: np.random.Generator) -> _Scored[Any]:
+        summary = self._summary(block, rng)
+        scores = self.construction.scores(block, summary).sum(axis=0)
+        total = scores.sum()
+        if not np.isfinite(total):
+            raise out_of_range()
+        if not total > 0.0:
+            raise InvalidInputError(
+                f"method {self.name!r} gives no row of positive weight a score, so that none can "
+                f"be drawn; scale sample_weight, or correct the construction."
+            )
+        return _Scored(block, summary, scores)
+
+    def _drawn(
+        self, scored: _Scored[Any], size: int, rng: np.random.Generator, wanted: int
+    ) -> tuple[IndexArray, FloatArray]:
+        construction, summary, rows = self.construction, scored.summary, scored.rows
+        first = np.ones(len(rows))
+        if len(rows) > wanted:
+            inclusion = inclusion_probabilities(scored.scores, wanted)
+            chosen = draw_candidates(construction, summary, rows, scored.scores, inclusion, rng)
+            rows, first = rows.take(chosen), inclusion[chosen]
+        draw = draw_systematically(construction, summary, rows, first, size, rng)
+        return _positions(rows)[draw.chosen], draw.weights
+
+    def _drawn_independently(
+        self, scored: _Scored[Any], size: int, rng: np.random.Generator
+    ) -> tuple[IndexArray, FloatArray]:
+        rows, scores = scored.rows, scored.scores
+        draws = draw_with_replacement(scores, size, rng)
+        q = scores[draws] / scores.sum()
+        # By place, not by row number: the same row may stand twice in a union.
+        first, weights = merge_duplicates(draws, rows.weights[draws] / (size * q))
+        chosen = draws[first]
+        found = self.construction.calibrate(rows.take(chosen), weights, scored.summary)
+        return _positions(rows)[chosen], found.weights
+
+
+def as_block(points: WeightedPoints) -> Block:
+    """Return weighted rows as a block, its rows numbered by their places."""
+    return Block(points.points, points.weights, points.labels, np.arange(len(points)))
+
+
+def resolve_reducer(
+    method: str | Sensitivity[Any] | Reducer,
+    sampling: Sampling = "systematic",
+    n_clusters: int | None = None,
+) -> Reducer:
+    """Return the reducer that a ``method`` argument stands for.
+
+    Parameters
+    ----------
+    method : str, Sensitivity or Reducer
+        As in `daskcoreset.build`, or a reducer of one's own.
+    sampling : {"systematic", "multinomial"}, default="systematic"
+        For a sensitivity; a reducer draws as it likes.
+    n_clusters : int or None, default=None
+        Clusters that the coreset is for, as in `daskcoreset.build`.
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        For an unknown method or sampling.
+
+    Examples
+    --------
+    >>> resolve_reducer("uniform")
+    SensitivityReducer(construction=Uniform(), sampling='systematic')
+    """
+    if isinstance(method, Reducer):
+        if n_clusters is not None:
+            raise InvalidInputError(
+                f"n_clusters={n_clusters} has no use beside the reducer {method!r}; leave it out."
+            )
+        return method
+    if not isinstance(method, (str, Sensitivity)):
+        raise InvalidTypeError(
+            f"method must be a name, a construction such as Lightweight() or a Reducer, got "
+            f"{method!r}; pass one of these."
+        )
+    return SensitivityReducer(construction_for(method, n_clusters), sampling)
+
+
+def _positions(rows: Block) -> IndexArray:
+    assert rows.rows is not None  # noqa: S101 - as_block numbers them
+    return rows.rows

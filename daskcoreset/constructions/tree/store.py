@@ -1,0 +1,429 @@
+"""`CoresetTree`: coresets of data that change, kept in a Zarr store.
+
+A folder that is a Zarr group. Its attributes say how the tree grows; ``versions`` holds a
+directory for every change, with a manifest and the nodes that were new. A version is written
+once and never touched, so a process that is killed leaves the tree as it was or as it should
+become; of two that change the same version one is told so. Members that neither the newest
+version nor the one before needs are removed after a change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from daskcoreset.core.validation import as_path
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.random import RandomState, Stage, stream
+from daskcoreset.core.storage import read_group, write_group
+from daskcoreset.constructions.tree.answer import Answer
+from daskcoreset.constructions.tree.changing import Change, advance, make_leaf, see_whether_current
+from daskcoreset.constructions.tree.manifest import SCHEMA_VERSION, Manifest, read_manifest, read_node
+from daskcoreset.constructions.tree.reducer import Reducer
+from daskcoreset.constructions.tree.saved import Settings
+from daskcoreset.constructions.tree.shape import cover
+from daskcoreset.constructions.tree.table import ROW_BITS, Entry, Leaf, LeafTable, pick, time_text
+
+if TYPE_CHECKING:
+    from daskcoreset.constructions.sampling.messages import Sampling
+    from daskcoreset.core.coreset import Coreset
+    from daskcoreset.core.points import WeightedPoints
+    from daskcoreset.sensitivities import Sensitivity
+    from daskcoreset.core.typing import IndexArray
+
+__all__ = ["CoresetTree"]
+
+_KIND = "coreset-tree"
+
+
+class CoresetTree:
+    r"""Coresets of data that come in named leaves, such as days, and change.
+
+    Every leaf is read once and kept as a coreset; coresets of neighbours are united and
+    reduced, up to one of everything. Appending, replacing or deleting a leaf makes only the
+    :math:`O(\log n)` nodes above it anew, and a window of neighbouring leaves is answered from
+    :math:`O(\log n)` nodes. Made by `create`, opened by `open`.
+
+    Every change is one atomic step on the disk; an object that has not seen the change of
+    another process cannot change the tree any more, and says so. The random numbers of a node
+    are addressed by the leaves below it: the same leaves appended in the same order give the
+    same bits, whatever was deleted in between.
+
+    Attributes
+    ----------
+    path : Path
+    leaves : LeafTable
+        Name, rows, time and weight of every leaf, in the order in which they were appended.
+    version : int
+        Number of changes made.
+    depth : int
+        Nodes above a leaf at most.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "days.zarr"
+    >>> tree = CoresetTree.create(path, size=100, random_state=0)
+    >>> rng = np.random.default_rng(0)
+    >>> for day in range(1, 6):
+    ...     leaf = tree.append(rng.normal(day, 1.0, size=(1000, 3)), name=f"2026-03-0{day}")
+    >>> tree.replace("2026-03-02", rng.normal(2, 1.0, size=(900, 3))).rows
+    900
+    >>> tree.delete("2026-03-04")
+    >>> CoresetTree.open(path).leaves
+    name        rows  time  weight
+    2026-03-01  1000  -       1000
+    2026-03-02   900  -        900
+    2026-03-03  1000  -       1000
+    2026-03-05  1000  -       1000
+    >>> window = tree.coreset(leaves=slice("2026-03-02", "2026-03-03"))
+    >>> window
+    Coreset(lightweight: 100 of 1,900 rows, 3 features, float64, total weight ..., seed 0)
+    >>> names, rows = tree.locate(window.indices)
+    >>> sorted(set(names))
+    ['2026-03-02', '2026-03-03']
+
+    References
+    ----------
+    Tukan, Baykal, Feldman and Rus (2020), Algorithm 2, on a tree that is kept.
+    """
+
+    def __init__(self, path: Path, settings: Settings, manifest: Manifest) -> None:
+        self.path = path
+        self._settings = settings
+        self._manifest = manifest
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        method: str | Sensitivity[Any] | Reducer = "lightweight",
+        size: int = 1000,
+        *,
+        inner_size: int | None = None,
+        random_state: RandomState = None,
+        sampling: Sampling = "systematic",
+        on_invalid: Literal["raise", "drop"] = "raise",
+        n_clusters: int | None = None,
+    ) -> CoresetTree:
+        """Make an empty tree.
+
+        Parameters
+        ----------
+        path : path
+            A folder on a local disk that does not exist yet.
+        method, random_state, sampling, on_invalid, n_clusters
+            As in `daskcoreset.build`; a `Reducer` of one's own and constructions of several
+            folds as well.
+        size : int, default=1000
+            Rows of a coreset that is asked for.
+        inner_size : int or None, default=None
+            Rows of a node, leaves among them; None takes twice `size`, for the reasons in
+            `daskcoreset.constructions.tree.batch`.
+
+        Raises
+        ------
+        StoreError
+            If something is there.
+        InvalidInputError, InvalidTypeError
+            When an argument cannot be used.
+        """
+        settings = Settings.checked(
+            method,
+            {"size": size, "inner_size": inner_size},
+            n_clusters=n_clusters,
+            random_state=random_state,
+            sampling=sampling,
+            on_invalid=on_invalid,
+        )
+        place, said = as_path("path", path), settings.write()
+        if place.exists() and (not place.is_dir() or any(place.iterdir())):
+            msg = f"{place} exists; CoresetTree.open opens a tree that is there"
+            raise StoreError(f"{msg}, or choose another path")
+        write_group(place, {}, {}, said, kind=_KIND, schema_version=SCHEMA_VERSION)
+        return cls(place, settings, Manifest())
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], method: Any = None) -> CoresetTree:
+        """Open a tree as it is now.
+
+        Kind, version, digest and structure of the newest manifest are checked, and that its
+        nodes are there; the digest of a node is checked when it is read, and those of all by
+        `verify`.
+
+        Parameters
+        ----------
+        path : path
+        method : str, Sensitivity or Reducer, optional
+            What the tree was made with; needed for a reducer of one's own, and for constructions
+            with parameters that are no plain values.
+
+        Raises
+        ------
+        StoreError
+            If there is none, or it is damaged or of another version.
+        InvalidInputError
+            If `method` is needed or is another one.
+        """
+        place = as_path("path", path)
+        _, attributes = read_group(place, kind=_KIND, schema_version=SCHEMA_VERSION)
+        settings = Settings.read(str(place), attributes, method)
+        return cls(place, settings, read_manifest(place / "versions"))
+
+    def __repr__(self) -> str:
+        said = self._settings
+        return (
+            f"{type(self).__name__}({said.reducer.name}: {len(self.leaves):,} leaves, size "
+            f"{said.size:,}, seed {said.seed}, version {self.version})"
+        )
+
+    def __len__(self) -> int:
+        return len(self._manifest.entries)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.leaves.names
+
+    @property
+    def _root(self) -> Path:
+        return self.path / "versions"
+
+    @property
+    def leaves(self) -> LeafTable:
+        """The leaves, in the order in which they were appended."""
+        return self._manifest.table
+
+    @property
+    def version(self) -> int:
+        """Number of changes made."""
+        return self._manifest.version
+
+    @property
+    def depth(self) -> int:
+        """Nodes above a leaf at most."""
+        return self._manifest.top.depth if self._manifest.top else 0
+
+    # --- changes -------------------------------------------------------------------------
+
+    def append(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        name: str | None = None,
+        time: Any = None,
+        progress: bool | None = False,
+    ) -> Leaf:
+        """Add a leaf after the others.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `daskcoreset.build`, in memory or out of core; read once.
+        name : str or None, default=None
+            Name of the leaf; None takes `time`, if that is given, or "leaf-" and a number.
+        time : str, date, datetime or number, optional
+            Kept with it, as text.
+        progress : bool or None, default=False
+            As in `daskcoreset.build`.
+
+        Returns
+        -------
+        Leaf
+            Its line in the table.
+
+        Raises
+        ------
+        InvalidInputError, InvalidTypeError
+            If the rows cannot be used or do not fit those of the other leaves, or the name is
+            taken. The tree is as it was.
+        StoreError
+            If another process has changed the tree, or the disk refused.
+        """
+        entry = self._manifest.next_entry(name, time_text(time))
+        return self._put(entry, (X, y, sample_weight), progress)
+
+    def replace(
+        self,
+        leaf: str,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        time: Any = None,
+        progress: bool | None = False,
+    ) -> Leaf:
+        """Put other rows in the place of a leaf's.
+
+        Parameters
+        ----------
+        leaf : str
+            Its name, which it keeps.
+        X, y, sample_weight, progress
+            As in `append`.
+        time : str, date, datetime or number, optional
+            The new time; None keeps the old one.
+
+        Returns
+        -------
+        Leaf
+
+        Raises
+        ------
+        InvalidInputError, InvalidTypeError, StoreError
+            As in `append`; also if there is no such leaf.
+        """
+        old = self._manifest.entries[self.leaves.place(leaf)]
+        moment = old.leaf.time if time is None else time_text(time)
+        entry = replace(old, leaf=replace(old.leaf, time=moment), revision=old.revision + 1)
+        return self._put(entry, (X, y, sample_weight), progress)
+
+    def _put(self, entry: Entry, data: tuple[Any, Any, Any], progress: bool | None) -> Leaf:
+        see_whether_current(self._root, self._manifest)  # before the data are read
+        entry, change = make_leaf(self._settings, self._manifest, entry, data, progress)
+        self._manifest = advance(self._root, self._settings, self._manifest, change)
+        return entry.leaf
+
+    def delete(self, leaf: str | Sequence[str] | slice) -> None:
+        """Remove a leaf, or several in one step.
+
+        Parameters
+        ----------
+        leaf : str, sequence of str, or slice of str
+            As `leaves` of `coreset`.
+
+        Raises
+        ------
+        InvalidInputError, InvalidTypeError
+            If there is no such leaf, or no name of one is passed.
+        StoreError
+            If another process has changed the tree, or the disk refused.
+        """
+        if leaf is None:
+            raise InvalidTypeError(
+                "leaf is None; pass the names of leaves, or slice(None) for all."
+            )
+        gone = pick(self.leaves, leaf)
+        entries = self._manifest.entries
+        left = tuple(e for e, flag in zip(entries, gone, strict=True) if not flag)
+        change = Change(replace(self._manifest, entries=left), {})
+        self._manifest = advance(self._root, self._settings, self._manifest, change)
+
+    # --- questions -----------------------------------------------------------------------
+
+    def coreset(
+        self, leaves: str | Sequence[str] | slice | None = None, *, normalize: bool = False
+    ) -> Coreset:
+        """Return a coreset of all leaves or of some.
+
+        Parameters
+        ----------
+        leaves : str, sequence of str, slice of str, or None, default=None
+            Names; a slice from one name to another, both included, in the order of the table;
+            None for all.
+        normalize : bool, default=False
+            Whether to scale the weights to the total weight of the data, as in
+            `daskcoreset.build`.
+
+        Returns
+        -------
+        Coreset
+            Its row numbers count through all leaves of the table; `locate` says which leaf,
+            and which row of it. ``provenance["leaves"]`` lists name, offset and rows of those
+            that were asked for.
+
+        Raises
+        ------
+        InvalidInputError
+            If there are no leaves, or none of such a name.
+        StoreError
+            If the tree has changed since it was opened and the nodes are gone, or it is damaged.
+        """
+        manifest, said = self._manifest, self._settings
+        if manifest.top is None:
+            raise InvalidInputError("the tree has no leaves; append some first.")
+        wanted = pick(self.leaves, leaves)
+        parts = cover(manifest.top, wanted)
+        held = [self._points(part.name) for part in parts]
+        digest = hashlib.blake2b(" ".join(part.name for part in parts).encode(), digest_size=16)
+        rng = stream(said.seed, Stage.TREE_ROOT, int(digest.hexdigest(), 16))
+        return self._answer(wanted).coreset(
+            held, said, rng, normalize=normalize, numbers=self._numbers
+        )
+
+    def _answer(self, wanted: list[bool]) -> Answer:
+        """Say what is known of the leaves that are wanted."""
+        form, leaves = self._manifest.form, self.leaves
+        chosen = [
+            (leaf, offset)
+            for leaf, offset, flag in zip(leaves, leaves.offsets, wanted, strict=True)
+            if flag
+        ]
+        n_dropped = sum(leaf.n_dropped for leaf, _ in chosen)
+        return Answer(
+            strategy="store",
+            n=sum(leaf.rows for leaf, _ in chosen) - n_dropped,
+            n_dropped=n_dropped,
+            weight=float(sum(leaf.weight for leaf, _ in chosen)),
+            columns=None if form is None else form.columns,
+            facts={
+                "source": str(self.path),
+                "version": self.version,
+                "levels": self.depth,
+                "leaves": [{"name": x.name, "offset": at, "rows": x.rows} for x, at in chosen],
+            },
+        )
+
+    def _numbers(self, stored: IndexArray) -> IndexArray:
+        """Count rows through all leaves."""
+        uids = np.array([entry.uid for entry in self._manifest.entries])
+        offsets = np.array(self.leaves.offsets)
+        found: IndexArray = offsets[np.searchsorted(uids, stored >> ROW_BITS)]
+        return found + (stored & ((1 << ROW_BITS) - 1))
+
+    def _points(self, name: str) -> WeightedPoints:
+        return read_node(self._root, self._manifest, name)
+
+    def locate(self, indices: IndexArray) -> tuple[list[str], IndexArray]:
+        """Say where rows of a coreset of this tree come from.
+
+        Parameters
+        ----------
+        indices : ndarray of shape (m,), int64
+            Row numbers of a coreset of the tree as it is now: replacing or deleting a leaf moves
+            those of the leaves after it.
+
+        Returns
+        -------
+        names : list of str
+            The leaf of each.
+        rows : ndarray of shape (m,), int64
+            Its number in the data of that leaf.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such row.
+        """
+        return self.leaves.locate(indices)
+
+    def verify(self) -> None:
+        """Read every node and check its digest.
+
+        Raises
+        ------
+        StoreError
+            If one is damaged: names it.
+        """
+        for name in self._manifest.nodes:
+            self._points(name)

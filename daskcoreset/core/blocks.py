@@ -1,0 +1,376 @@
+"""One block of rows as the constructions see it: finite, promoted, weighted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.rowwise import first_nonfinite_row
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = [
+    "Block",
+    "BlockRows",
+    "Problem",
+    "Rules",
+    "concatenate",
+    "missing_label",
+    "plain_labels",
+    "promoted_dtype",
+    "rows_from",
+    "unusable_row",
+]
+
+_LARGEST_SUM = 1e300
+"""What weighted squared distances of one block may add up to: a hundred million blocks, and
+four times as much about a far center, still have a sum that float64 holds."""
+
+_LARGEST_VALUE = 1e140
+"""Below it weights are to blame where a sum is too large, above it the value."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Rows of one block.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, d) or csr_array
+        Finite float32 or float64, C order.
+    weights : ndarray of shape (n,), float64
+        Input weights u, ones where none were given.
+    labels : ndarray of shape (n,) or None
+        As read; rows that are taken have theirs in NumPy's numbers or text.
+    rows : ndarray of shape (n,), int64, or None
+        Numbers of the rows within the block as it was read; None for all in order.
+    """
+
+    points: Points
+    weights: FloatArray
+    labels: AnyArray | None = None
+    rows: IndexArray | None = None
+
+    def __len__(self) -> int:
+        return int(self.points.shape[0])
+
+    def take(self, positions: IndexArray) -> Block:
+        """Return the rows at `positions`, numbered as in the block they came from."""
+        return Block(
+            self.points[positions],
+            self.weights[positions],
+            None if self.labels is None else plain_labels(self.labels[positions]),
+            positions if self.rows is None else self.rows[positions],
+        )
+
+    def all_rows(self) -> Block:
+        """Return the block with its rows numbered."""
+        return self if self.rows is not None else self.take(np.arange(len(self)))
+
+
+def concatenate(blocks: Sequence[Block]) -> Block:
+    """Put blocks, whose rows are numbered, after one another."""
+    if len(blocks) == 1:
+        return blocks[0]
+    parts = [block.points for block in blocks]
+    points: Any
+    if all(isinstance(part, np.ndarray) for part in parts):
+        points = np.concatenate(parts)
+    else:
+        import scipy.sparse as sp  # noqa: PLC0415 - costs a dense build nothing
+
+        # Dask does not always know that blocks are sparse, and some may be dense.
+        points = sp.csr_array(sp.vstack([sp.csr_array(part) for part in parts], format="csr"))
+    return Block(
+        points,
+        np.concatenate([block.weights for block in blocks]),
+        _joined([block.labels for block in blocks]),
+        _joined([block.rows for block in blocks]),
+    )
+
+
+def _joined(parts: Sequence[AnyArray | None]) -> AnyArray | None:
+    present = [part for part in parts if part is not None]
+    return np.concatenate(present) if len(present) == len(parts) else None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with a block, and where: the root turns the first one into an error."""
+
+    message: str
+    row: int | None = None
+
+    def error(self, offset: int) -> InvalidInputError:
+        """Return the error, with the row counted from the start of the data."""
+        row = "" if self.row is None else f" at row {self.row + offset}"
+        return InvalidInputError(self.message.format(row=row))
+
+
+@dataclass(frozen=True, eq=False)
+class BlockRows:
+    """A block after reading: its usable rows, or the problem found."""
+
+    read: int
+    block: Block | None
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What every block must be brought to.
+
+    Attributes
+    ----------
+    n_features : int
+    dtype : numpy.dtype
+        float32 or float64.
+    on_invalid : {"raise", "drop"}
+        What becomes of rows with NaN or infinity.
+    class_weight : tuple of (label, float)
+        Factors of the weights of rows, by their labels; one for all others.
+    """
+
+    n_features: int
+    dtype: np.dtype[Any]
+    on_invalid: Literal["raise", "drop"] = "raise"
+    class_weight: tuple[tuple[Any, float], ...] = ()
+
+
+def promoted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return float32 where it holds every value of `dtype`, else float64.
+
+    Examples
+    --------
+    >>> [promoted_dtype(np.dtype(t)).name for t in ("f2", "i2", "i8", "f4", ">f8", "?")]
+    ['float32', 'float32', 'float64', 'float32', 'float64', 'float32']
+    """
+    wide = np.result_type(dtype, np.float32)
+    return np.dtype(np.float32) if wide.itemsize == 4 else np.dtype(np.float64)
+
+
+def rows_from(X: Any, y: Any, sample_weight: Any, rules: Rules) -> BlockRows:
+    """Bring what was read for one block to the form the constructions expect.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Dense, masked or sparse, any real dtype.
+    y, sample_weight : array-like of shape (n,) or None
+    rules : Rules
+
+    Returns
+    -------
+    BlockRows
+        Problems are returned, not raised: blocks finish in any order, and the first bad
+        row of the whole data set is known only at the root.
+    """
+    n_rows = int(X.shape[0])
+    if X.ndim != 2 or X.shape[1] != rules.n_features:
+        found = f"X has a block of shape {X.shape} where {rules.n_features} columns are expected"
+        return BlockRows(n_rows, None, Problem(found + "; make its chunks agree with its shape."))
+    for name, part in (("y", y), ("sample_weight", sample_weight)):
+        if part is not None and part.shape != (n_rows,):
+            return BlockRows(n_rows, None, _mismatch(name, part.shape, n_rows))
+    if y is not None and np.ma.is_masked(y):
+        masked = int(np.ma.getmaskarray(y).argmax())
+        message = "y is masked{row}; fill what is masked, or drop such rows."
+        return BlockRows(n_rows, None, Problem(message, masked))
+    # Numbers too large for the dtype become infinite, which is found and reported.
+    with np.errstate(over="ignore", invalid="ignore"):
+        weights = np.ones(n_rows) if sample_weight is None else _as_weights(sample_weight)
+        points = _as_points(X, rules.dtype)
+        problem = _bad_weight(weights)
+    labels = None if y is None else np.asarray(y)
+    if rules.class_weight and labels is not None:
+        weights = weights * _of_classes(labels, rules.class_weight)
+    block = Block(points, weights, labels)
+    if problem is None:
+        block, problem = _finite_rows(block, rules)
+    return BlockRows(n_rows, None if problem else block, problem)
+
+
+def _of_classes(labels: AnyArray, class_weight: tuple[tuple[Any, float], ...]) -> FloatArray:
+    found, plain = np.ones(len(labels)), plain_labels(labels)
+    for label, factor in class_weight:
+        found[plain == label] = factor
+    return found
+
+
+def _mismatch(name: str, shape: tuple[int, ...], n_rows: int) -> Problem:
+    return Problem(
+        f"{name} has a block of shape {shape} beside a block of X with {n_rows} rows; "
+        f"give {name} one entry for every row of X, in the same chunks."
+    )
+
+
+def _as_points(X: Any, dtype: np.dtype[Any]) -> Points:
+    if hasattr(X, "tocsr"):
+        import scipy.sparse as sp  # noqa: PLC0415 - costs a dense build nothing
+
+        sparse = sp.csr_array(X.tocsr(), dtype=dtype)
+        if not sparse.has_canonical_format:
+            sparse = sparse.copy()  # what follows works in place, and the input is the user's
+            sparse.sum_duplicates()
+        return sparse
+    X = _unmasked(X, dtype)
+    # asarray turns pandas blocks, subclasses and foreign byte orders into plain memory.
+    return np.require(np.asarray(X), dtype, ["C", "A"])
+
+
+def _as_weights(weights: Any) -> FloatArray:
+    weights = _unmasked(weights, np.dtype(np.float64))
+    return np.require(np.asarray(weights), np.float64, ["C", "A"])
+
+
+def _unmasked(array: Any, dtype: np.dtype[Any]) -> Any:
+    """Turn masked entries into NaN, which is found and reported."""
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    masked: Any = array.astype(dtype)
+    return masked.filled(np.nan)
+
+
+def plain_labels(labels: AnyArray) -> AnyArray:
+    """Bring labels to NumPy's numbers or text, the form in which a coreset keeps them.
+
+    Examples
+    --------
+    >>> plain_labels(np.array([b"no", "yes"], dtype=object))
+    array(['no', 'yes'], dtype='<U3')
+    """
+    if labels.dtype.kind in "OST":
+        return np.array([_text(label) for label in labels.tolist()], dtype=str)
+    if labels.dtype.kind == "f" and labels.dtype.itemsize > 8:
+        return labels.astype(np.float64)
+    return labels
+
+
+def missing_label(block: Block) -> Problem | None:
+    """Return the first label that is None, NaN or infinite; None where there is no such label.
+
+    Examples
+    --------
+    >>> missing_label(Block(np.zeros((2, 1)), np.ones(2), np.array([1.0, np.nan]))).row
+    1
+    """
+    if block.labels is None:
+        return None
+    bad = _missing(block.labels)
+    if not bad.any():
+        return None
+    row = int(bad.argmax())
+    message = "y is missing or not finite{row}; drop such rows, or label them."
+    return Problem(message, row if block.rows is None else int(block.rows[row]))
+
+
+def _missing(labels: AnyArray) -> Any:
+    if labels.dtype.kind == "f":
+        return ~np.isfinite(labels)
+    if labels.dtype.kind == "O":
+        return np.array([_is_missing(label) for label in labels.tolist()], dtype=bool)
+    if labels.dtype.kind in "mM":
+        return np.isnat(labels)
+    return np.zeros(len(labels), dtype=bool)
+
+
+def _is_missing(label: Any) -> bool:
+    if isinstance(label, (float, Decimal)):
+        return math.isnan(label)
+    if isinstance(label, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(label))
+    # pandas' own words for it, which compare with nothing; pandas need not be installed.
+    return label is None or type(label).__name__ in {"NAType", "NaTType"}
+
+
+def _text(label: Any) -> str:
+    # HDF5 and older formats hold text as bytes.
+    return label.decode("utf-8", "backslashreplace") if isinstance(label, bytes) else str(label)
+
+
+def _bad_weight(weights: FloatArray) -> Problem | None:
+    # One sum clears the usual case; NaN fails every comparison.
+    if not len(weights) or (np.isfinite(weights.sum()) and weights.min() >= 0):
+        return None
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if not len(bad):
+        return Problem("sample_weight sums to infinity; scale it down.")
+    found = f"sample_weight is {weights[bad[0]]}"
+    remedy = "; weights must be finite and not negative."
+    return Problem(found + "{row}" + remedy, int(bad[0]))
+
+
+def _finite_rows(block: Block, rules: Rules) -> tuple[Block, Problem | None]:
+    found = unusable_row(block.points, block.weights)
+    if found is None or rules.on_invalid == "raise":
+        return block, found
+    kept = np.flatnonzero(_rows_with(block.points, np.isfinite))
+    if len(kept) == len(block):
+        return block, found
+    block = block.take(kept)
+    found = unusable_row(block.points, block.weights)
+    # Of the rows that are left: numbered as in the block that was read.
+    return block, None if found is None else replace(found, row=int(kept[found.row or 0]))
+
+
+def unusable_row(points: Points, weights: FloatArray) -> Problem | None:
+    r"""Return the first row that no squared distance can be computed for, or None.
+
+    That is a row with NaN or infinity; or one of positive weight with a value x such that
+    :math:`U d x^2` is beyond float64, U the weight of all the rows or one, if that is more.
+    Of ordinary weights that is some :math:`10^{146}`.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d) or csr_array
+    weights : ndarray of shape (n,), float64
+
+    Examples
+    --------
+    >>> unusable_row(np.array([[1e100], [1e200]]), np.ones(2)).row
+    1
+    """
+    values: Any = points if isinstance(points, np.ndarray) else points.data
+    weight = max(1.0, float(weights.sum()))
+    # Of NumPy's kind, since a float32 that is compared with a plain number would cast it.
+    most = np.float64(math.sqrt(_LARGEST_SUM / points.shape[1] / weight))
+    # One look clears the usual case; a row without weight may hold any number.
+    if first_nonfinite_row(values if values.ndim == 2 else values[:, np.newaxis], most) < 0:
+        return None
+    usable = _rows_with(points, lambda x: abs(x) <= most)
+    usable |= (weights == 0.0) & _rows_with(points, np.isfinite)
+    if usable.all():
+        return None
+    first = int(usable.argmin())
+    part: Any = points[[first]]
+    row = (part if isinstance(part, np.ndarray) else part.toarray())[0].astype(np.float64)
+    column = int((~(abs(row) <= most)).argmax())
+    found = f"X is {row[column]} in column {column}"
+    if not np.isfinite(row[column]):
+        remedy = '; clean the data, or build with on_invalid="drop", which leaves such rows out.'
+    elif abs(row[column]) > _LARGEST_VALUE:
+        remedy = (
+            ", and of values so large squared distances overflow; scale the columns, for example "
+            "with sklearn.preprocessing.MaxAbsScaler, or clean the data."
+        )
+    else:
+        remedy = (
+            f", where sample_weight sums to {weight:g}, and weighted squared distances overflow; "
+            f"scale sample_weight down."
+        )
+    return Problem(found + "{row}" + remedy, first)
+
+
+def _rows_with(points: Any, holds: Callable[[Any], Any]) -> Any:
+    """Rows all of whose values have a property that zero has."""
+    if isinstance(points, np.ndarray):
+        return holds(points).all(axis=1)
+    rows = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
+    return np.bincount(rows, weights=~holds(points.data), minlength=points.shape[0]) == 0

@@ -1,0 +1,348 @@
+"""The result of a construction: weighted rows that stand for all the data."""
+
+from __future__ import annotations
+
+import html
+import importlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from daskcoreset.core.errors import (
+    CoresetError,
+    InvalidInputError,
+    InvalidTypeError,
+    MissingDependencyError,
+    StoreError,
+)
+from daskcoreset.core.layout import decode, encode
+from daskcoreset.core.operations import Operations
+from daskcoreset.core.points import WeightedPoints, concatenate
+from daskcoreset.core.provenance import check_provenance, freeze, merge_provenance, thaw
+from daskcoreset.core.storage import read_group, write_group
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from daskcoreset.core.storage import Location
+
+__all__ = ["SCHEMA_VERSION", "Coreset", "WeightedPoints", "concatenate"]
+
+SCHEMA_VERSION = 1
+"""Version of the layout of a stored coreset; one higher whenever an older reader would fail."""
+
+_KIND = "coreset"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Coreset(Operations, WeightedPoints):
+    """A weighted subset of the data on which a weighted solver answers for all of it.
+
+    Parameters
+    ----------
+    points, weights, indices, labels
+        As in `WeightedPoints`, with at least one row.
+    provenance : mapping of str to JSON, default empty
+        Where the coreset comes from; kept as a read-only copy. `daskcoreset.core.provenance`
+        lists the keys.
+
+    Raises
+    ------
+    InvalidInputError
+        As in `WeightedPoints`; also if there are no rows, or ``m``, ``n``, ``d`` or ``columns`` of
+        the provenance contradict the arrays.
+    InvalidTypeError
+        As in `WeightedPoints`; also if the provenance is not plain JSON.
+
+    Notes
+    -----
+    Labels may be NaN: methods that ask for none carry them along. Values whose squares overflow,
+    beyond some 1e146, are rows like others here: nothing is computed of them, and coresets that
+    were stored before `daskcoreset.build` refused such values can be loaded. What computes costs
+    refuses them, `audit` among others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.array([[0.0, 1.0], [2.0, 3.0]])
+    >>> record = {"method": "uniform", "n": 10, "seed": 0}
+    >>> coreset = Coreset(rows, np.full(2, 5.0), np.array([4, 8]), provenance=record)
+    >>> coreset
+    Coreset(uniform: 2 of 10 rows, 2 features, float64, total weight 10, seed 0)
+
+    Any solver that takes weights takes it:
+    ``KMeans(100).fit(coreset.points, sample_weight=coreset.weights)``.
+    """
+
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not len(self):
+            msg = "points has no rows; a coreset has at least one"
+            raise InvalidInputError(msg)
+        frozen = freeze(self.provenance)
+        if not isinstance(frozen, Mapping):
+            msg = f"provenance is a {type(self.provenance).__name__}; pass a mapping"
+            raise InvalidTypeError(msg)
+        check_provenance(frozen, len(self), self.n_features)
+        object.__setattr__(self, "provenance", frozen)
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        cls, arguments = super().__reduce__()
+        return cls, (*arguments[:-1], thaw(self.provenance))
+
+    def __repr__(self) -> str:
+        said = self.provenance
+        whole = ", nothing reduced" if said.get("complete") else ""
+        method = f"{said['method']}{whole}: " if "method" in said else ""
+        of = f" of {said['n']:,}" if "n" in said else ""
+        seed = f", seed {said['seed']}" if said.get("seed") is not None else ""
+        return (
+            f"{type(self).__name__}({method}{len(self):,}{of} rows, {self.n_features:,} features, "
+            f"{self.points.dtype}, total weight {self.total_weight:.6g}{seed})"
+        )
+
+    def _repr_html_(self) -> str:
+        shown = {
+            "rows": f"{len(self):,}",
+            "features": f"{self.n_features:,}",
+            "dtype": f"{self.points.dtype}{', sparse' if sp.issparse(self.points) else ''}",
+            "labels": "none" if self.labels is None else str(self.labels.dtype),
+            "total weight": f"{self.total_weight:.6g}",
+        }
+        for key, value in self.provenance.items():
+            # Counts are above, and a long list of columns or parts would bury the rest.
+            if key in ("m", "d"):
+                continue
+            text = value if isinstance(value, str) else json.dumps(thaw(value))
+            shown[key] = text if len(text) <= 200 else f"{text[:200]} …"
+        rows = "".join(
+            f'<tr><th style="text-align:left">{html.escape(key)}</th>'
+            f'<td style="text-align:left">{html.escape(text)}</td></tr>'
+            for key, text in shown.items()
+        )
+        return f"<table><caption>{type(self).__name__}</caption><tbody>{rows}</tbody></table>"
+
+    def equals(self, other: WeightedPoints) -> bool:
+        """Say whether every array has the same bits and the provenance is the same.
+
+        Parameters
+        ----------
+        other : WeightedPoints
+            What to compare with. Plain points have no provenance and equal no coreset;
+            ``WeightedPoints.equals(a, b)`` compares the arrays alone.
+
+        Returns
+        -------
+        bool
+            True if nothing differs.
+        """
+        return (
+            isinstance(other, Coreset)
+            and super().equals(other)
+            and bool(self.provenance == other.provenance)
+        )
+
+    def merge(self, *others: Coreset, offsets: Sequence[int] | None = None) -> Coreset:
+        """Unite coresets of different parts of the data into one of all of it.
+
+        The cost on the union of two data sets is the sum of the costs on each, so the union
+        of their coresets is a coreset of the union, with the same relative error (the merge
+        step of merge-and-reduce). Of the same data twice it would weigh twice.
+
+        Parameters
+        ----------
+        *others : Coreset
+            Coresets of other data with the same features, all with labels or all without.
+        offsets : sequence of int or None, default None
+            Number added to the row numbers of each coreset, this one first; for parts stored
+            one after the other, the number of rows before each. None leaves row numbers as
+            each part counted them, so they may repeat.
+
+        Returns
+        -------
+        Coreset
+            Rows in the order of the arguments. Weights are unchanged, so totals add; the
+            provenance lists the parts.
+
+        Raises
+        ------
+        InvalidInputError
+            Features, labels, columns or offsets do not fit together.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> half = Coreset(np.ones((1, 2)), np.array([5.0]), np.array([3]))
+        >>> half.merge(half, offsets=[0, 5]).indices
+        array([3, 8])
+        """
+        parts = (self, *others)
+        moves: list[Any] = [0] * len(parts) if offsets is None else list(offsets)
+        if len(moves) != len(parts) or not all(
+            isinstance(move, int | np.integer)
+            and not isinstance(move, bool)
+            and 0 <= move <= np.iinfo(np.int64).max - int(part.indices.max())
+            for move, part in zip(moves, parts, strict=False)
+        ):
+            msg = f"offsets is {moves} for {len(parts)} coresets; give a number of rows for each"
+            raise InvalidInputError(msg)
+        union = concatenate(parts)
+        moves = [int(move) for move in moves]
+        indices = union.indices + np.repeat(moves, [len(part) for part in parts])
+        records = [part.provenance for part in parts]
+        record = merge_provenance(records, moves, len(union), union.n_features)
+        return Coreset(union.points, union.weights, indices, union.labels, record)
+
+    def to_zarr(self, store: Location, *, overwrite: bool = False) -> None:
+        """Save the coreset as a Zarr version 3 group, whole or not at all.
+
+        Parameters
+        ----------
+        store : str, path-like, zarr Store or StorePath
+            A path, an fsspec URL, or a Zarr store.
+        overwrite : bool, default False
+            Replace a coreset that is there. On a local disk it is not lost before the new
+            one is complete; nothing but a stored coreset is ever replaced.
+
+        Raises
+        ------
+        StoreError
+            Something is there already, or the disk refused.
+        InvalidTypeError
+            `store` is none of the accepted types.
+
+        See Also
+        --------
+        daskcoreset.core.storage.write_group : How, and what else can go wrong.
+
+        Examples
+        --------
+        >>> import numpy as np, zarr
+        >>> store = zarr.storage.MemoryStore()
+        >>> coreset = Coreset(np.ones((1, 2)), np.array([5.0]), np.array([3]))
+        >>> coreset.to_zarr(store)
+        >>> Coreset.from_zarr(store).equals(coreset)
+        True
+        """
+        arrays, dims, attributes = encode(self)
+        attributes["provenance"] = thaw(self.provenance)
+        write_group(
+            store,
+            arrays,
+            dims,
+            attributes,
+            kind=_KIND,
+            schema_version=SCHEMA_VERSION,
+            overwrite=overwrite,
+        )
+
+    @classmethod
+    def from_zarr(cls, store: Location) -> Coreset:
+        """Load a coreset saved by `to_zarr`, bit for bit, or refuse it.
+
+        Parameters
+        ----------
+        store : str, path-like, zarr Store or StorePath
+            Where it is.
+
+        Returns
+        -------
+        Coreset
+            The coreset.
+
+        Raises
+        ------
+        StoreError
+            It is missing, incomplete, damaged, of a newer version, or inconsistent.
+        """
+        arrays, attributes = read_group(store, kind=_KIND, schema_version=SCHEMA_VERSION)
+        try:
+            part = decode(arrays, attributes)
+            record = attributes["provenance"]
+            return cls(part.points, part.weights, part.indices, part.labels, record)
+        # The digest was right, so this is a writer that does not keep to the layout.
+        except (CoresetError, KeyError, TypeError, ValueError) as error:
+            msg = f"{store}: not a consistent coreset ({error}); build it again"
+            raise StoreError(msg) from error
+
+    def to_xarray(self) -> xr.Dataset:
+        """Return a Dataset with dimensions ``row`` and ``feature``, without copying.
+
+        Returns
+        -------
+        xarray.Dataset
+            ``points``, ``weights``, ``indices`` and, if there are any, ``labels``, with the
+            provenance as a JSON text among the attributes. xarray has no sparse matrix, so
+            sparse points appear as the three vectors of their CSR form, as in the store.
+
+        Raises
+        ------
+        MissingDependencyError
+            xarray is not installed.
+        """
+        xarray = _optional("xarray")
+        arrays, dims, attributes = encode(self)
+        columns = self.provenance.get("columns")
+        dataset: xr.Dataset = xarray.Dataset(
+            {name: (dims[name], array) for name, array in arrays.items()},
+            coords=None if columns is None else {"feature": list(columns)},
+            attrs={**attributes, "provenance": json.dumps(thaw(self.provenance))},
+        )
+        return dataset
+
+    def to_dataframe(
+        self, *, weight: str = "weight", index: str = "index", label: str = "label"
+    ) -> pd.DataFrame:
+        """Return a writable DataFrame with one row a point.
+
+        Parameters
+        ----------
+        weight, index, label : str, default "weight", "index", "label"
+            Names of the columns that follow the features; `label` only if there are labels.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Features under the names in ``provenance["columns"]`` or ``x0``, ``x1``, …;
+            sparse points in sparse columns.
+
+        Raises
+        ------
+        InvalidInputError
+            Two columns would have the same name.
+        MissingDependencyError
+            pandas is not installed.
+        """
+        pandas = _optional("pandas", extra="dataframe")
+        columns = list(self.provenance.get("columns") or (f"x{j}" for j in range(self.n_features)))
+        added = [(weight, self.weights), (index, self.indices)]
+        if self.labels is not None:
+            added.append((label, self.labels))
+        names = [*columns, *(name for name, _ in added)]
+        if len(set(names)) < len(names):
+            msg = f"columns {sorted(n for n in set(names) if names.count(n) > 1)} occur twice; "
+            raise InvalidInputError(msg + "choose other names with weight=, index= or label=")
+        if sp.issparse(self.points):
+            frame: pd.DataFrame = pandas.DataFrame.sparse.from_spmatrix(self.points)
+        else:
+            frame = pandas.DataFrame(self.points, copy=True)
+        frame.columns = columns
+        for name, vector in added:
+            frame[name] = vector
+        return frame
+
+
+def _optional(module: str, extra: str | None = None) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        install = f'pip install "daskcoreset[{extra or module}]"'
+        msg = f"{module} is not installed; {install} brings it"
+        raise MissingDependencyError(msg) from error

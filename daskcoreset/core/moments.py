@@ -1,0 +1,174 @@
+"""Count, weight, mean and second moment of a set of rows, as an associative summary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from daskcoreset.core.rowwise import column_moments, squared_distances
+from daskcoreset.core.typing import FloatArray, Points
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import scipy.sparse as sp
+
+__all__ = ["Moments", "distances_to", "merge_all", "merge_moments", "moments_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    r"""Moments of weighted rows.
+
+    Attributes
+    ----------
+    count : int
+        Number of rows.
+    weight : float
+        :math:`W = \sum_i u_i`.
+    mean : ndarray of shape (d,), float64
+        :math:`\mu = \sum_i u_i x_i / W`.
+    m2 : ndarray of shape (d,), float64
+        :math:`\sum_i u_i (x_{ij} - \mu_j)^2` for every column j.
+    """
+
+    count: int
+    weight: float
+    mean: FloatArray
+    m2: FloatArray
+
+    @property
+    def quantization_error(self) -> float:
+        r""":math:`\phi_X(\{\mu\}) = \sum_i u_i |x_i - \mu|^2`."""
+        return float(self.m2.sum())
+
+    def quantization_error_about(self, center: FloatArray) -> float:
+        r""":math:`\sum_i u_i |x_i - c|^2 = \phi_X(\{\mu\}) + W |\mu - c|^2`."""
+        gap = self.mean - center
+        return self.quantization_error + self.weight * float((gap * gap).sum())
+
+
+def moments_of(points: Points, weights: FloatArray) -> Moments:
+    """Moments of one block.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d) or scipy.sparse.csr_array
+        Finite float32 or float64 rows.
+    weights : ndarray of shape (n,), float64
+        Non-negative weights.
+
+    Returns
+    -------
+    Moments
+        Accumulated in float64 and safe under a large common offset.
+
+    Examples
+    --------
+    >>> block = moments_of(np.array([[0.0], [2.0]]), np.ones(2))
+    >>> block.weight, block.mean, block.m2
+    (2.0, array([1.]), array([2.]))
+
+    References
+    ----------
+    Chan, Golub and LeVeque (1983).
+    """
+    if isinstance(points, np.ndarray):
+        weight, mean, m2 = column_moments(points, weights)
+    else:
+        weight, mean, m2 = _sparse_moments(points, weights)
+    return Moments(points.shape[0], weight, mean, m2)
+
+
+def merge_moments(first: Moments, second: Moments) -> Moments:
+    """Moments of the union of two disjoint sets of rows.
+
+    Associative up to rounding; blocks are always merged in the order of the tree.
+
+    Examples
+    --------
+    >>> a = moments_of(np.array([[0.0]]), np.ones(1))
+    >>> b = moments_of(np.array([[2.0]]), np.ones(1))
+    >>> merge_moments(a, b).m2
+    array([2.])
+
+    References
+    ----------
+    Chan, Golub and LeVeque (1983), equation 2.1.
+    """
+    weight = first.weight + second.weight
+    if first.weight == 0.0 or second.weight == 0.0:
+        heavier = second if first.weight == 0.0 else first
+        return Moments(first.count + second.count, weight, heavier.mean, heavier.m2)
+    share = second.weight / weight
+    delta = second.mean - first.mean
+    return Moments(
+        first.count + second.count,
+        weight,
+        first.mean + delta * share,
+        first.m2 + second.m2 + delta * delta * (first.weight * share),
+    )
+
+
+def merge_all(parts: Iterable[Moments]) -> Moments:
+    """Moments of the union of one or more disjoint sets, merged from left to right."""
+    return reduce(merge_moments, parts)
+
+
+def distances_to(points: Points, center: FloatArray) -> FloatArray:
+    """Squared Euclidean distance of every row to `center`, float64 of shape (n,).
+
+    Examples
+    --------
+    >>> distances_to(np.array([[3.0, 4.0]], dtype=np.float32), np.zeros(2))
+    array([25.])
+    """
+    if isinstance(points, np.ndarray):
+        return squared_distances(points, center)
+    # |c|^2 over the zeros of a row is |c|^2 less what its stored entries replace. A column
+    # that is stored in every row has no zeros: left out, its offset cancels nothing.
+    columns = points.indices
+    stored = points.data.astype(np.float64)
+    full = np.bincount(columns, minlength=points.shape[1]) == points.shape[0]
+    squares = np.where(full, 0.0, center * center)
+    zeros = float(squares.sum()) - _row_sums(points, squares[columns])
+    distances = _row_sums(points, (stored - center[columns]) ** 2)
+    distances += np.maximum(zeros, 0.0)
+    return distances
+
+
+def _sparse_moments(
+    points: sp.csr_array, weights: FloatArray
+) -> tuple[float, FloatArray, FloatArray]:
+    n_features = points.shape[1]
+    weight = float(weights.sum())
+    if weight == 0.0:
+        return 0.0, np.zeros(n_features), np.zeros(n_features)
+    u = np.repeat(weights, np.diff(points.indptr))
+    columns = points.indices
+    stored = points.data.astype(np.float64)
+
+    def by_column(values: FloatArray) -> FloatArray:
+        return np.bincount(columns, weights=values, minlength=n_features).astype(np.float64)
+
+    # Stored entries first, about one of their own: equal ones give exactly zero.
+    of_stored = by_column(u)
+    center = np.zeros(n_features)
+    center[columns[u > 0.0]] = stored[u > 0.0]
+    shift = by_column(u * (stored - center[columns]))
+    center += np.divide(shift, of_stored, out=shift, where=of_stored > 0.0)
+    m2 = by_column(u * (stored - center[columns]) ** 2)
+    # Then the zeros, which a column that is stored in every row that counts has not.
+    stored_rows = np.bincount(columns[u > 0.0], minlength=n_features)
+    full = stored_rows == np.count_nonzero(weights)
+    share = np.where(full, 1.0, np.minimum(of_stored / weight, 1.0))
+    m2 += center**2 * (weight * share * (1.0 - share))
+    return weight, center * share, m2
+
+
+def _row_sums(points: sp.csr_array, values: FloatArray) -> FloatArray:
+    rows = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
+    return np.bincount(rows, weights=values, minlength=points.shape[0]).astype(np.float64)

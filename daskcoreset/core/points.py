@@ -1,0 +1,331 @@
+"""Weighted rows: what blocks draw, what the tree merges, and what a coreset is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.rowwise import first_nonfinite_row
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+
+__all__ = ["WeightedPoints", "concatenate"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WeightedPoints:
+    """Rows with weights, their global row numbers and, if there are any, their labels.
+
+    Frozen: the arrays become read-only views of what is passed, without a copy where the
+    dtype fits, and stay read-only through pickling. Two objects are equal only if they are
+    the same object; `equals` compares values. No rows at all is fine, as a block may be
+    empty; such an object is falsy.
+
+    Parameters
+    ----------
+    points : ndarray of shape (m, d) or scipy sparse, float32 or float64
+        The rows. Sparse input becomes a `scipy.sparse.csr_array` with sorted columns and no
+        duplicates. Finite.
+    weights : ndarray of shape (m,)
+        Weight of each row, finite and not negative; integers and float32 become float64.
+    indices : ndarray of shape (m,)
+        Row number of each row in the whole data; integers become int64. A row may occur
+        more than once.
+    labels : ndarray of shape (m,) or None, default None
+        Label of each row: booleans, integers, floats or text. Anything else, Python
+        objects among them, could not be stored and read back.
+
+    Raises
+    ------
+    InvalidInputError
+        Shapes disagree, a value is NaN or infinite, or a weight or row number is out of range.
+    InvalidTypeError
+        A dtype is not supported.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> drawn = WeightedPoints(np.eye(3), np.array([2.0, 1.0, 1.0]), np.array([7, 8, 9]))
+    >>> drawn
+    WeightedPoints(3 rows, 3 features, float64, total weight 4)
+    >>> drawn.take(drawn.weights > 1).indices
+    array([7])
+    """
+
+    points: Points
+    weights: FloatArray
+    indices: IndexArray
+    labels: AnyArray | None = None
+
+    def __post_init__(self) -> None:
+        points = _read_points(self.points)
+        _check_finite(points)
+        m = points.shape[0]
+        checked = {
+            "points": points,
+            "weights": _read_weights(self.weights, m),
+            "indices": _read_indices(self.indices, m),
+            "labels": None if self.labels is None else _read_labels(self.labels, m),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        # Through the constructor, because a pickled array forgets that it was read-only.
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+
+    def __len__(self) -> int:
+        return int(self.points.shape[0])
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({len(self):,} rows, {self.n_features:,} features, "
+            f"{self.points.dtype}, total weight {self.total_weight:.6g})"
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns, d."""
+        return int(self.points.shape[1])
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights, in float64."""
+        return float(self.weights.sum())
+
+    def take(self, rows: IndexArray | npt.NDArray[np.bool_] | slice) -> WeightedPoints:
+        """Return some of the rows.
+
+        Parameters
+        ----------
+        rows : ndarray of int or bool, or slice
+            Positions (not global row numbers), or a mask of shape (m,).
+
+        Returns
+        -------
+        WeightedPoints
+            The rows in the order asked for. A coreset's rows alone are no coreset, so this
+            holds for its subclass too.
+
+        Raises
+        ------
+        IndexError
+            A position is out of range, or the mask has another length.
+        """
+        if not isinstance(rows, slice) and not np.size(rows):
+            # An empty list is float64 to NumPy, which then refuses it as an index.
+            rows = slice(0)
+        return WeightedPoints(
+            self.points[rows],
+            self.weights[rows],
+            self.indices[rows],
+            None if self.labels is None else self.labels[rows],
+        )
+
+    def equals(self, other: WeightedPoints) -> bool:
+        """Say whether every array has the same dtype, shape and bits.
+
+        Parameters
+        ----------
+        other : WeightedPoints
+            What to compare with; arrays only, so a coreset may equal plain points.
+
+        Returns
+        -------
+        bool
+            True if nothing differs. NaN equals the same NaN, and 0.0 differs from -0.0.
+        """
+        mine, theirs = _arrays(self), _arrays(other)
+        return mine.keys() == theirs.keys() and all(
+            _same_bits(mine[name], theirs[name]) for name in mine
+        )
+
+
+def concatenate(parts: Sequence[WeightedPoints]) -> WeightedPoints:
+    """Put rows of several parts one after the other.
+
+    Parameters
+    ----------
+    parts : sequence of WeightedPoints
+        At least one. All have d columns, all are dense or all sparse, and labels are on all
+        of them or on none and of one kind: NumPy would turn 1 and "1" into the same text.
+
+    Returns
+    -------
+    WeightedPoints
+        The union, with weights and row numbers as they were; float32 if all points are.
+
+    Raises
+    ------
+    InvalidInputError
+        There are no parts, or they do not fit together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = WeightedPoints(np.ones((2, 3)), np.ones(2), np.array([0, 1]))
+    >>> concatenate([one, one.take(slice(1))]).indices
+    array([0, 1, 0])
+    """
+    if not parts:
+        msg = "parts is empty, so the number of features is unknown; pass at least one"
+        raise InvalidInputError(msg)
+    _one_of("numbers of features", {part.n_features for part in parts})
+    _one_of("storage", {"sparse" if sp.issparse(part.points) else "dense" for part in parts})
+    kinds = {"none" if part.labels is None else part.labels.dtype.kind for part in parts}
+    _one_of("kinds of labels", kinds)
+    points = [part.points for part in parts]
+    labels = [part.labels for part in parts if part.labels is not None]
+    return WeightedPoints(
+        sp.vstack(points, format="csr") if sp.issparse(points[0]) else np.concatenate(points),
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate([part.indices for part in parts]),
+        np.concatenate(labels) if labels else None,
+    )
+
+
+def _one_of(what: str, found: set[Any]) -> None:
+    if len(found) > 1:
+        msg = f"parts differ in their {what}: {sorted(found)}; bring them to one form first"
+        raise InvalidInputError(msg)
+
+
+def _read_points(value: Any) -> Points:
+    if sp.issparse(value):
+        return _read_sparse(sp.csr_array(value))
+    points = _as_array("points", value)
+    _check_float("points", points)
+    if points.ndim != 2:
+        msg = f"points has shape {points.shape}; pass a matrix of shape (m, d)"
+        raise InvalidInputError(msg)
+    return _read_only(points)
+
+
+def _read_sparse(value: sp.csr_array) -> sp.csr_array:
+    _check_float("points", value)
+    # A new shell around the same arrays: what follows must not touch the caller's.
+    points = sp.csr_array((value.data, value.indices, value.indptr), shape=value.shape)
+    try:
+        points.check_format(full_check=True)
+    except ValueError as error:
+        msg = f"points is not a valid CSR array ({error}); build it again"
+        raise InvalidInputError(msg) from error
+    if not points.has_canonical_format:
+        # Done here because scipy and scikit-learn do it in place, which read-only arrays refuse.
+        points = points.copy()
+        points.sum_duplicates()
+    points.data = _read_only(points.data)
+    points.indices = _read_only(points.indices)
+    points.indptr = _read_only(points.indptr)
+    return points
+
+
+def _check_float(name: str, value: AnyArray | sp.csr_array) -> None:
+    if value.dtype not in (np.float32, np.float64):
+        msg = f"{name} has dtype {value.dtype}; convert it to float32 or float64"
+        raise InvalidTypeError(msg)
+
+
+def _read_weights(value: Any, m: int) -> FloatArray:
+    weights = _vector("weights", value, m)
+    if weights.dtype.kind not in "iuf":
+        msg = f"weights has dtype {weights.dtype}; pass numbers"
+        raise InvalidTypeError(msg)
+    weights = weights.astype(np.float64, copy=False)
+    with np.errstate(all="ignore"):
+        total = weights.sum()
+        fine = np.isfinite(total) and weights.min(initial=0.0) >= 0.0
+    if not fine:
+        bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0.0))
+        found = f"is {weights[bad[0]]} at row {bad[0]}" if bad.size else f"adds up to {total}"
+        msg = f"weights {found}; they must be finite, also in total, and not negative"
+        raise InvalidInputError(msg)
+    return _read_only(weights)
+
+
+def _read_indices(value: Any, m: int) -> IndexArray:
+    indices = _vector("indices", value, m)
+    if indices.dtype.kind not in "iu" or not np.can_cast(indices.dtype, np.int64):
+        msg = f"indices has dtype {indices.dtype}; convert it to int64"
+        raise InvalidTypeError(msg)
+    if indices.min(initial=0) < 0:
+        msg = f"indices holds {indices.min()}; row numbers start at 0"
+        raise InvalidInputError(msg)
+    return _read_only(indices.astype(np.int64, copy=False))
+
+
+def _read_labels(value: Any, m: int) -> AnyArray:
+    labels = _vector("labels", value, m)
+    dtype = labels.dtype
+    if dtype.kind not in "biufUT" or (dtype.itemsize > 8 and dtype.kind == "f"):
+        msg = f"labels has dtype {dtype}; convert it to numbers or, with .astype(str), to text"
+        raise InvalidTypeError(msg)
+    if hasattr(dtype, "na_object"):
+        msg = "labels may hold missing strings; fill them and convert them with .astype(str)"
+        raise InvalidTypeError(msg)
+    return _read_only(labels)
+
+
+def _check_finite(points: Any) -> None:
+    """Refuse NaN and infinity, of which no solver makes anything."""
+    values = points if isinstance(points, np.ndarray) else points.data[:, np.newaxis]
+    # One sum clears the usual case, at a third of the time; what overflows it is looked at.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return
+    place = first_nonfinite_row(values)
+    if place < 0:
+        return
+    sparse = sp.issparse(points)
+    row = int(np.searchsorted(points.indptr, place, side="right")) - 1 if sparse else place
+    bad = values[place][~np.isfinite(values[place])][0]
+    msg = f"points holds {bad} at row {row}; weighted rows are finite, so clean or drop it"
+    raise InvalidInputError(msg)
+
+
+def _vector(name: str, value: Any, m: int) -> AnyArray:
+    array = _as_array(name, value)
+    if array.shape != (m,):
+        msg = f"{name} has shape {array.shape} and points has {m} rows; pass one value a row"
+        raise InvalidInputError(msg)
+    return array
+
+
+def _as_array(name: str, value: Any) -> AnyArray:
+    if isinstance(value, np.ma.MaskedArray):
+        msg = f"{name} is a masked array; fill or drop what is masked"
+        raise InvalidTypeError(msg)
+    array = np.asarray(value)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _read_only(array: AnyArray) -> AnyArray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _arrays(part: WeightedPoints) -> dict[str, AnyArray]:
+    named: dict[str, AnyArray] = {"weights": part.weights, "indices": part.indices}
+    if part.labels is not None:
+        named["labels"] = part.labels
+    if sp.issparse(part.points):
+        named["shape"] = np.array(part.points.shape)
+        return named | {f"csr_{k}": getattr(part.points, k) for k in ("data", "indices", "indptr")}
+    return named | {"points": part.points}
+
+
+def _same_bits(a: AnyArray, b: AnyArray) -> bool:
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    # Variable-length text holds pointers, whose bits say nothing.
+    return bool(np.array_equal(a, b)) if a.dtype.kind == "T" else a.tobytes() == b.tobytes()

@@ -1,0 +1,246 @@
+"""The loops that touch every number of a block, compiled where numba is at hand.
+
+All sums are float64 whatever the dtype of the points. Column sums are taken about a row
+of their own tile and tiles are merged as in Chan, Golub and LeVeque (1983), so that a
+common offset (mean 1e6, spread 1, float32) costs no digits and constant columns give
+exactly zero. The kernels release the GIL, use one thread each and call no BLAS: their
+bits depend neither on the number of threads nor on the scheduler.
+
+Without numba the same formulas run in NumPy, a few times slower.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import threading
+from typing import Any
+
+import numpy as np
+
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+
+__all__ = [
+    "column_moments",
+    "compiled_loops",
+    "first_nonfinite_row",
+    "squared_distances",
+    "systematic_walk",
+]
+
+_TILE_NUMBERS = 8192
+"""Numbers in a tile: two sweeps over it stay in the first-level cache."""
+
+
+WHOLE_UNIT = 1e-7
+"""As in `daskcoreset.core.compiled`."""
+
+
+def _tile_rows(n_features: int) -> int:
+    return max(8, _TILE_NUMBERS // max(1, n_features))
+
+
+def column_moments(points: AnyArray, weights: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    r"""Weight, weighted mean and second moment about it of each column.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d), float32 or float64
+    weights : ndarray of shape (n,), float64
+
+    Returns
+    -------
+    weight : float
+        :math:`W = \sum_i u_i`.
+    mean : ndarray of shape (d,), float64
+        :math:`\mu_j = \sum_i u_i x_{ij} / W`; zeros where ``W == 0``.
+    m2 : ndarray of shape (d,), float64
+        :math:`\sum_i u_i (x_{ij} - \mu_j)^2`.
+
+    Examples
+    --------
+    >>> column_moments(np.array([[1e6], [1e6 + 2]], dtype=np.float32), np.ones(2))
+    (2.0, array([1000001.]), array([2.]))
+
+    References
+    ----------
+    Chan, Golub and LeVeque (1983), equations 2.1; tiles merged pairwise in order.
+    """
+    n_features = points.shape[1]
+    mean, m2 = np.zeros(n_features), np.zeros(n_features)
+    compiled = compiled_loops()
+    moments = _numpy_moments if compiled is None else compiled.column_moments
+    weight = moments(points, weights, _tile_rows(n_features), mean, m2)
+    return float(weight), mean, m2
+
+
+def squared_distances(points: AnyArray, center: FloatArray) -> FloatArray:
+    """Squared Euclidean distance of every row to one center.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d), float32 or float64
+    center : ndarray of shape (d,), float64
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
+        Differences are formed before they are squared: no cancellation under an offset.
+
+    Examples
+    --------
+    >>> squared_distances(np.array([[3.0, 4.0], [0.0, 0.0]]), np.zeros(2))
+    array([25.,  0.])
+    """
+    out = np.empty(points.shape[0])
+    compiled = compiled_loops()
+    distances = _numpy_distances if compiled is None else compiled.squared_distances
+    distances(points, center, out)
+    return out
+
+
+def first_nonfinite_row(points: AnyArray, most: float = np.inf) -> int:
+    """Return the number of the first row with NaN, infinity or a value beyond `most`, or -1.
+
+    Examples
+    --------
+    >>> first_nonfinite_row(np.array([[0.0], [np.nan]])), first_nonfinite_row(np.zeros((2, 1)))
+    (1, -1)
+    >>> first_nonfinite_row(np.array([[3.0], [-5.0]]), 4.0)
+    1
+    """
+    compiled = compiled_loops()
+    search = _numpy_beyond if compiled is None else compiled.first_beyond
+    limit = points.dtype.type(min(most, float(np.finfo(points.dtype).max)))
+    found = int(search(points.reshape(-1), limit))
+    return found // points.shape[1] if found >= 0 else -1
+
+
+def systematic_walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
+    r"""Select rows by Deville's systematic sampling with given inclusion probabilities.
+
+    The inclusion probabilities are laid end to end and cut into units of length one. In every
+    unit one point is drawn, uniformly, and the row at this point is taken. A row that lies
+    across two units, with parts a and b, is taken at most once: where the first unit took it,
+    the second one draws among its other rows; where not, the second one takes it with
+    probability :math:`b / (1 - a)`. So every row has its inclusion probability
+    :math:`a + b` exactly, and the number of rows is fixed.
+
+    Parameters
+    ----------
+    inclusion : ndarray of shape (n,), float64
+        Inclusion probabilities in [0, 1].
+    uniforms : ndarray of shape (k,), float64
+        Independent and uniform on [0, 1): one for every unit, k at least the sum of
+        `inclusion` rounded up, and at least one.
+
+    Returns
+    -------
+    ndarray of shape (m,), int64
+        Rows taken, increasing; m is the sum of `inclusion` rounded up or down.
+
+    Examples
+    --------
+    >>> systematic_walk(np.full(6, 0.5), np.array([0.25, 0.75, 0.25]))
+    array([0, 3, 4])
+
+    References
+    ----------
+    Deville (1998), Une nouvelle méthode de tirage à probabilités inégales. Chauvet (2012),
+    On a characterization of ordered pivotal sampling, shows that the ordered pivotal method is
+    the same; Chauvet and Ruiz-Gazen (2017) that its variance is never above that of as many
+    independent draws, for any variable and in any order of the rows.
+    """
+    compiled = compiled_loops()
+    walk = _numpy_walk if compiled is None else compiled.walk
+    rows: IndexArray = walk(inclusion, uniforms)
+    return rows
+
+
+_lock = threading.Lock()
+
+
+def compiled_loops() -> Any:
+    """Return the module of compiled loops, or None where numba is missing."""
+    # Blocks run on several threads: the first one compiles, the others wait for it.
+    with _lock:
+        return _import_compiled()
+
+
+@functools.cache
+def _import_compiled() -> Any:
+    try:
+        return importlib.import_module("daskcoreset.core.compiled")
+    except ImportError:
+        return None
+
+
+def _numpy_moments(
+    points: AnyArray, weights: FloatArray, tile_rows: int, mean: FloatArray, m2: FloatArray
+) -> float:
+    total = 0.0
+    tile_rows *= 64  # a loop turn costs far more here
+    for start in range(0, len(points), tile_rows):
+        tile = points[start : start + tile_rows].astype(np.float64)
+        u = weights[start : start + tile_rows]
+        weight = float(u.sum())
+        if weight == 0.0:
+            continue
+        # A row without weight may hold anything, such as 1e20 for a missing value.
+        reference = tile[int((u > 0.0).argmax())].copy()
+        tile -= reference
+        shift = np.einsum("i,ij->j", u, tile) / weight
+        tile -= shift
+        spread = np.einsum("i,ij,ij->j", u, tile, tile)
+        share = weight / (total + weight)
+        delta = reference + shift - mean
+        mean += delta * share
+        m2 += spread + delta * delta * (total * share)
+        total += weight
+    return total
+
+
+def _numpy_distances(points: AnyArray, center: FloatArray, out: FloatArray) -> None:
+    tile_rows = 64 * _tile_rows(points.shape[1])
+    for start in range(0, len(points), tile_rows):
+        gap = points[start : start + tile_rows] - center
+        np.einsum("ij,ij->i", gap, gap, out=out[start : start + tile_rows])
+
+
+def _numpy_beyond(values: AnyArray, most: Any) -> int:
+    for start in range(0, len(values), 64 * _TILE_NUMBERS):
+        bad = ~(abs(values[start : start + 64 * _TILE_NUMBERS]) <= most)
+        if bad.any():
+            return start + int(bad.argmax())
+    return -1
+
+
+def _numpy_walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
+    # The loop is sequential, whoever runs it: without numba it is the same loop, interpreted.
+    rows: list[int] = []
+    before, unit, position, target, taken = 0, 0, 0.0, float(uniforms[0]), False
+    positive = np.flatnonzero(inclusion > 0.0)
+    for i, share in zip(positive.tolist(), inclusion[positive].tolist(), strict=True):
+        position += share
+        if not taken and (position > target or position >= 1.0):
+            rows.append(i)
+            taken = True
+        if position < 1.0:
+            continue
+        position, unit = position - 1.0, unit + 1
+        if unit == len(uniforms):
+            return np.array(rows, dtype=np.int64)
+        crossed, before, taken = taken and rows[-1] == i, len(rows), False
+        uniform = float(uniforms[unit])
+        chance = 0.0 if crossed else position / (1.0 - share + position)
+        if uniform < chance:
+            rows.append(i)
+            taken = True
+        elif chance > 0.0:
+            uniform = (uniform - chance) / (1.0 - chance)
+        target = position + uniform * (1.0 - position)
+    if position < WHOLE_UNIT:
+        del rows[before:]
+    elif position > 1.0 - WHOLE_UNIT and not taken and rows[-1:] != [int(positive[-1])]:
+        rows.append(int(positive[-1]))
+    return np.array(rows, dtype=np.int64)

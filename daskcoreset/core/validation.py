@@ -1,0 +1,139 @@
+"""Refusal of parameters that are out of range, or of another kind than they look."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+
+__all__ = [
+    "as_path",
+    "check_count",
+    "check_flag",
+    "check_number",
+    "check_positive",
+    "check_share",
+    "too_many",
+    "too_many_zeros",
+    "too_wide",
+]
+
+_MOST_BYTES = 4 * 2**30
+"""What one array of a construction may take; a block takes 32 MiB."""
+
+_MOST_WORK = 2e12
+"""Products that one task may take: some half an hour."""
+
+_WIDEST = 2**14
+"""Columns of sparse rows at most, unless they are few: zeros take as long as other numbers."""
+
+_MOST_ZEROS = 2**28
+"""Numbers of a block, zeros included, from which sparse rows count as many."""
+
+
+def as_path(name: str, value: Any) -> Path:
+    """Return the absolute path of a folder on a local disk, or refuse what is no path.
+
+    Examples
+    --------
+    >>> as_path("store", 5)
+    Traceback (most recent call last):
+    ...
+    daskcoreset.errors.InvalidTypeError: store is 5; pass the path of a folder.
+    """
+    if not isinstance(value, (str, os.PathLike)):
+        raise InvalidTypeError(f"{name} is {value!r}; pass the path of a folder.")
+    return Path(value).resolve()
+
+
+def too_wide(rows: float, columns: float, what: str, remedy: str) -> str | None:
+    """Say that a matrix of float64 numbers is more than memory should hold, or None.
+
+    Examples
+    --------
+    >>> print(too_wide(1e5, 1e5, "a matrix of d x d numbers", "reduce the columns"))
+    a matrix of d x d numbers takes 74.5 GiB; reduce the columns.
+    >>> too_wide(100, 100, "a matrix of d x d numbers", "reduce the columns")
+    """
+    size = 8.0 * rows * columns
+    return None if size <= _MOST_BYTES else f"{what} takes {size / 2**30:.3g} GiB; {remedy}."
+
+
+def too_many(n_clusters: int, rows: float, columns: int) -> str | None:
+    """Say that k centers of the rows of one block are more than half an hour's work, or None.
+
+    Examples
+    --------
+    >>> print(too_many(10**6, 10**6, 5))
+    1,000,000 centers of 1,000,000 rows take 5e+12 products; pass a smaller n_clusters.
+    """
+    work = float(min(n_clusters, rows)) * rows * columns
+    if work <= _MOST_WORK:
+        return None
+    found = f"{n_clusters:,} centers of {int(rows):,} rows take {work:.2g} products"
+    return f"{found}; pass a smaller n_clusters."
+
+
+def too_many_zeros(rows: float, columns: int) -> str | None:
+    """Say that distances of sparse rows would go through too many zeros, or None.
+
+    Examples
+    --------
+    >>> print(too_many_zeros(20_000, 100_000)[:54])
+    distances go through the zeros of sparse rows as well;
+    >>> too_many_zeros(2_000, 100_000)
+    """
+    if columns <= _WIDEST or rows * columns <= _MOST_ZEROS:
+        return None
+    return (
+        f"distances go through the zeros of sparse rows as well; pass {_WIDEST:,} columns at "
+        f"most, for example those of sklearn.decomposition.TruncatedSVD or of "
+        f"sklearn.feature_selection."
+    )
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Refuse what is neither true nor false: text and numbers are true to Python too.
+
+    Examples
+    --------
+    >>> check_flag("compute", "no")
+    Traceback (most recent call last):
+    ...
+    daskcoreset.errors.InvalidTypeError: compute is 'no'; pass True or False.
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidTypeError(f"{name} is {value!r}; pass True or False.")
+
+
+def check_number(name: str, value: Any) -> None:
+    """Refuse what is no real number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise InvalidTypeError(f"{name} is {value!r}; pass a number.")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Refuse what is no number above zero; infinity is one."""
+    check_number(name, value)
+    if not value > 0:
+        raise InvalidInputError(f"{name} must be positive, got {value!r}; pass a larger number.")
+
+
+def check_share(name: str, value: Any) -> None:
+    """Refuse what does not lie between zero and one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise InvalidTypeError(f"{name} is {value!r}; pass a number between 0 and 1.")
+    if not 0.0 < value < 1.0:
+        raise InvalidInputError(f"{name} is {value}; pass a number between 0 and 1.")
+
+
+def check_count(name: str, value: Any, least: int = 1) -> None:
+    """Refuse what is not a count."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise InvalidTypeError(f"{name} is {value!r}; pass an int of at least {least}.")
+    if value < least:
+        raise InvalidInputError(f"{name} is {value}; pass an int of at least {least}.")

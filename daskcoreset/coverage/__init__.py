@@ -1,5 +1,0 @@
-"""Coverage coresets: core points such that every row is near one."""
-
-from daskcoreset.coverage.cover import Cover, Coverage, cover
-
-__all__ = ["Cover", "Coverage", "cover"]

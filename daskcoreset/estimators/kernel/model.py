@@ -1,0 +1,96 @@
+"""What kernel classifiers share: the fitted expansion, the scale of the penalty, warnings."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from daskcoreset.estimators.kernel.isotropic import Isotropic, KernelMap
+from daskcoreset.constructions.class_summary import Outline
+from daskcoreset.core.products import thin_product
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.estimators.machine_model import Machine
+from daskcoreset.core.typing import AnyArray, FloatArray, Points
+
+__all__ = ["Expansion", "resolve_lambda", "warn_unscaled"]
+
+_UNEVEN = 100.0
+"""Columns whose ranges differ by more are warned about."""
+
+_VANISHED = 1e-12
+"""Kernel values at a usual distance below which rows see nothing of each other."""
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion(Machine):
+    """A combination of core points, or one for each of more than two classes.
+
+    Attributes
+    ----------
+    core : KernelMap
+    beta : ndarray of shape (r, K), float64
+    classes : ndarray of shape (n_classes,)
+    """
+
+    core: KernelMap
+    beta: FloatArray
+    classes: AnyArray
+
+    @property
+    def columns(self) -> int | None:
+        """Decision values of a row; None for one."""
+        return None if len(self.classes) == 2 else len(self.classes)
+
+    def decide(self, points: Points) -> FloatArray:
+        """Decision values, of shape (n,) for two classes and (n, n_classes) for more."""
+        out = np.empty((points.shape[0], self.beta.shape[1]))
+        for part, values, _ in self.core.tiles(points):
+            out[part] = thin_product(values, self.beta)
+        return out[:, 0] if len(self.classes) == 2 else out
+
+
+def resolve_lambda(lam: float | None, C: float | None, weight: float) -> float:
+    r"""Return :math:`\lambda = C M`, of which exactly one is given; C is 1 without both.
+
+    Raises
+    ------
+    InvalidInputError
+        If both are given.
+
+    Examples
+    --------
+    >>> resolve_lambda(None, 0.5, 100.0), resolve_lambda(8.0, None, 100.0)
+    (50.0, 8.0)
+    """
+    if lam is not None and C is not None:
+        raise InvalidInputError(
+            f"lam={lam} and C={C} are two scales of the same thing, lam = C * n; pass one of them."
+        )
+    return float(lam) if lam is not None else (1.0 if C is None else float(C)) * weight
+
+
+def warn_unscaled(found: Outline, kernel: Isotropic) -> None:
+    """Warn where a kernel of the distance sees some columns only, or no rows at all."""
+    ranges = (found.high - found.low)[found.high > found.low]
+    advice = (
+        "scale the features to [0, 1] as the authors do, for example with "
+        "sklearn.preprocessing.MinMaxScaler."
+    )
+    if len(ranges) and ranges.max() > _UNEVEN * ranges.min():
+        warnings.warn(
+            f"features are not scaled: the range of one column is {ranges.max():.3g}, of another "
+            f"{ranges.min():.3g}, and only the wide ones count in a distance; {advice}",
+            CoresetWarning,
+            stacklevel=4,
+        )
+        return
+    usual = float(kernel(np.array([2.0 * found.total_variance]))[0])
+    if usual < _VANISHED:
+        warnings.warn(
+            f"features are not scaled to the kernel, which is {usual:.1e} at the root mean square "
+            f"distance of two rows: no row sees another one. Lower gamma, or {advice}",
+            CoresetWarning,
+            stacklevel=4,
+        )

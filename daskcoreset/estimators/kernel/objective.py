@@ -1,0 +1,265 @@
+r"""The objective over all rows in one read: losses, gradients, Hessians, drawn rows.
+
+A model of K problems, one class against the rest each, is a matrix of coefficients
+:math:`\beta` of shape (r, K): :math:`w_k = \sum_j \beta_{jk} \varphi(c_j)`, and the margin of
+row i is :math:`z_{ik} = y_{ik} \sum_j \beta_{jk} k(c_j, x_i)`, at the true row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from daskcoreset.core.blocks import Block, concatenate
+from daskcoreset.core.classes import plain_labels
+from daskcoreset.estimators.kernel.isotropic import KernelMap
+from daskcoreset.estimators.kernel.losses import MarginLoss
+from daskcoreset.core.products import GramSum, thin_product
+from daskcoreset.core.random import Stage, stream
+from daskcoreset.core.sampling import draw_with_replacement
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+
+__all__ = ["Answer", "Draw", "Question", "answer", "n_problems", "signs_of"]
+
+
+def n_problems(n_classes: int) -> int:
+    """Binary problems that many classes make: one against the rest each, and one for two.
+
+    Examples
+    --------
+    >>> n_problems(2), n_problems(3)
+    (1, 3)
+    """
+    return 1 if n_classes == 2 else n_classes
+
+
+def signs_of(labels: AnyArray, classes: AnyArray) -> FloatArray:
+    """Signs of rows in every problem, of shape (n, K): +1 for the class, -1 for the rest.
+
+    Examples
+    --------
+    >>> signs_of(np.array(["a", "b"]), np.array(["a", "b"])).ravel()
+    array([-1.,  1.])
+    """
+    codes = np.searchsorted(classes, labels)  # a label that is not there has weight zero
+    if len(classes) == 2:
+        return np.where(codes == 1, 1.0, -1.0)[:, np.newaxis]
+    return np.where(codes[:, np.newaxis] == np.arange(len(classes)), 1.0, -1.0)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Rows that are wanted from the blocks.
+
+    Attributes
+    ----------
+    seed, fold : int
+        Address of the random numbers.
+    counts : dict of int to int, or None
+        Draws from every block, with replacement, in proportion to weights; None for all rows.
+    """
+
+    seed: int
+    fold: int
+    counts: dict[int, int] | None
+
+    def of(self, block: Block, number: int) -> Block:
+        """Return the rows drawn from a block."""
+        if self.counts is None:
+            return block.all_rows()
+        rng = stream(self.seed, Stage.DESCENT, number, self.fold)
+        rows = draw_with_replacement(block.weights, self.counts.get(number, 0), rng)
+        return block.take(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What a read shall tell of a model.
+
+    Attributes
+    ----------
+    core : KernelMap
+    loss : MarginLoss
+    classes : ndarray of shape (n_classes,)
+    beta : ndarray of shape (r, K), float64
+    problems : ndarray of shape (K,), int64, or None
+        Which of the problems the columns of `beta` are; None for all of them.
+    move : ndarray of shape (r, K), float64, or None
+        What led to `beta`: losses are wanted at ``beta - (1 - t) move`` for t of `lengths` too.
+    lengths : tuple of float
+    truth : MarginLoss or None
+        A second loss, whose sum at `beta` is wanted, and that of the slopes of `loss`.
+    gradient : {"none", "rows", "cells"}
+        Sums of ``u a k(c, x)``, or of ``u a`` over the cell of every core point.
+    hessian : ndarray of shape (K,), float64, or None
+        Share of the rows that the second derivatives of every problem are estimated from.
+    table : bool
+        Whether the weight of every class in every cell is wanted.
+    draw : Draw or None
+    seed, fold : int
+    """
+
+    core: KernelMap
+    loss: MarginLoss
+    classes: AnyArray
+    beta: FloatArray
+    problems: IndexArray | None = None
+    move: FloatArray | None = None
+    lengths: tuple[float, ...] = (1.0,)
+    truth: MarginLoss | None = None
+    gradient: str = "none"
+    hessian: FloatArray | None = None
+    table: bool = False
+    draw: Draw | None = None
+    seed: int = 0
+    fold: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Sums over rows, weights included.
+
+    Attributes
+    ----------
+    losses : ndarray of shape (len(lengths), K), float64
+    truth, slopes : ndarray of shape (K,), float64
+    gradient : ndarray of shape (r, K), float64
+    hessian : ndarray of shape (K, r, r), float64, or None
+    bent : ndarray of shape (K,), int64
+        Rows that it was made from: those of its share that have a second derivative.
+    table : ndarray of shape (r, n_classes), float64, or None
+    farthest : float
+        Largest squared distance of a row from its core point, with `table`.
+    drawn : Block or None
+    """
+
+    losses: FloatArray
+    truth: FloatArray
+    slopes: FloatArray
+    gradient: FloatArray
+    bent: IndexArray
+    hessian: FloatArray | None = None
+    table: FloatArray | None = None
+    farthest: float = 0.0
+    drawn: Block | None = None
+
+    def merged(self, other: Answer) -> Answer:
+        """Return the answer for both sets of rows."""
+        drawn = [part.drawn for part in (self, other) if part.drawn is not None]
+        return Answer(
+            self.losses + other.losses,
+            self.truth + other.truth,
+            self.slopes + other.slopes,
+            self.gradient + other.gradient,
+            self.bent + other.bent,
+            _sum(self.hessian, other.hessian),
+            _sum(self.table, other.table),
+            max(self.farthest, other.farthest),
+            concatenate(drawn) if drawn else None,
+        )
+
+
+def _sum(first: Any, second: Any) -> Any:
+    return first if second is None else second if first is None else first + second
+
+
+def answer(block: Block, number: int, asked: Question) -> Answer:
+    """Answer for the rows of one block, in tiles.
+
+    Parameters
+    ----------
+    block : Block
+        With labels.
+    number : int
+    asked : Question
+
+    Returns
+    -------
+    Answer
+    """
+    r, k = asked.beta.shape
+    grams = [] if asked.hessian is None else [GramSum(r, k) for _ in range(k)]
+    table = np.zeros((r, len(asked.classes))) if asked.table else None
+    losses, gradient = np.zeros((len(asked.lengths), k)), np.zeros((r, k))
+    sums = Answer(
+        losses, np.zeros(k), np.zeros(k), gradient, np.zeros(k, dtype=np.int64), None, table
+    )
+    labels = plain_labels(block)
+    coins, farthest = _coins(block, number, asked), 0.0
+    wants_cells = asked.table or asked.gradient == "cells"
+    for part, values, nearest in asked.core.tiles(block.points, nearest=wants_cells):
+        cells = None if nearest is None else nearest.cells
+        signs = signs_of(labels[part], asked.classes)
+        if asked.problems is not None:
+            signs = signs[:, asked.problems]
+        rows = _Tile(values, cells, signs, block.weights[part])
+        margins = rows.add_losses(asked, sums)
+        rows.add_gradient(asked, sums, margins)
+        rows.add_hessian(asked, sums, grams, margins, coins[part])
+        if table is not None and nearest is not None:
+            farthest = max(farthest, nearest.farthest)
+            codes = np.searchsorted(asked.classes, labels[part]).clip(max=table.shape[1] - 1)
+            flat = nearest.cells * table.shape[1] + codes
+            table += np.bincount(flat, rows.weights, table.size).reshape(table.shape)
+    drawn = None if asked.draw is None else asked.draw.of(block, number)
+    hessian = np.stack([gram.total() for gram in grams]) if grams else None
+    return replace(sums, hessian=hessian, farthest=farthest, drawn=drawn)
+
+
+def _coins(block: Block, number: int, asked: Question) -> FloatArray:
+    """Uniform numbers that say which rows are in a share; zeros where all of them are."""
+    if asked.hessian is None or asked.hessian.min() >= 1.0:
+        return np.zeros(len(block))
+    return stream(asked.seed, Stage.DESCENT, number, asked.fold).random(len(block))
+
+
+@dataclass(frozen=True, eq=False)
+class _Tile:
+    values: FloatArray  # (t, r)
+    cells: IndexArray | None
+    signs: FloatArray  # (t, K)
+    weights: FloatArray  # (t,)
+
+    def total(self, values: FloatArray) -> FloatArray:
+        """Weighted sum over the rows."""
+        return np.asarray(np.einsum("i,ik->k", self.weights, values))
+
+    def add_losses(self, asked: Question, sums: Answer) -> FloatArray:
+        margins = self.signs * (thin_product(self.values, asked.beta))
+        moved = None if asked.move is None else self.signs * (thin_product(self.values, asked.move))
+        for i, t in enumerate(asked.lengths):
+            there = margins if moved is None or t == 1.0 else margins - (1.0 - t) * moved
+            sums.losses[i] += self.total(asked.loss.value(there))
+        if asked.truth is not None:
+            sums.truth[:] += self.total(asked.truth.value(margins))
+            sums.slopes[:] += self.total(asked.loss.slope(margins))
+        return np.asarray(margins)
+
+    def add_gradient(self, asked: Question, sums: Answer, margins: FloatArray) -> None:
+        if asked.gradient == "none":
+            return
+        a = self.signs * asked.loss.slope(margins) * self.weights[:, np.newaxis]
+        if asked.gradient == "rows":
+            sums.gradient[:] += thin_product(self.values.T, a)
+            return
+        for k in range(a.shape[1]):
+            sums.gradient[:, k] += np.bincount(self.cells, a[:, k], len(sums.gradient))  # type: ignore[arg-type] # asked for
+
+    def add_hessian(
+        self,
+        asked: Question,
+        sums: Answer,
+        grams: list[GramSum],
+        margins: FloatArray,
+        coins: FloatArray,
+    ) -> None:
+        if asked.hessian is None:
+            return
+        bends = asked.loss.curvature(margins) * self.weights[:, np.newaxis] / asked.hessian
+        bends[coins[:, np.newaxis] >= asked.hessian] = 0.0
+        for k, gram in enumerate(grams):
+            active = np.flatnonzero(bends[:, k])
+            sums.bent[k] += len(active)
+            gram.add(self.values[active] * np.sqrt(bends[active, k])[:, np.newaxis])

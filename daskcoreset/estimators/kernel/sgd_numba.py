@@ -1,0 +1,164 @@
+"""The inner loops of stochastic gradient methods on core points, compiled by numba.
+
+Only `daskcoreset.estimators.kernel.sgd` imports it, when a loop is first needed: importing numba
+takes half a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+
+from daskcoreset.core.typing import FloatArray, IndexArray
+
+__all__ = ["average", "reduce_variance", "sweep_dual"]
+
+
+def _jit(function: Callable[..., Any]) -> Any:
+    # NaN and infinity keep their meaning; sums along a row may be vectorised.
+    options: dict[str, Any] = {
+        "nogil": True,
+        "fastmath": {"reassoc", "contract", "nsz"},
+        "error_model": "numpy",
+    }
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no folder for the cache can be written
+        return numba.njit(**options)(function)
+
+
+@_jit
+def _slope(z: float, shape: FloatArray) -> Any:  # pragma: no cover - runs compiled
+    """Return the derivative of a loss; `shape` is (low, high, scale, mu, linear)."""
+    if shape[4] > 0.0:
+        return -1.0 if z <= 1.0 else 0.0
+    if z < shape[0]:
+        return 2.0 * shape[2] * (z - shape[0])
+    if z > shape[1]:
+        return 2.0 * shape[2] * shape[3] * (z - shape[1])
+    return 0.0
+
+
+@_jit
+def reduce_variance(  # noqa: PLR0917 - numba takes arguments by position
+    values: FloatArray,
+    cells: IndexArray,
+    signs: FloatArray,
+    known: FloatArray,
+    order: IndexArray,
+    shift: FloatArray,
+    gram: FloatArray,
+    numbers: FloatArray,
+    shape: FloatArray,
+    keep: int,
+    beta: FloatArray,
+) -> None:  # pragma: no cover - runs compiled
+    """Take the inner steps of one epoch; `beta` ends as the iterate after step `keep`.
+
+    `known` are the a of the snapshot, `shift` is G - beta~, and `numbers` are lambda, eta and
+    the radius.
+    """
+    lam, eta, radius = numbers[0], numbers[1], numbers[2]
+    r = beta.shape[0]
+    image, drift = np.zeros(r), np.zeros(r)  # K beta, K shift
+    for i in range(r):
+        for j in range(r):
+            image[i] += gram[i, j] * beta[j]
+            drift[i] += gram[i, j] * shift[j]
+    for step in range(keep + 1):
+        i = order[step]
+        c = cells[i]
+        z = 0.0
+        for j in range(r):
+            z += values[i, j] * beta[j]
+        a = signs[i] * _slope(signs[i] * z, shape)
+        push = eta * lam * (a - known[i])
+        norm = 0.0
+        beta[c] -= push / (1.0 - eta)
+        for j in range(r):
+            beta[j] = (1.0 - eta) * beta[j] - eta * shift[j]
+            image[j] = (1.0 - eta) * image[j] - eta * drift[j] - push * gram[c, j]
+            norm += beta[j] * image[j]
+        if norm > radius * radius:
+            factor = radius / np.sqrt(norm)
+            for j in range(r):
+                beta[j] *= factor
+                image[j] *= factor
+
+
+@_jit
+def average(  # noqa: C901, PLR0917 - numba takes arguments by position; one loop an array
+    values: FloatArray,
+    cells: IndexArray,
+    signs: FloatArray,
+    order: IndexArray,
+    gram: FloatArray,
+    numbers: FloatArray,
+    shape: FloatArray,
+    beta: FloatArray,
+    total: FloatArray,
+) -> None:  # pragma: no cover - runs compiled
+    """Take steps of length 1/t; iterates after the step `numbers[3]` are added to `total`.
+
+    `numbers` are lambda, the radius, the steps taken before and that step.
+    """
+    lam, radius = numbers[0], numbers[1]
+    r = beta.shape[0]
+    image = np.zeros(r)
+    for i in range(r):
+        for j in range(r):
+            image[i] += gram[i, j] * beta[j]
+    for step in range(order.shape[0]):
+        i = order[step]
+        c = cells[i]
+        t = numbers[2] + step + 1.0
+        z = 0.0
+        for j in range(r):
+            z += values[i, j] * beta[j]
+        push = lam / t * signs[i] * _slope(signs[i] * z, shape)
+        keep = 1.0 - 1.0 / t
+        for j in range(r):
+            beta[j] *= keep
+        beta[c] -= push
+        norm = 0.0
+        for j in range(r):
+            image[j] = keep * image[j] - push * gram[c, j]
+            norm += beta[j] * image[j]
+        if norm > radius * radius:
+            factor = radius / np.sqrt(norm)
+            for j in range(r):
+                beta[j] *= factor
+                image[j] *= factor
+        if t > numbers[3]:
+            for j in range(r):
+                total[j] += beta[j]
+
+
+@_jit
+def sweep_dual(  # noqa: PLR0917 - numba takes arguments by position
+    gram: FloatArray,
+    signs: FloatArray,
+    down: FloatArray,
+    up: FloatArray,
+    band: FloatArray,
+    order: IndexArray,
+    alpha: FloatArray,
+    image: FloatArray,
+) -> None:  # pragma: no cover - runs compiled
+    """Minimise the dual objective over one coefficient after another; see `odm`."""
+    for step in range(order.shape[0]):
+        i = order[step]
+        rest = signs[i] * image[i] - gram[i, i] * alpha[i]
+        new = 0.0
+        if rest < band[0]:
+            new = (band[0] - rest) / (gram[i, i] + down[i])
+        elif rest > band[1]:
+            new = (band[1] - rest) / (gram[i, i] + up[i])
+        if new != alpha[i]:
+            move = (new - alpha[i]) * signs[i]
+            for j in range(image.shape[0]):
+                image[j] += move * gram[i, j]
+            alpha[i] = new

@@ -1,0 +1,280 @@
+"""A maximum-margin classifier that looks at as few labels as it can."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import validate_data
+
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.estimators.base import FLOATS, is_held
+from daskcoreset.estimators.machine_model import MachineModel, Planes
+from daskcoreset.constructions.margin.active import ActiveMaxMargin
+from daskcoreset.constructions.margin.oracle import OracleError, PoolLabels
+from daskcoreset.constructions.margin.pool import open_pool
+from daskcoreset.constructions.margin.separability import InseparableError
+from daskcoreset.core.random import RandomState
+
+if TYPE_CHECKING:
+    from daskcoreset.constructions.margin.active_found import ActiveMargin, Certificate
+    from daskcoreset.constructions.margin.asking import Asking
+    from daskcoreset.constructions.margin.oracle import Oracle
+    from daskcoreset.constructions.margin.pool import Pool
+    from daskcoreset.core.typing import AnyArray, IndexArray
+
+__all__ = ["ActiveMaxMarginClassifier"]
+
+
+class ActiveMaxMarginClassifier(MachineModel):
+    """Separates two classes with a large margin, from few labels.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        No row is left nearer to the boundary than ``(1 - epsilon)`` times the margin on the
+        core set without its label.
+    error : float, default=0.05
+        Share of the rows that may be misclassified.
+    delta : float, default=0.05
+        Chance that more are.
+    fit_intercept : bool, default=True
+        Whether the boundary may miss the origin.
+    batch : int, default=1
+        Labels asked for at a time.
+    strategy : {"pool", "stream"}, default="pool"
+        As in `daskcoreset.margin.ActiveMaxMargin`.
+    max_labels : int or None, default=None
+        Labels to be looked at, at most.
+    on_inseparable : {"soft", "raise"}, default="soft"
+        What to do when no separator agrees with the labels seen: go on with these labels and
+        the squared hinge loss, with a warning, or raise.
+    C : float, default=1.0
+        Of that loss.
+    random_state : int, Generator, RandomState or None, default=None
+        Determines the random rows.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, d), float64
+        Of length one; zeros if only one class was seen.
+    intercept_ : ndarray of shape (1,), float64
+    classes_ : ndarray of shape (n_classes,)
+    margin_ : float
+        On the core set.
+    n_labels_ : int
+        Labels looked at.
+    n_labels_by_phase_ : dict of str to int
+    certificate_ : Certificate
+        Share of the rows that may be misclassified, and with which probability.
+    support_ : ndarray of int64
+        Numbers of the rows of the core set.
+    result_ : ActiveMargin
+        All that is known, with the trace.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,), object
+        Where the columns of X have names.
+
+    Warns
+    -----
+    CoresetWarning
+        When labels could not be separated and errors were allowed; when only one class was
+        seen although there may be two.
+
+    See Also
+    --------
+    daskcoreset.margin.ActiveMaxMargin : with questions and answers one by one, kept on disk.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(20_000, 2))
+    >>> X = X[np.abs(X[:, 0] + X[:, 1]) > 0.1]
+    >>> y = np.where(X[:, 0] + X[:, 1] > 0, "above", "below")
+    >>> model = ActiveMaxMarginClassifier(random_state=0).fit(X, y)
+    >>> model.n_labels_ < 200, model.score(X, y)
+    (True, 1.0)
+
+    References
+    ----------
+    Har-Peled, Roth and Zimak (2007), Fig. 2.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "epsilon": [Interval(Real, 0, 1, closed="neither")],
+        "error": [Interval(Real, 0, 1, closed="neither")],
+        "delta": [Interval(Real, 0, 1, closed="neither")],
+        "fit_intercept": ["boolean"],
+        "batch": [Interval(Integral, 1, None, closed="left")],
+        "strategy": [StrOptions({"pool", "stream"})],
+        "max_labels": [Interval(Integral, 1, None, closed="left"), None],
+        "on_inseparable": [StrOptions({"soft", "raise"})],
+        "C": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    margin_: float
+    n_labels_: int
+    n_labels_by_phase_: dict[str, int]
+    certificate_: Certificate
+    support_: IndexArray
+    result_: ActiveMargin
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 0.1,
+        error: float = 0.05,
+        delta: float = 0.05,
+        fit_intercept: bool = True,
+        batch: int = 1,
+        strategy: Literal["pool", "stream"] = "pool",
+        max_labels: int | None = None,
+        on_inseparable: Literal["soft", "raise"] = "soft",
+        C: float = 1.0,
+        random_state: RandomState = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.error = error
+        self.delta = delta
+        self.fit_intercept = fit_intercept
+        self.batch = batch
+        self.strategy = strategy
+        self.max_labels = max_labels
+        self.on_inseparable = on_inseparable
+        self.C = C
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: Any, y: Any = None, *, oracle: Oracle | None = None) -> Self:
+        """Look at labels until the separator passes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+            Any input of `daskcoreset.build`.
+        y : array-like of shape (n,), or str, optional
+            Labels, of which only those needed are looked at; `n_labels_` counts them.
+        oracle : callable, optional
+            In place of y: ``oracle(rows)`` or ``oracle(rows, indices=...)`` gives labels.
+
+        Returns
+        -------
+        ActiveMaxMarginClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        OracleError
+            If the oracle raises or answers what cannot be used, or the labels cannot be
+            separated and `on_inseparable` is "raise". Its attribute `asking` holds all labels.
+        InvalidInputError, ValueError, TypeError
+            If an argument cannot be used.
+        """
+        self._validate_params()
+        if oracle is not None and y is not None:
+            raise InvalidInputError("both y and oracle are given; pass one of them.")
+        pool, classes, oracle = self._opened(X, y, oracle)
+        asking = self._method(classes).start_on(pool)
+        self._keep(self._run(asking, oracle), classes)
+        return self
+
+    def _opened(
+        self, X: Any, y: Any, oracle: Oracle | None
+    ) -> tuple[Pool, AnyArray | None, Oracle]:
+        """Return the pool, the classes where they are known, and who knows labels."""
+        if oracle is not None and is_held(X):
+            rows = validate_data(self, X, dtype=FLOATS, accept_sparse="csr")
+            return open_pool(rows), None, oracle
+        held = None if oracle is not None else self._hold(X, y, None)
+        if held is not None:
+            labels = held.y
+            classes = _two_classes(labels)
+            return open_pool(held.X), classes, _Looked(labels)
+        if oracle is None and y is None:
+            raise InvalidInputError(
+                "this estimator requires y to be passed, but the target y is None; pass y or an "
+                "oracle."
+            )
+        pool = open_pool(X, y)
+        self._note_columns(X, pool.blocks)
+        return pool, None, oracle or PoolLabels(pool)
+
+    def _method(self, classes: AnyArray | None) -> ActiveMaxMargin:
+        pair = None if classes is None or len(classes) < 2 else tuple(classes.tolist())
+        return ActiveMaxMargin(
+            epsilon=self.epsilon,
+            error=self.error,
+            delta=self.delta,
+            intercept=self.fit_intercept,
+            batch=self.batch,
+            strategy=self.strategy,
+            max_labels=self.max_labels,
+            classes=pair,
+            random_state=self.random_state,
+        )
+
+    def _run(self, asking: Asking, oracle: Oracle) -> ActiveMargin:
+        try:
+            return asking.run(oracle)
+        except OracleError as error:
+            if self.on_inseparable == "raise" or not isinstance(error.__cause__, InseparableError):
+                raise
+            warnings.warn(
+                f"no separator agrees with the labels of rows "
+                f"{', '.join(map(str, error.__cause__.indices[:5].tolist()))}; errors are allowed "
+                f"from here on, with C={self.C}. Scale the features, choose C, or pass "
+                f'on_inseparable="raise" to stop instead.',
+                CoresetWarning,
+                stacklevel=3,
+            )
+        asking.soften(float(self.C))
+        return asking.run(oracle)
+
+    def _keep(self, found: ActiveMargin, classes: AnyArray | None) -> None:
+        self.result_ = found
+        self.classes_ = np.array(found.classes) if classes is None else classes
+        self.coef_, self.intercept_ = found.w[None, :], np.array([found.b])
+        self._machine = Planes(self.coef_, self.intercept_, self.classes_)
+        self.margin_ = found.margin
+        self.n_labels_, self.n_labels_by_phase_ = found.n_labels, found.n_labels_by_phase
+        self.certificate_, self.support_ = found.certificate, found.core_indices
+        if len(found.classes) == 1 and (classes is None or len(classes) > 1):
+            warnings.warn(
+                f"all {found.n_labels} labels seen are {found.classes[0]!r}, which is predicted "
+                f"throughout; lower error if the other class is rarer than that.",
+                CoresetWarning,
+                stacklevel=3,
+            )
+
+
+class _Looked:
+    """Labels in memory, as an oracle."""
+
+    def __init__(self, labels: Any) -> None:
+        self._labels = labels
+
+    def __call__(self, rows: AnyArray, indices: IndexArray) -> list[Any]:
+        del rows
+        chosen: list[Any] = self._labels[indices].tolist()
+        return chosen
+
+
+def _two_classes(y: AnyArray | None) -> AnyArray:
+    check_classification_targets(y)
+    assert y is not None  # noqa: S101 - checked with X
+    kind = type_of_target(y)
+    classes: AnyArray = np.unique(y)
+    if len(classes) > 2:
+        raise InvalidInputError(
+            f"Only binary classification is supported. The type of the target is {kind}; pass "
+            f"two classes, or use StructuredMaxMargin for more."
+        )
+    return classes

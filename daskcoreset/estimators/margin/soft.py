@@ -1,0 +1,243 @@
+r"""A soft margin for rows that nothing separates: smooth, convex, solved to the last digits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.svm import SVC
+
+from daskcoreset.core.classes import plain_labels
+from daskcoreset.execution.gathering import gather
+from daskcoreset.constructions.margin.kernelised import Separator, dense
+from daskcoreset.constructions.margin.picked import Picked, joined, least
+from daskcoreset.core.random import Stage, stream
+
+if TYPE_CHECKING:
+    from daskcoreset.core.blocks import Block
+    from daskcoreset.inputs.blocks import RowBlocks
+    from daskcoreset.constructions.margin.kernelised import Kernel
+    from daskcoreset.core.typing import AnyArray, FloatArray
+
+__all__ = [
+    "SOFT_ROWS",
+    "one_against_rest",
+    "soft_kernel",
+    "soft_margin",
+    "soft_planes",
+    "uniform_rows",
+]
+
+SOFT_ROWS = 10_000
+"""Rows that a soft margin is fitted to: more change a few coefficients little."""
+
+_MOST_COLUMNS = 2000
+"""Up to which a matrix of second derivatives is formed."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Objective:
+    rows: FloatArray
+    signs: FloatArray
+    weights: FloatArray
+    intercept: bool
+
+    def __call__(self, v: FloatArray) -> tuple[float, FloatArray]:
+        w, b = v[:-1], v[-1] if self.intercept else 0.0
+        short = np.maximum(0.0, 1.0 - self.signs * (self.rows @ w + b))
+        pull = -2.0 * self.weights * self.signs * short
+        gradient = np.append(w + self.rows.T @ pull, pull.sum() if self.intercept else 0.0)
+        return float(w @ w) / 2 + float(self.weights @ short**2), gradient
+
+
+def soft_margin(
+    rows: FloatArray, signs: FloatArray, weights: FloatArray, C: float, *, intercept: bool
+) -> tuple[FloatArray, float]:
+    r"""Minimise :math:`|w|^2/2 + C \sum_i u_i \max(0, 1 - y_i(\langle w, x_i\rangle + b))^2`.
+
+    Columns are brought to zero mean (with an intercept) and unit spread first, in which the
+    penalty is meant, too: no column counts more for its unit.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d), float64
+    signs : ndarray of shape (n,), float64
+    weights : ndarray of shape (n,), float64
+        As if so many rows.
+    C : float
+    intercept : bool
+
+    Returns
+    -------
+    w : ndarray of shape (d,), float64
+    b : float
+        For rows as they are.
+
+    Examples
+    --------
+    >>> rows = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> w, b = soft_margin(rows, np.array([-1.0, 1, -1, 1]), np.ones(4), 1.0, intercept=True)
+    >>> bool(w[0] > 0), round(float(-b / w[0]), 6)
+    (True, 1.5)
+    """
+    used = weights > 0
+    rows, signs, weights = rows[used], signs[used], weights[used]
+    share = weights / weights.sum()
+    center = share @ rows if intercept else np.zeros(rows.shape[1])
+    spread = np.sqrt(share @ (rows - center) ** 2)
+    spread[spread == 0.0] = 1.0
+    scaled = (rows - center) / spread
+    objective = _Objective(scaled, signs, C * weights, intercept)
+    options = {"maxiter": 10_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-10}
+    start = np.zeros(rows.shape[1] + 1)
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
+    if rows.shape[1] <= _MOST_COLUMNS:
+        found = _polished(objective, found)
+    w = found[:-1] / spread
+    b = float(found[-1] - w @ center) if intercept else 0.0
+    return w, b
+
+
+def _polished(objective: _Objective, v: FloatArray) -> FloatArray:
+    """Newton's steps as long as they help: near the solution the active rows are right."""
+    d = len(v) - 1
+    rows = np.column_stack([objective.rows, np.full(len(objective.rows), objective.intercept)])
+    gradient = objective(v)[1]
+    while True:
+        active = objective.signs * (rows @ v) < 1.0
+        weighted = rows[active] * (2.0 * objective.weights[active])[:, None]
+        hessian = rows[active].T @ weighted
+        hessian[np.arange(d), np.arange(d)] += 1.0
+        hessian[d, d] += 1e-12
+        after = v - np.linalg.solve(hessian, gradient)
+        then = objective(after)[1]
+        if np.abs(then).max() >= np.abs(gradient).max():
+            return v
+        v, gradient = after, then
+
+
+def soft_kernel(
+    rows: FloatArray, signs: FloatArray, weights: FloatArray, C: float, kernel: Kernel
+) -> Separator:
+    """Fit `sklearn.svm.SVC`.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d), float64
+    signs : ndarray of shape (n,), float64
+    weights : ndarray of shape (n,), float64
+    C : float
+    kernel : Kernel
+
+    Returns
+    -------
+    Separator
+        Not scaled: its normal has not the length one.
+    """
+    used = np.flatnonzero(weights > 0)
+    rows, signs, weights = rows[used], signs[used], weights[used]
+    model = SVC(C=C, kernel="precomputed").fit(kernel(rows, rows), signs, weights)
+    coefficients = np.asarray(model.dual_coef_[0], dtype=np.float64)
+    intercept = float(model.intercept_[0])
+    held = rows[model.support_]
+    return Separator(kernel, rows=held, coefficients=coefficients, intercept=intercept)
+
+
+def soft_planes(
+    blocks: RowBlocks, classes: AnyArray, C: float, *, intercept: bool, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """Fit a soft margin to a uniform sample of the data, or to all rows where they are few.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+        With labels.
+    classes : ndarray of shape (n_classes,)
+        Two of them have one hyperplane, more one each against all others.
+    C : float
+    intercept : bool
+    seed : int
+
+    Returns
+    -------
+    coef : ndarray of shape (1, d) or (n_classes, d), float64
+    intercept : ndarray of shape (1,) or (n_classes,), float64
+    """
+    rows, labels, weights = uniform_rows(blocks, SOFT_ROWS, seed)
+    fits = [
+        soft_margin(rows, signs, weights, C, intercept=intercept)
+        for signs in one_against_rest(labels, classes)
+    ]
+    return np.stack([w for w, _ in fits]), np.array([b for _, b in fits])
+
+
+def one_against_rest(labels: AnyArray, classes: AnyArray) -> list[FloatArray]:
+    """+1 and -1 for the second of two classes, or for every one of more.
+
+    Examples
+    --------
+    >>> one_against_rest(np.array([3, 5]), np.array([3, 5]))
+    [array([-1.,  1.])]
+    """
+    positive = classes if len(classes) > 2 else classes[1:]
+    return [np.where(labels == one, 1.0, -1.0) for one in positive]
+
+
+def uniform_rows(
+    blocks: RowBlocks, most: int, seed: int
+) -> tuple[FloatArray, AnyArray, FloatArray]:
+    """Draw rows uniformly and without replacement, in one read; all if they are few.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+        With labels.
+    most : int
+    seed : int
+
+    Returns
+    -------
+    rows : ndarray of shape (m, d), float64
+    labels : ndarray of shape (m,)
+    weights : ndarray of shape (m,), float64
+        Of the input, times the rows that each drawn one stands for.
+    """
+    blocks.refuse_zeros(most if blocks.n_rows is None else min(most, blocks.n_rows))
+    drawn = gather(blocks, _Draw(most, seed), _Unite(most)).value
+    block = drawn.rows.block
+    share = drawn.n_used / max(1, len(drawn.rows))
+    points = dense(block.points).astype(np.float64)
+    return points, plain_labels(block), block.weights * share
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    rows: Picked
+    n_used: int
+
+
+@dataclass(frozen=True)
+class _Draw:
+    most: int
+    seed: int
+
+    def __call__(self, block: Block, number: int, given: object) -> _Drawn:
+        del given
+        # The rows of smallest coins, of the block and of all: a sample without replacement.
+        coins = stream(self.seed, Stage.DRAWS, number).random(len(block))
+        used = np.flatnonzero(block.weights > 0.0)
+        rows = used[np.sort(np.argsort(coins[used], kind="stable")[: self.most])]
+        nothing = np.zeros(len(rows))
+        picked = Picked(block.take(rows), np.full(len(rows), number), nothing, coins[rows])
+        return _Drawn(picked, len(used))
+
+
+@dataclass(frozen=True)
+class _Unite:
+    most: int
+
+    def __call__(self, first: _Drawn, second: _Drawn) -> _Drawn:
+        rows = least(joined([first.rows, second.rows]), self.most)
+        return _Drawn(rows, first.n_used + second.n_used)

@@ -1,0 +1,362 @@
+"""Maximum margin between more than two classes, and between answers of any structure."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.estimators.base import is_held
+from daskcoreset.estimators.machine_model import MachineModel, Planes
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.constructions.margin.answers import answers_of, check_whole, run_numbers, share_right
+from daskcoreset.constructions.margin.multiclass import MultiClassProblem, plain_weights, survey
+from daskcoreset.constructions.margin.problem import StructuredProblem
+from daskcoreset.constructions.margin.separability import InseparableError
+from daskcoreset.constructions.margin.sequence import SequenceProblem
+from daskcoreset.constructions.margin.structured import StructuredMargin, structured_margin
+from daskcoreset.execution.passes import map_rows
+
+if TYPE_CHECKING:
+    from daskcoreset.inputs.blocks import RowBlocks
+    from daskcoreset.core.typing import AnyArray, FloatArray
+
+__all__ = ["StructuredMaxMargin"]
+
+Maker = Callable[[int, int], StructuredProblem]
+"""``problem(n_features, n_classes)``."""
+
+
+class StructuredMaxMargin(MachineModel):
+    """Separates the right answer from all others with the largest margin, up to epsilon.
+
+    Parameters
+    ----------
+    problem : {"multiclass", "sequence"}, StructuredProblem or callable, default="multiclass"
+        What an answer is. "multiclass" gives a class to every row, as Crammer and Singer do;
+        "sequence" gives a class to every row of a run of rows, with Viterbi's algorithm. A
+        callable is asked for ``problem(n_features, n_classes)``, and sees labels as numbers
+        of classes; a `StructuredProblem` takes the labels, which are whole numbers, as they are.
+    epsilon : float, default=0.1
+        The margin is at least ``1 - epsilon`` of the largest.
+    fit_intercept : bool, default=True
+        Whether classes have a bias, for "multiclass" and "sequence".
+    on_inseparable : {"soft", "raise"}, default="soft"
+        What to do when no separator answers all examples rightly: allow errors by the squared
+        hinge loss, with a warning, or raise, with the evidence.
+    C : float, default=1.0
+        Of that loss.
+    per_block : int, default=10
+        Wrong answers that a block may add to the core set in a read.
+    max_passes : int or None, default=None
+        Reads of the data at most; None for as many as the certificate takes.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Of the labels; for a `StructuredProblem` the numbers from 0 to the largest seen.
+    coef_ : ndarray of shape (1, d) or (K, d), float64
+        For "multiclass"; of two classes the second less the first.
+    intercept_ : ndarray of shape (1,) or (K,), float64
+        For "multiclass".
+    w_ : ndarray of shape (D,), float64
+        Of the joint features.
+    problem_ : StructuredProblem
+    margin_, data_margin_ : float
+        On the core set, which no separator passes, and on all data.
+    result_ : StructuredMargin
+        Core triples, duals and trace.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,), object
+        Where the columns of X have names.
+
+    Warns
+    -----
+    CoresetWarning
+        When errors were allowed; when `max_passes` came before the certificate.
+
+    Notes
+    -----
+    For sequences, rows of neighbours with one number in `groups` are a sequence. Out of core,
+    groups are numbers that are not negative. scikit-learn's checks of estimators apply to
+    "multiclass" only: they know nothing of groups.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", CoresetWarning)  # two kinds overlap
+    ...     StructuredMaxMargin(C=10.0).fit(X, y).score(X, y) > 0.95
+    True
+
+    References
+    ----------
+    Har-Peled, Roth and Zimak (2007), the section on structured output; Crammer and Singer
+    (2001).
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "problem": [StrOptions({"multiclass", "sequence"}), StructuredProblem, callable],
+        "epsilon": [Interval(Real, 0, 1, closed="neither")],
+        "fit_intercept": ["boolean"],
+        "on_inseparable": [StrOptions({"soft", "raise"})],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "per_block": [Interval(Integral, 1, None, closed="left")],
+        "max_passes": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    w_: FloatArray
+    problem_: StructuredProblem
+    margin_: float
+    data_margin_: float
+    result_: StructuredMargin
+
+    def __init__(
+        self,
+        problem: Literal["multiclass", "sequence"] | StructuredProblem | Maker = "multiclass",
+        *,
+        epsilon: float = 0.1,
+        fit_intercept: bool = True,
+        on_inseparable: Literal["soft", "raise"] = "soft",
+        C: float = 1.0,
+        per_block: int = 10,
+        max_passes: int | None = None,
+    ) -> None:
+        self.problem = problem
+        self.epsilon = epsilon
+        self.fit_intercept = fit_intercept
+        self.on_inseparable = on_inseparable
+        self.C = C
+        self.per_block = per_block
+        self.max_passes = max_passes
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
+        """Find the separator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+            Any input of `daskcoreset.build`.
+        y : array-like of shape (n,), or str
+            The label of every row.
+        groups : array-like of shape (n,), or str, optional
+            Neighbouring rows of one value are one example; without it every row is.
+
+        Returns
+        -------
+        StructuredMaxMargin
+            The estimator itself.
+
+        Raises
+        ------
+        InseparableError
+            If `on_inseparable` is "raise", and no separator answers all examples rightly.
+        InvalidInputError, ValueError, TypeError
+            If an argument cannot be used.
+        """
+        self._validate_params()
+        if groups is None and self.problem == "sequence":
+            raise InvalidInputError(
+                'groups is None, and problem="sequence" needs them; pass the number of the '
+                "sequence of every row."
+            )
+        held = self._hold(X, y, None) if is_held(groups) else None
+        if held is not None:
+            check_classification_targets(held.y)
+            X, y = held.X, held.y
+            groups = None if groups is None else run_numbers(groups, X.shape[0])
+        elif y is None:
+            raise InvalidInputError(
+                "this estimator requires y to be passed, but the target y is None; pass it."
+            )
+        blocks = row_blocks(X, y, groups)
+        if held is None:
+            self._note_columns(X, blocks)
+        grouped = groups is not None
+        self.problem_, classes = self._problem_of(blocks, grouped=grouped)
+        self._keep(self._solve(blocks, classes, grouped=grouped), classes)
+        return self
+
+    def _problem_of(
+        self, blocks: RowBlocks, *, grouped: bool
+    ) -> tuple[StructuredProblem, AnyArray | None]:
+        d = blocks.rules.n_features
+        if isinstance(self.problem, StructuredProblem):
+            return self.problem, None
+        biased = self.fit_intercept and self.problem == "multiclass"
+        known = survey(blocks, moments=biased, grouped=grouped)
+        K = len(known.classes)
+        if callable(self.problem):
+            return self.problem(d, K), known.classes
+        if self.problem == "sequence":
+            return SequenceProblem(d, K, bias=float(self.fit_intercept)), known.classes
+        center, bias = (known.moments.mean, known.spread) if biased else (None, 0.0)
+        return MultiClassProblem(d, K, center, bias), known.classes
+
+    def _solve(
+        self, blocks: RowBlocks, classes: AnyArray | None, *, grouped: bool
+    ) -> StructuredMargin:
+        def solve(C: float) -> StructuredMargin:
+            return structured_margin(
+                blocks,
+                self.problem_,
+                float(self.epsilon),
+                classes=classes,
+                grouped=grouped,
+                C=C,
+                per_block=self.per_block,
+                max_passes=self.max_passes,
+            )
+
+        try:
+            return solve(math.inf)
+        except InseparableError as error:
+            if self.on_inseparable == "raise":
+                raise
+            warnings.warn(
+                f"{error} Errors are allowed with C={self.C}; scale the features, choose C, or "
+                f'pass on_inseparable="raise" to stop instead.',
+                CoresetWarning,
+                stacklevel=3,
+            )
+        return solve(float(self.C))
+
+    def _keep(self, found: StructuredMargin, classes: AnyArray | None) -> None:
+        self.result_, self.w_ = found, found.w
+        self.margin_, self.data_margin_ = found.margin, found.data_margin
+        largest = max((int(y.max()) for y in found.rivals), default=0)
+        self.classes_ = np.arange(largest + 1) if classes is None else classes
+        for name in ("coef_", "intercept_"):
+            if hasattr(self, name):
+                delattr(self, name)  # of an earlier fit
+        if isinstance(self.problem_, MultiClassProblem) and classes is not None:
+            W, b = plain_weights(self.problem_, found.w)
+            two = len(classes) == 2
+            self.coef_ = W[1:] - W[:1] if two else W
+            self.intercept_ = b[1:] - b[:1] if two else b
+            self._machine = Planes(self.coef_, self.intercept_, self.classes_)
+        if not found.converged:
+            warnings.warn(
+                f"stopped after {found.passes} reads at {found.factor:.3g} of the margin, where "
+                f"epsilon={self.epsilon} wants {1 - self.epsilon:.3g}; raise max_passes.",
+                CoresetWarning,
+                stacklevel=3,
+            )
+
+    def predict(self, X: Any, *, groups: Any = None) -> Any:
+        """Predict the label of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+        groups : array-like of shape (n,), or str, optional
+            As in `fit`. Out of core, no boundary of blocks may cut an example.
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,)
+            Lazy where X is out of core.
+
+        Raises
+        ------
+        InvalidInputError
+            When rows are predicted, if a block boundary cuts an example.
+        """
+        check_is_fitted(self)
+        if groups is None and hasattr(self, "coef_"):
+            return super().predict(X)
+        held = self._hold(X, None, None, reset=False) if is_held(groups) else None
+        ask = _Ask(self.problem_, self.w_, self._values(), groups is not None)
+        if held is not None:
+            n = held.X.shape[0]
+            runs = np.arange(n) if groups is None else run_numbers(groups, n)
+            return ask(Block(held.X, runs.astype(np.float64)))
+        blocks = self._open(X, None, groups)
+        if groups is not None:
+            check_whole(blocks)
+        return map_rows(blocks, ask, dtype=self.classes_.dtype)
+
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None
+    ) -> float:
+        """Share of the rows that get their label; one read where X is out of core.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+        y : array-like of shape (n,), or str
+        sample_weight : array-like of shape (n,), or str, optional
+            Not together with groups.
+        groups : array-like of shape (n,), or str, optional
+            As in `fit`; blocks may cut examples.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        if groups is None and hasattr(self, "coef_"):
+            return super().score(X, y, sample_weight)
+        if y is None or sample_weight is not None:
+            raise InvalidInputError(
+                "y is missing, or sample_weight is given, which examples of several rows have "
+                "not; pass y alone."
+            )
+        if is_held(X, y, groups):
+            return float((np.asarray(y) == self.predict(X, groups=groups)).mean())
+        blocks = self._open(X, y, groups)
+        grouped = groups is not None
+        return share_right(blocks, self.problem_, self.w_, self._values(), grouped=grouped)
+
+    def _values(self) -> AnyArray | None:
+        return None if isinstance(self.problem, StructuredProblem) else self.classes_
+
+    def decision_function(self, X: Any) -> Any:
+        """Score of every class, for "multiclass".
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,) or (n, n_classes), float64
+            Lazy where X is out of core.
+
+        Raises
+        ------
+        InvalidInputError
+            For other problems, whose answers are too many to score.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "coef_"):
+            raise InvalidInputError(
+                'only problem="multiclass" scores every class; call predict instead.'
+            )
+        return super().decision_function(X)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ask:
+    """The best answer to every example of a block, whose weights tell them apart."""
+
+    problem: StructuredProblem
+    w: FloatArray
+    classes: AnyArray | None
+    grouped: bool
+
+    def __call__(self, block: Block) -> AnyArray:
+        runs = block.weights if self.grouped else np.arange(float(len(block)))
+        codes = answers_of(self.problem, self.w, block.points, runs)
+        return codes if self.classes is None else self.classes[codes]

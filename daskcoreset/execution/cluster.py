@@ -1,0 +1,97 @@
+"""A Dask cluster for as long as one job takes: one that is there, or processes of this machine."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from daskcoreset.core.errors import InvalidInputError, MissingDependencyError
+
+__all__ = ["working_on"]
+
+
+@contextmanager
+def working_on(scheduler: str | None, workers: int | None) -> Iterator[None]:
+    """Make a cluster the place of work, if one is asked for, and leave it in order.
+
+    Parameters
+    ----------
+    scheduler : str or None
+        Address of a scheduler to connect to.
+    workers : int or None
+        Number of processes to start here, and to end afterwards.
+
+    Raises
+    ------
+    InvalidInputError
+        If no scheduler answers.
+    MissingDependencyError
+        If a cluster is asked for and distributed is not installed.
+    """
+    if scheduler is None and workers is None:
+        yield
+        return
+    try:
+        import distributed  # noqa: PLC0415 - optional
+    except ImportError as error:
+        raise MissingDependencyError(
+            "--scheduler and --workers need distributed; "
+            'pip install "daskcoreset[distributed]" brings it.'
+        ) from error
+    if scheduler is not None:
+        try:
+            client = distributed.Client(scheduler)
+        except (OSError, ValueError) as error:
+            raise InvalidInputError(
+                f"no scheduler answers at {scheduler!r} ({error}); check the address."
+            ) from error
+        with _without_unread_ends(), client:
+            yield
+        return
+    with _deaf_to_interrupts():
+        cluster = distributed.LocalCluster(
+            n_workers=workers,
+            processes=True,
+            # Any port: the usual one may be taken, which would be a warning on every start.
+            dashboard_address="127.0.0.1:0",
+            # What fails in a task comes back as its error; the rest is of processes that end.
+            silence_logs=logging.CRITICAL,
+        )
+    with _without_unread_ends(), cluster, distributed.Client(cluster):
+        yield
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Let processes that start here ignore Ctrl-C, which a terminal sends to all of them.
+
+    This process acts on it and ends them. They would each print a traceback first.
+    """
+    # Python allows signals to be set in the main thread only, and delivers them there.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _without_unread_ends() -> Iterator[None]:
+    """Drop what asyncio reports, at length, about the task of a wait that was interrupted."""
+
+    def is_read(record: logging.LogRecord) -> bool:
+        kind = record.exc_info[0] if record.exc_info else None
+        return kind is None or kind.__name__ != "AllExit"
+
+    logger = logging.getLogger("asyncio")
+    logger.addFilter(is_read)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_read)

@@ -1,0 +1,152 @@
+"""The plan before the work: what a build will read, run and hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from daskcoreset.inputs.blocks import RowBlocks
+    from daskcoreset.execution.passes import Lazy
+
+__all__ = ["BuildPlan", "plan_build"]
+
+_BYTES_PER_ROW = 56
+"""Temporaries of a leaf beside the points: weights, scores, distances, inclusion, float64."""
+
+_STORED_COPIES = 2
+"""A chunk as it lies on the disk, at worst incompressible, and as decoded."""
+
+_ROOT_COPIES = 4
+"""Candidates as sent, gathered, scored and ordered."""
+
+
+_ONE_THREAD = ("sync", "synchronous", "single-threaded", "processes", "multiprocessing")
+"""Schedulers of Dask whose processes run one task at a time."""
+
+
+@dataclass(frozen=True)
+class BuildPlan:
+    """What ``build(..., dry_run=True)`` returns; nothing has been read.
+
+    Attributes
+    ----------
+    reads : int
+        Reads of the data. A block whose candidates turn out too few is read once more.
+    n_blocks : int
+    n_rows : int or None
+        None where Dask does not know it.
+    bytes_read : int or None
+        Decoded bytes of all reads together; None where the number of rows is unknown.
+    tasks : int
+        Tasks that will run; none for one block in memory, which needs no scheduler.
+    block_bytes : int or None
+        Bytes of the largest block of points.
+    threads : int
+        Threads of the largest worker: blocks that it holds at a time.
+    peak_bytes : int or None
+        Predicted peak memory of a worker beyond what the interpreter and its packages hold.
+    """
+
+    reads: int
+    n_blocks: int
+    n_rows: int | None
+    bytes_read: int | None
+    tasks: int
+    block_bytes: int | None
+    threads: int
+    peak_bytes: int | None
+
+    def __str__(self) -> str:
+        rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
+        blocks = _count(self.n_blocks, "block")
+        largest = "" if self.block_bytes is None else f" of at most {_size(self.block_bytes)}"
+        tasks = _count(self.tasks, "task") if self.tasks else "no scheduler"
+        return (
+            f"{_count(self.reads, 'read')} of {rows} rows in {blocks}{largest}: "
+            f"{_size(self.bytes_read)} in all, {tasks}, "
+            f"peak {_size(self.peak_bytes)} per worker of {_count(self.threads, 'thread')}"
+        )
+
+
+def plan_build(
+    blocks: RowBlocks, lazy: Lazy[Any], reads: int, candidates: float, threads: int | None = None
+) -> BuildPlan:
+    """Predict what a build costs.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+    lazy : Lazy
+        The graph of the build.
+    reads : int
+    candidates : float
+        Rows that are gathered at the root.
+    threads : int, optional
+        Threads of a worker; by default those of the active client's largest worker, or one
+        for every core.
+    """
+    here = blocks.need_no_scheduler
+    threads = threads or (1 if here else threads_of_a_worker())
+    rows = None if blocks.sizes is None else max(blocks.sizes)
+    row_bytes = _row_bytes(blocks)
+    peak = block_bytes = None
+    if rows is not None and row_bytes is not None:
+        read_bytes = 0.0 if blocks.in_memory else _STORED_COPIES * _stored_row_bytes(blocks)
+        leaf = rows * (read_bytes + row_bytes + _BYTES_PER_ROW)
+        root = min(candidates, blocks.n_rows or 0) * (row_bytes + _BYTES_PER_ROW) * _ROOT_COPIES
+        peak = int(min(threads, blocks.n_blocks) * leaf + root)
+        block_bytes = int(rows * row_bytes)
+    return BuildPlan(
+        reads=reads,
+        n_blocks=blocks.n_blocks,
+        n_rows=blocks.n_rows,
+        bytes_read=None if blocks.stored_bytes is None else reads * blocks.stored_bytes,
+        tasks=0 if here else lazy.n_tasks,
+        block_bytes=block_bytes,
+        threads=threads,
+        peak_bytes=peak,
+    )
+
+
+def _row_bytes(blocks: RowBlocks) -> float | None:
+    """Bytes of the points of a row once they are brought to form; None where not known."""
+    if not blocks.sparse:
+        return blocks.rules.dtype.itemsize * blocks.rules.n_features
+    return None if blocks.stored_bytes is None else _stored_row_bytes(blocks)
+
+
+def _stored_row_bytes(blocks: RowBlocks) -> float:
+    return (blocks.stored_bytes or 0) / (blocks.n_rows or 1)
+
+
+def threads_of_a_worker() -> int:
+    """Return the threads that share the memory of one worker, where a build would run now."""
+    import dask  # noqa: PLC0415
+
+    from daskcoreset.execution.passes import active_client  # noqa: PLC0415
+
+    scheduler = dask.config.get("scheduler", None)
+    client = active_client() if scheduler in (None, "distributed", "dask.distributed") else None
+    if client is not None and (threads := client.nthreads()):
+        return int(max(threads.values()))
+    if scheduler in _ONE_THREAD:
+        return 1
+    from dask.system import CPU_COUNT  # noqa: PLC0415 - knows the limits of containers
+
+    return int(dask.config.get("num_workers", None) or CPU_COUNT)
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def _size(count: int | None) -> str:
+    if count is None:
+        return "an unknown size"
+    value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while value >= 1024 and len(units) > 1:
+        value, units = value / 1024, units[1:]
+    return (
+        f"{value:.0f} {units[0]}" if value >= 100 or units[0] == "B" else f"{value:.1f} {units[0]}"
+    )

@@ -1,0 +1,187 @@
+"""One progress bar for local schedulers and clusters, silent where nobody looks."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from daskcoreset.execution.passes import active_client, leaf_layers
+
+if TYPE_CHECKING:
+    from daskcoreset.execution.passes import Lazy
+
+__all__ = ["counting", "showing"]
+
+_DELAY = 1.0
+"""Seconds before a bar appears: short work stays quiet."""
+
+_INTERVAL = 0.2
+"""Seconds between two questions to a scheduler; one takes about a millisecond."""
+
+
+@contextmanager
+def showing(progress: bool | None, lazy: Lazy[Any]) -> Iterator[None]:
+    """Show how many blocks of `lazy` are done while the body computes it.
+
+    A pass over the data counts every block once, so two passes count it twice.
+
+    Parameters
+    ----------
+    progress : bool or None
+        True shows a bar, False none; None shows one where the error stream is a terminal
+        or a notebook listens, once the work has taken a second.
+    lazy : Lazy
+    """
+    if not _is_wanted(progress):
+        yield
+        return
+    layers = leaf_layers(lazy)
+    with (
+        counting(True, sum(layers.values())) as advance,
+        # Both at once, for a setting of Dask may send the work past an active client.
+        _on_this_machine(advance, layers),
+        _on_a_cluster(advance, layers),
+    ):
+        yield
+
+
+@contextmanager
+def counting(
+    progress: bool | None, total: int, *, unit: str = "block"
+) -> Iterator[Callable[[int], None]]:
+    """Give a function that moves a bar by so many steps; it does nothing without a bar.
+
+    A bar never ends the work that it shows: what fails in it is ignored.
+
+    Parameters
+    ----------
+    progress : bool or None
+        As in `showing`.
+    total : int
+        Number of steps of the whole work.
+    unit : str, default="block"
+        What one step is called.
+
+    Yields
+    ------
+    callable
+        ``advance(steps)``.
+
+    Examples
+    --------
+    >>> with counting(False, total=3) as advance:
+    ...     advance(1)
+    """
+    bar = _Bar(total, unit) if _is_wanted(progress) else None
+    try:
+        yield _nothing if bar is None else bar.advance
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _is_wanted(progress: bool | None) -> bool:
+    if progress is not None:
+        return progress
+    # A program without a console has no error stream at all.
+    stream: Any = sys.stderr
+    return (stream is not None and stream.isatty()) or "ipykernel" in sys.modules
+
+
+def _nothing(steps: int) -> None:
+    del steps
+
+
+class _Bar:
+    """A tqdm bar that goes away, in silence, when it cannot be drawn."""
+
+    def __init__(self, total: int, unit: str) -> None:
+        self._total, self._done = total, 0
+        self._bar: Any = None
+        self._quietly(lambda: self._open(unit))
+
+    def _open(self, unit: str) -> None:
+        with warnings.catch_warnings():
+            # About widgets that a notebook lacks; tqdm then draws the bar as text.
+            warnings.simplefilter("ignore")
+            from tqdm.auto import tqdm  # noqa: PLC0415 - only where a bar is shown
+
+            self._bar = tqdm(
+                total=self._total, desc="daskcoreset", unit=unit, delay=_DELAY, leave=False
+            )
+
+    def advance(self, steps: int) -> None:
+        """Move forward, to the end at most."""
+        steps = min(steps, self._total - self._done)
+        self._done += steps
+        if self._bar is not None and steps > 0:
+            self._quietly(lambda: self._bar.update(steps))
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._quietly(self._bar.close)
+
+    def _quietly(self, action: Callable[[], object]) -> None:
+        try:
+            action()
+        except Exception:  # noqa: BLE001 - a bar must never end the work it shows
+            if self._bar is not None:
+                self._bar.disable = True  # from now on its methods, __del__ too, do nothing
+            self._bar = None
+
+
+@contextmanager
+def _on_this_machine(advance: Callable[[int], None], layers: dict[str, int]) -> Iterator[None]:
+    from dask.callbacks import Callback  # noqa: PLC0415 - slow to import
+
+    def posttask(key: Hashable, *_: Any) -> None:
+        if isinstance(key, tuple) and key[0] in layers:
+            advance(1)
+
+    with Callback(posttask=posttask):
+        yield
+
+
+@contextmanager
+def _on_a_cluster(advance: Callable[[int], None], layers: dict[str, int]) -> Iterator[None]:
+    client = active_client()
+    if client is None:
+        yield
+        return
+    stop = threading.Event()
+
+    def poll() -> None:
+        # The most that was seen of each pass: a scheduler forgets what nothing needs.
+        most = dict.fromkeys(layers, 0)
+        while not stop.wait(_INTERVAL):
+            try:
+                done = client.run_on_scheduler(_blocks_done, names=list(layers))
+            except Exception:  # noqa: BLE001 - a bar must never end the work it shows
+                return
+            for name, count in done.items():
+                advance(max(0, count - most[name]))
+                most[name] = max(most[name], count)
+
+    watcher = threading.Thread(target=poll, name="daskcoreset-progress", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        watcher.join(timeout=5)
+
+
+def _blocks_done(names: list[str], dask_scheduler: Any = None) -> dict[str, int]:
+    """Count the blocks of each pass whose task has finished; runs on the scheduler."""
+    groups = {name: dask_scheduler.task_groups.get(name) for name in names}
+    finished = ("memory", "released", "forgotten")
+    return {
+        name: sum(group.states.get(state, 0) for state in finished)
+        for name, group in groups.items()
+        if group is not None
+    }

@@ -1,0 +1,318 @@
+"""Anything array-like, brought to row blocks of ``(X, y, sample_weight)``.
+
+What Dask already holds stays a Dask collection, its chunks merged, split or grouped.
+Everything else becomes tasks that read their own rows (`daskcoreset.inputs.sources`). Nothing is
+computed and no row is read here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from daskcoreset.core.blocks import Rules, promoted_dtype
+from daskcoreset.core.validation import too_many_zeros
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.inputs.opening import is_dask_array, is_sparse, open_all
+from daskcoreset.inputs.sources import Loader, Source, even_cut
+
+__all__ = ["BlockSpec", "RowBlocks", "row_blocks"]
+
+TARGET_BYTES = 32 * 2**20
+"""Block size aimed at: small enough for memory, large enough to hide a task's overhead."""
+
+SMALL_BYTES = 8 * 2**20
+"""Chunks below this are grouped when there are many of them."""
+
+HUGE_BYTES = 256 * 2**20
+"""Chunks above this are split."""
+
+FEW_BLOCKS = 64
+"""So many chunks cost nothing, however small they are."""
+
+
+@dataclass(frozen=True)
+class BlockSpec:
+    """The number of a block and the loaders of the parts that are not Dask collections."""
+
+    number: int
+    X: Loader | None = None
+    y: Loader | None = None
+    sample_weight: Loader | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RowBlocks:
+    """The data, cut into blocks of rows.
+
+    Attributes
+    ----------
+    rules : Rules
+        Number of features, promoted dtype, treatment of invalid rows.
+    specs : tuple of BlockSpec
+        One for every block.
+    sizes : tuple of int, or None
+        Rows of every block; None where Dask does not know them.
+    arrays : dict
+        Dask arrays among ``"X"``, ``"y"``, ``"sample_weight"``, with these row chunks.
+    has_labels, sparse : bool
+    stored_bytes : int or None
+        Bytes of all parts once decoded; None when the number of rows is unknown.
+    name : str or None
+        Where the rows come from.
+    columns : tuple of str or None
+    """
+
+    rules: Rules
+    specs: tuple[BlockSpec, ...]
+    sizes: tuple[int, ...] | None
+    arrays: dict[str, Any]
+    has_labels: bool
+    sparse: bool
+    stored_bytes: int | None
+    name: str | None
+    columns: tuple[str, ...] | None
+    in_memory: bool
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return len(self.specs)
+
+    @property
+    def need_no_scheduler(self) -> bool:
+        """Whether the data are one block in memory, which no graph is worth."""
+        return self.in_memory and self.n_blocks == 1
+
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows, or None when it is unknown before reading."""
+        return None if self.sizes is None else sum(self.sizes)
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of the largest block; as many as fit into 32 MiB where they are unknown."""
+        fit = TARGET_BYTES // (self.rules.n_features * self.rules.dtype.itemsize)
+        return max(1, fit) if self.sizes is None else max(self.sizes)
+
+    def refuse(self, method: str, found: str | None) -> None:
+        """Raise what a method says of blocks of this size."""
+        if found is not None:
+            raise InvalidInputError(
+                f"X has {self.rules.n_features:,} columns, and with method {method!r} {found}"
+            )
+
+    def refuse_zeros(self, rows: int | None = None) -> None:
+        """Refuse wide sparse rows, a block of them or so many, for work on their zeros too."""
+        if not self.sparse:
+            return
+        found = too_many_zeros(self.block_rows if rows is None else rows, self.rules.n_features)
+        if found is not None:
+            raise InvalidInputError(f"X has {self.rules.n_features:,} columns, and {found}")
+
+    def select(self, positions: list[int]) -> RowBlocks:
+        """Return some of the blocks; they keep their numbers."""
+        return replace(
+            self,
+            specs=tuple(self.specs[i] for i in positions),
+            sizes=None if self.sizes is None else tuple(self.sizes[i] for i in positions),
+            arrays={name: array.blocks[positions] for name, array in self.arrays.items()},
+        )
+
+
+def row_blocks(
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    chunks: int | Literal["auto"] = "auto",
+    on_invalid: Literal["raise", "drop"] = "raise",
+) -> RowBlocks:
+    """Bring any input to row blocks.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d), or path
+        See `daskcoreset.build` for what is accepted.
+    y, sample_weight : array-like of shape (n,), str or None
+        A string names a member of the same Zarr group, data frame, Parquet or .npz file.
+    chunks : int or "auto", default="auto"
+        Rows per block. "auto" keeps the chunks of a store or Dask array where they are
+        reasonable (8 to 256 MiB) and aims at 32 MiB otherwise.
+    on_invalid : {"raise", "drop"}, default="raise"
+        What becomes of rows with NaN or infinity.
+
+    Returns
+    -------
+    RowBlocks
+
+    Raises
+    ------
+    InvalidInputError
+        For a wrong number of dimensions, no rows or columns, lengths that differ.
+    InvalidTypeError
+        For types and dtypes that hold no real numbers.
+
+    Examples
+    --------
+    >>> blocks = row_blocks(np.zeros((10, 3), dtype=np.int16), chunks=4)
+    >>> blocks.sizes, blocks.rules.dtype
+    ((4, 4, 2), dtype('float32'))
+    """
+    _check_options(chunks, on_invalid)
+    if isinstance(X, RowBlocks):  # opened before, for a reason of the library's own
+        return X
+    members = open_all(X, y, sample_weight)
+    parts = members.parts
+    n_features = int(parts["X"].shape[1])
+    dtype = promoted_dtype(parts["X"].dtype)
+    sparse = is_sparse(parts["X"])
+    rows_wanted = None if chunks == "auto" else int(chunks)
+    parts, sizes = _align(parts, rows_wanted, n_features * dtype.itemsize, sparse=sparse)
+    n_blocks = len(sizes) if sizes is not None else parts["X"].numblocks[0]
+    return RowBlocks(
+        rules=Rules(n_features, dtype, on_invalid),
+        specs=_specs(parts, sizes, n_blocks),
+        sizes=sizes,
+        arrays={name: part for name, part in parts.items() if is_dask_array(part)},
+        has_labels="y" in parts,
+        sparse=sparse,
+        stored_bytes=_stored_bytes(parts, sizes),
+        name=members.name,
+        columns=members.columns,
+        in_memory=all(isinstance(part, Source) and part.in_memory for part in parts.values()),
+    )
+
+
+def _check_options(chunks: Any, on_invalid: Any) -> None:
+    if chunks != "auto" and (isinstance(chunks, bool) or not isinstance(chunks, (int, np.integer))):
+        raise InvalidTypeError(
+            f'chunks must be a number of rows or "auto", got {chunks!r}; pass an int.'
+        )
+    if chunks != "auto" and chunks < 1:
+        raise InvalidInputError(f"chunks must be at least 1 row, got {chunks}; pass a larger int.")
+    if on_invalid not in ("raise", "drop"):
+        raise InvalidInputError(
+            f'on_invalid must be "raise" or "drop", got {on_invalid!r}; pass one of these.'
+        )
+
+
+def _align(
+    parts: dict[str, Any], rows_wanted: int | None, row_bytes: int, *, sparse: bool
+) -> tuple[dict[str, Any], tuple[int, ...] | None]:
+    """Give all parts the same row blocks; sizes are None where Dask does not know them."""
+    X = parts["X"]
+    if isinstance(X, Source):
+        if sparse:
+            row_bytes = -(-X.stored_bytes // X.shape[0])
+        sizes = _source_cut(X, rows_wanted, row_bytes)
+    elif np.isnan(X.shape[0]):
+        _check_unknown(parts, rows_wanted)
+        return {**parts, "X": _merged_columns(X)}, None
+    else:
+        sizes = _row_chunks(X.chunks[0], rows_wanted, None if sparse else row_bytes)
+    return _rechunked(parts, sizes), sizes
+
+
+def _source_cut(X: Source, rows_wanted: int | None, row_bytes: int) -> tuple[int, ...]:
+    if rows_wanted is not None:
+        return even_cut(X.shape[0], rows_wanted)
+    if X.in_memory and X.shape[0] * row_bytes <= HUGE_BYTES:
+        return (X.shape[0],)  # of moderate size in memory: one block, no scheduler
+    if SMALL_BYTES <= X.granularity * row_bytes <= TARGET_BYTES:
+        # What is stored together is a block already; two at a time would be decoded into twice
+        # the memory, and copied.
+        return X.cut(X.granularity)
+    return X.cut(max(1, TARGET_BYTES // row_bytes))
+
+
+def _row_chunks(
+    chunks: tuple[int, ...], rows_wanted: int | None, row_bytes: int | None
+) -> tuple[int, ...]:
+    """Chunks that Dask knows, grouped where tiny and many, split where huge."""
+    if rows_wanted is not None:
+        return even_cut(sum(chunks), rows_wanted)
+    if row_bytes is None:  # sparse: what a row takes is not known before it is read
+        return chunks
+    crowded = len(chunks) > FEW_BLOCKS and sum(chunks) * row_bytes < len(chunks) * SMALL_BYTES
+    target = max(1, TARGET_BYTES // row_bytes)
+    huge = max(1, HUGE_BYTES // row_bytes)
+    sizes: list[int] = []
+    for size in chunks:
+        if crowded and sizes and sizes[-1] + size <= target:
+            sizes[-1] += size
+        elif size > huge:
+            pieces = -(-size // target)
+            sizes += [size // pieces + (i < size % pieces) for i in range(pieces)]
+        else:
+            sizes.append(size)
+    return tuple(sizes)
+
+
+def _rechunked(parts: dict[str, Any], sizes: tuple[int, ...]) -> dict[str, Any]:
+    aligned = {}
+    for name, part in parts.items():
+        if is_dask_array(part):
+            if np.isnan(part.shape[0]):
+                raise InvalidInputError(
+                    f"{name} has unknown chunk sizes but X has known ones, so their rows cannot "
+                    f"be paired; call {name}.compute_chunk_sizes() first."
+                )
+            wanted = (sizes, *((length,) for length in part.shape[1:]))
+            # Shuffles of the cluster write to disk what a few concatenations do in memory.
+            aligned[name] = part.rechunk(wanted, method="tasks")
+        else:
+            aligned[name] = part
+    return aligned
+
+
+def _merged_columns(X: Any) -> Any:
+    return X if X.numblocks[1] == 1 else X.rechunk({1: -1}, method="tasks")
+
+
+def _check_unknown(parts: dict[str, Any], rows_wanted: int | None) -> None:
+    """Refuse what needs the number of rows in each block of X."""
+    know = (
+        "call X.compute_chunk_sizes() first, or X.to_dask_array(lengths=True) on a Dask DataFrame"
+    )
+    if rows_wanted is not None:
+        raise InvalidInputError(
+            f'chunks={rows_wanted}, but X has unknown chunk sizes; {know}, or pass chunks="auto".'
+        )
+    for name, part in parts.items():
+        if not is_dask_array(part):
+            raise InvalidInputError(
+                f"X has unknown chunk sizes, so an in-memory or stored {name} cannot be paired "
+                f"with its rows; {know}, or pass {name} as a Dask collection with the same "
+                f"partitions."
+            )
+        if part.numblocks[0] != parts["X"].numblocks[0]:
+            raise InvalidInputError(
+                f"{name} has {part.numblocks[0]} blocks but X has {parts['X'].numblocks[0]}, of "
+                f"unknown sizes; give both the same partitions."
+            )
+
+
+def _specs(
+    parts: dict[str, Any], sizes: tuple[int, ...] | None, n_blocks: int
+) -> tuple[BlockSpec, ...]:
+    sources = {name: part for name, part in parts.items() if isinstance(part, Source)}
+    if sizes is None or not sources:
+        return tuple(BlockSpec(number) for number in range(n_blocks))
+    specs, start = [], 0
+    for number, size in enumerate(sizes):
+        stop = start + size
+        loaders = {name: source.loader(start, stop) for name, source in sources.items()}
+        specs.append(BlockSpec(number, **loaders))
+        start = stop
+    return tuple(specs)
+
+
+def _stored_bytes(parts: dict[str, Any], sizes: tuple[int, ...] | None) -> int | None:
+    if sizes is None or any(is_dask_array(part) and is_sparse(part) for part in parts.values()):
+        return None
+    return int(
+        sum(part.nbytes if is_dask_array(part) else part.stored_bytes for part in parts.values())
+    )

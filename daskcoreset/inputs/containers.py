@@ -1,0 +1,248 @@
+"""Paths and containers: from a file, group or data frame to X, y and sample_weight."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskcoreset.core.contents import HEADER
+from daskcoreset.core.errors import InvalidInputError, MissingDependencyError
+from daskcoreset.inputs.dataframes import arrays_of_dask
+from daskcoreset.inputs.parquet import ParquetFiles, parquet_files
+from daskcoreset.inputs.sources import HDF5Source
+
+__all__ = ["Members", "take_members"]
+
+_HDF5 = (".h5", ".hdf5", ".hdf")
+_CSR = ("data", "indices", "indptr", "shape")  # a sparse X in an .npz file, with y beside it
+_ZARR = ("zarr.json", ".zarray", ".zgroup")
+
+
+class Members(NamedTuple):
+    """What was found: parts, and names where there are any.
+
+    Attributes
+    ----------
+    parts : dict of str to object
+        "X", and "y" and "sample_weight" where given: arrays of any kind.
+    columns : tuple of str or None
+        Names of the features.
+    name : str or None
+        The path, where X was one.
+    """
+
+    parts: dict[str, Any]
+    columns: tuple[str, ...] | None = None
+    name: str | None = None
+
+
+def take_members(X: Any, y: Any, sample_weight: Any) -> Members:
+    """Open paths, and take X, y and sample_weight out of what holds them together.
+
+    Parameters
+    ----------
+    X : object
+        An array, a path or URL, or a container: a data frame, a Zarr or HDF5 group, the
+        files of a Parquet data set.
+    y, sample_weight : object
+        None, an array, or a string: the name of a column or array in the container, or a
+        path where X is none.
+
+    Returns
+    -------
+    Members
+        Nothing is read but the names, shapes and dtypes of what is stored.
+    """
+    beside = {"y": y, "sample_weight": sample_weight}
+    given = {name: part for name, part in beside.items() if part is not None}
+    keys = {name: part for name, part in given.items() if isinstance(part, str)}
+    name = os.fspath(X) if isinstance(X, (str, os.PathLike)) else None
+    with ExitStack() as stack:
+        found = _opened(X, "X", stack, tuple(keys.values()))
+        members = _members_of(found, keys)
+        others = {part: given[part] for part in given if members is None or part not in keys}
+        parts = {part: _single(value, part, stack) for part, value in others.items()}
+        if members is None:
+            return Members({"X": found, **parts}, name=name)
+        return Members({**members.parts, **parts}, members.columns, name)
+
+
+def _members_of(X: Any, keys: dict[str, str]) -> Members | None:
+    """Return X and what `keys` name beside it; None when X is one array."""
+    # The class is asked, for a Delayed object claims to have every attribute.
+    if hasattr(type(X), "columns") and hasattr(type(X), "iloc"):
+        _check_keys(keys, list(X.columns), "the data frame X has the columns")
+        if hasattr(X, "__dask_graph__"):
+            rest = tuple(str(column) for column in X.columns if column not in keys.values())
+            return Members(arrays_of_dask(X, keys), rest)
+        rows = X.drop(columns=list(keys.values())) if keys else X
+        return Members({"X": rows, **{name: X[key] for name, key in keys.items()}})
+    if isinstance(X, ParquetFiles):
+        _check_keys(keys, X.names, f"{X.path!r} has the columns")
+        rest = tuple(name for name in X.names if name not in keys.values())
+        columns = {name: X.column(key) for name, key in keys.items()}
+        return Members({"X": X.table(rest), **columns})
+    if _is_group(X):
+        names = _array_names(X)
+        if HEADER in getattr(X, "attrs", {}):
+            raise InvalidInputError(
+                "X is a stored coreset, whose rows have weights of their own; load it with "
+                "Coreset.from_zarr and pass its points, labels and, as sample_weight, its weights."
+            )
+        _check_keys(keys, names, "the group X has the arrays")
+        rest = tuple(name for name in names if name not in keys.values())
+        members = {name: _member(X, key) for name, key in keys.items()}
+        return Members({"X": _pick(X, "X", rest), **members})
+    return None
+
+
+def _check_keys(keys: dict[str, str], names: list[str], found: str) -> None:
+    for name, key in keys.items():
+        if key not in names:
+            raise InvalidInputError(f"{name} is {key!r}, but {found} {names}; name one of these.")
+
+
+def _single(part: Any, name: str, stack: ExitStack) -> Any:
+    """Open a part that is not in the container of X: an array, or the path of one."""
+    if isinstance(part, str) and "://" not in part and not Path(part).expanduser().exists():
+        raise InvalidInputError(
+            f"{name} is {part!r}, which is no file, and X has no columns or arrays by name; "
+            f"pass the array."
+        )
+    found = _opened(part, name, stack)
+    if isinstance(found, ParquetFiles):
+        if len(found.names) != 1:
+            raise InvalidInputError(
+                f"{name}: {found.path!r} has the columns {found.names}; pass a file with one."
+            )
+        return found.column(found.names[0])
+    if isinstance(part, (str, os.PathLike)) and _is_group(found):
+        return _pick(found, name, tuple(_array_names(found)))
+    return found
+
+
+# --- groups ------------------------------------------------------------------------------
+
+
+def _is_group(X: Any) -> bool:
+    """Whether X is a group of Zarr or HDF5, or an open .npz file."""
+    if isinstance(X, np.lib.npyio.NpzFile):
+        return True
+    return type(X).__module__.split(".")[0] in ("zarr", "h5py") and not hasattr(X, "dtype")
+
+
+def _array_names(group: Any) -> list[str]:
+    if hasattr(group, "array_keys"):
+        return sorted(group.array_keys())
+    if hasattr(group, "visititems"):
+        names: list[str] = []
+        # The visitor goes on for as long as it gets None.
+        group.visititems(lambda name, item: names.append(name) if hasattr(item, "dtype") else None)
+        return names
+    return list(group)
+
+
+def _pick(group: Any, name: str, names: tuple[str, ...]) -> Any:
+    """Return the array called `name`, or the only one with the dimensions it must have."""
+    if name in names:
+        return _member(group, name)
+    if name == "X" and isinstance(group, np.lib.npyio.NpzFile) and set(_CSR) <= set(names):
+        import scipy.sparse as sp  # noqa: PLC0415 - few files are sparse
+
+        data, indices, indptr, shape = (group[part] for part in _CSR)
+        return sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+    wanted = 2 if name == "X" else 1
+    fitting = [other for other in names if group[other].ndim == wanted]
+    if len(fitting) != 1:
+        raise InvalidInputError(
+            f"{name} is a group of the arrays {list(names)}; name one of them {name!r}, or pass "
+            f"the array itself."
+        )
+    return _member(group, fitting[0])
+
+
+def _member(group: Any, key: str) -> Any:
+    member = group[key]
+    # Made now, for the file may be closed when the rows are read.
+    return HDF5Source(member) if type(member).__module__.split(".")[0] == "h5py" else member
+
+
+# --- paths -------------------------------------------------------------------------------
+
+
+def _opened(part: Any, name: str, stack: ExitStack, keys: tuple[str, ...] = ()) -> Any:
+    """Open a path; anything else is returned as it is."""
+    if not isinstance(part, (str, os.PathLike)):
+        return part
+    path = os.fspath(part)
+    if path.startswith("file://"):
+        path = path.removeprefix("file://")
+    if "://" in path:
+        return _open_zarr(path, name)
+    path = str(Path(path).expanduser())
+    if not Path(path).exists():
+        raise InvalidInputError(f"{name} names no file or folder: {path!r}; check the path.")
+    return _open_local(path, name, stack, keys)
+
+
+def _open_local(path: str, name: str, stack: ExitStack, keys: tuple[str, ...]) -> Any:
+    suffix = Path(path).suffix.lower()
+    if suffix in (".npy", ".npz"):
+        return _open_numpy(path, name, stack)
+    if suffix in _HDF5:
+        h5py = _need("h5py", "hdf5", name)
+        try:
+            return stack.enter_context(h5py.File(path, "r"))
+        except OSError as error:
+            raise _unreadable(path, name, "an HDF5 file", error) from error
+    # Looked for first: a Zarr store may have a file for each of a million chunks.
+    if not any((Path(path) / marker).exists() for marker in _ZARR) and parquet_files(path):
+        _need("pyarrow", "dataframe", name)
+        return ParquetFiles(path, keys)
+    return _open_zarr(path, name)
+
+
+def _open_numpy(path: str, name: str, stack: ExitStack) -> Any:
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+        if not isinstance(found, np.lib.npyio.NpzFile):
+            return found
+        stack.enter_context(found)
+        if "format" not in found:
+            return found
+    except (ValueError, OSError, EOFError) as error:
+        raise _unreadable(path, name, "an array of numbers", error) from error
+    import scipy.sparse as sp  # noqa: PLC0415 - few files are sparse
+
+    return sp.load_npz(path)
+
+
+def _open_zarr(path: str, name: str) -> Any:
+    import zarr  # noqa: PLC0415 - a build from memory does not need it
+
+    try:
+        return zarr.open(path, mode="r")
+    except Exception as error:
+        raise _unreadable(path, name, "a Zarr store", error) from error
+
+
+def _unreadable(path: str, name: str, what: str, error: Exception) -> InvalidInputError:
+    return InvalidInputError(
+        f"{name} cannot be opened as {what}: {path!r} ({error}); give the path of a Zarr, "
+        f"Parquet, HDF5, .npy or .npz file, or an array."
+    )
+
+
+def _need(module: str, extra: str, name: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{name} needs the package {module}; install it with: "
+            f'pip install "daskcoreset[{extra}]".'
+        ) from error

@@ -1,0 +1,161 @@
+"""Data frames of pandas and Dask: columns of many dtypes, brought to one array per block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskcoreset.core.errors import InvalidTypeError
+from daskcoreset.inputs.sources import Loader, Source
+from daskcoreset.core.typing import AnyArray
+
+__all__ = ["OBJECT", "FrameSource", "arrays_of_dask", "check_numeric", "common_dtype"]
+
+OBJECT = np.dtype(object)
+"""Of text and of all else that NumPy has no numbers for."""
+
+_REAL = "biuf"
+
+
+@dataclass(frozen=True)
+class _FromFrame(Loader):
+    frame: Any
+    dtype: np.dtype[Any]
+
+    def __call__(self) -> Any:
+        """Read the rows."""
+        return _to_numpy(self.frame, self.dtype)
+
+
+class FrameSource(Source):
+    """A pandas DataFrame or Series; blocks are converted one at a time."""
+
+    in_memory = True
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+        self.shape = tuple(frame.shape)
+        self.dtype = _frame_dtype(frame, missing=bool(frame.ndim == 2 or frame.isna().any()))
+        if frame.ndim == 2:
+            self.columns = tuple(str(column) for column in frame.columns)
+
+    def loader(self, start: int, stop: int) -> Loader:
+        """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
+        return _FromFrame(self.frame.iloc[start:stop], self.dtype)
+
+
+def arrays_of_dask(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
+    """Turn a Dask DataFrame or Series into arrays that share one read of each partition.
+
+    Parameters
+    ----------
+    frame : dask.dataframe.DataFrame or Series
+    keys : dict of str to str
+        Columns that are parts of their own, by the name of the part.
+
+    Returns
+    -------
+    dict of str to dask.array.Array
+        "X", made of all other columns, and the parts named; the number of rows of each
+        partition stays unknown.
+    """
+    import dask.array as da  # noqa: PLC0415 - slow to import
+
+    meta = frame._meta  # noqa: SLF001 - the one way to know the columns without computing
+    wanted = _Parts(
+        {"X": None, **keys},
+        {
+            "X": _frame_dtype(meta.drop(columns=list(keys.values())) if keys else meta),
+            **{name: _frame_dtype(meta[key]) for name, key in keys.items()},
+        },
+    )
+    # One task a partition makes all parts; what picks a part fuses with the work on it.
+    shared = frame.map_partitions(wanted, meta=np.empty(0, OBJECT), enforce_metadata=False)
+    arrays = {}
+    for name, dtype in wanted.dtypes.items():
+        flat = name != "X" or meta.ndim == 1
+        arrays[name] = da.blockwise(
+            _Pick(name),
+            "i" if flat else "ij",
+            shared,
+            "i",
+            new_axes=None if flat else {"j": meta.shape[1] - len(keys)},
+            meta=np.empty((0,) if flat else (0, 0), dtype),
+        )
+    return arrays
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Splits a partition into the parts of a block; ``keys["X"]`` is None: all else."""
+
+    keys: Mapping[str, str | None]
+    dtypes: Mapping[str, np.dtype[Any]]
+
+    def __call__(self, frame: Any) -> dict[str, AnyArray]:
+        taken = [key for key in self.keys.values() if key is not None]
+        rest = frame.drop(columns=taken) if taken else frame
+        return {
+            name: _to_numpy(rest if key is None else frame[key], self.dtypes[name])
+            for name, key in self.keys.items()
+        }
+
+
+@dataclass(frozen=True)
+class _Pick:
+    name: str
+
+    def __call__(self, parts: dict[str, AnyArray]) -> AnyArray:
+        return parts[self.name]
+
+
+def _frame_dtype(frame: Any, *, missing: bool = True) -> np.dtype[Any]:
+    """Return the NumPy dtype of a pandas object; floating where a column may be `missing`."""
+    if frame.ndim == 1:
+        dtype = _column_dtype(frame.dtype, missing=missing)
+        return OBJECT if dtype is None else dtype
+    found = [(name, dtype, _column_dtype(dtype)) for name, dtype in frame.dtypes.items()]
+    check_numeric(
+        {
+            str(name): dtype
+            for name, dtype, plain in found
+            if plain is None or plain.kind not in _REAL
+        }
+    )
+    return common_dtype(plain for _, _, plain in found)
+
+
+def _column_dtype(dtype: Any, *, missing: bool = True) -> np.dtype[Any] | None:
+    if isinstance(dtype, np.dtype):
+        return dtype
+    if not (getattr(dtype, "_is_numeric", False) or getattr(dtype, "_is_boolean", False)):
+        return None
+    plain = np.dtype(getattr(dtype, "numpy_dtype", np.float64))
+    # A missing value of a nullable column becomes NaN, which integers cannot hold.
+    return np.result_type(plain, np.float32) if missing and plain.kind in _REAL else plain
+
+
+def common_dtype(dtypes: Iterable[Any]) -> np.dtype[Any]:
+    """Return the dtype that holds all of `dtypes`; float64 where there are none."""
+    found = list(dtypes)
+    return np.result_type(*found) if found else np.dtype(np.float64)
+
+
+def check_numeric(others: Mapping[str, Any]) -> None:
+    """Refuse columns that hold no numbers, given with their types."""
+    if others:
+        listed = ", ".join(f"{name!r} ({dtype})" for name, dtype in others.items())
+        raise InvalidTypeError(
+            f"X has columns that hold no real numbers: {listed}; drop or encode them, or name "
+            f"one of them as y."
+        )
+
+
+def _to_numpy(frame: Any, dtype: np.dtype[Any]) -> AnyArray:
+    """Convert a pandas object; missing values become NaN."""
+    if dtype.kind == "f":
+        return np.asarray(frame.to_numpy(dtype=dtype, na_value=np.nan))
+    return np.asarray(frame.to_numpy() if dtype == OBJECT else frame.to_numpy(dtype=dtype))

@@ -1,0 +1,226 @@
+"""One argument at a time: anything array-like becomes a Dask array or a `Source`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskcoreset.inputs.containers import Members, take_members
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.inputs.dataframes import FrameSource, arrays_of_dask
+from daskcoreset.inputs.sources import (
+    ArraySource,
+    HDF5Source,
+    IndexedSource,
+    MemmapSource,
+    Source,
+    SparseSource,
+)
+from daskcoreset.core.typing import AnyArray
+
+__all__ = ["is_dask_array", "is_sparse", "open_all"]
+
+_HUGE_SHARD = 256 * 2**20
+"""Shards above this are cut between the chunks inside them."""
+
+
+def open_all(X: Any, y: Any, sample_weight: Any) -> Members:
+    """Open X and what belongs to it.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As in `daskcoreset.build`; the latter two may be None.
+
+    Returns
+    -------
+    Members
+        Its parts are Dask arrays or `Source` objects: "X", and "y" and "sample_weight" where
+        given, of equal length where it is known.
+
+    Raises
+    ------
+    InvalidInputError
+        For a wrong number of dimensions, no rows or columns, lengths that differ.
+    InvalidTypeError
+        For types and dtypes that hold no real numbers.
+    """
+    members = take_members(X, y, sample_weight)
+    parts = {name: _checked(_open_any(part, name), name) for name, part in members.parts.items()}
+    _check_lengths(parts)
+    X = parts["X"]
+    # The name of a Dask array is a hash, and tells nobody where it came from.
+    own = (None, None) if is_dask_array(X) else (X.columns, X.name)
+    return Members(parts, members.columns or own[0], own[1] or members.name)
+
+
+# --- one part ----------------------------------------------------------------------------
+
+
+def _open_any(part: Any, name: str) -> Any:
+    opened = _open_collection(part, name)
+    return _open_memory(part, name) if opened is None else opened
+
+
+def _open_collection(part: Any, name: str) -> Any:
+    """Open what knows chunks, files or labels of its own; None for plain memory."""
+    module = type(part).__module__.split(".")[0]
+    if isinstance(part, Source) or is_dask_array(part):
+        return part
+    if module == "xarray":
+        return _open_xarray(part, name)
+    if hasattr(part, "__dask_graph__"):
+        return _open_dask_frame(part, name)
+    if module == "h5py" and hasattr(part, "dtype"):
+        return HDF5Source(part)
+    if module == "zarr" and hasattr(part, "chunks"):
+        return _open_zarr(part)
+    return None
+
+
+def _open_memory(part: Any, name: str) -> Source:
+    if hasattr(part, "iloc"):
+        return FrameSource(part)
+    if hasattr(part, "tocsr"):
+        return SparseSource(part)
+    if isinstance(part, np.memmap):
+        return MemmapSource.of(part)
+    if isinstance(part, (np.ndarray, list, tuple)) or _is_foreign(part):
+        return ArraySource(_as_array(part, name))
+    if all(hasattr(part, attribute) for attribute in ("shape", "dtype", "__getitem__")):
+        return IndexedSource(part)
+    raise InvalidTypeError(
+        f"{name} is a {type(part).__name__}; pass a Dask, NumPy, Zarr, HDF5, xarray, SciPy "
+        f"sparse or pandas object, or a path."
+    )
+
+
+def _is_foreign(part: Any) -> bool:
+    """Whether `part` is an array in memory whose dtype is not NumPy's: pandas, PyTorch."""
+    return hasattr(part, "__array__") and not isinstance(getattr(part, "dtype", None), np.dtype)
+
+
+def _as_array(part: Any, name: str) -> AnyArray:
+    try:
+        return part if isinstance(part, np.ndarray) else np.asarray(part)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidInputError(
+            f"{name} is a {type(part).__name__} that makes no array ({error}); pass rows of "
+            f"equal length, as an array."
+        ) from error
+
+
+def _open_zarr(array: Any) -> Source:
+    granularity = 1
+    if array.ndim:
+        inner, outer = array.chunks, array.shards or array.chunks
+        whole = int(np.prod(outer, dtype=np.int64)) * array.dtype.itemsize <= _HUGE_SHARD
+        granularity = int((outer if whole else inner)[0])
+    return IndexedSource(array, granularity=granularity, name=str(array.store_path))
+
+
+def _open_xarray(part: Any, name: str) -> Any:
+    if not hasattr(part, "dims") or not hasattr(part, "variable"):
+        raise InvalidTypeError(
+            f"{name} is an xarray {type(part).__name__}; pass one DataArray, for example "
+            f'{name}["variable"].'
+        )
+    data = part.variable._data  # noqa: SLF001 - `.data` would load a lazily opened file whole
+    if isinstance(data, np.ndarray) or hasattr(data, "__dask_graph__"):
+        return _open_any(part.data, name)
+    stored = part.encoding.get("shards") or part.encoding.get("chunks")
+    stored = stored or part.encoding.get("chunksizes")
+    granularity = int(stored[0]) if stored and len(stored) == part.ndim else 1
+    return IndexedSource(part, granularity=granularity, name=_xarray_name(part))
+
+
+def _xarray_name(part: Any) -> str | None:
+    found = [part.encoding.get("source"), None if part.name is None else str(part.name)]
+    return ":".join(item for item in found if item) or None
+
+
+def _open_dask_frame(part: Any, name: str) -> Any:
+    if not hasattr(type(part), "_meta") or not hasattr(part._meta, "ndim"):  # noqa: SLF001
+        raise InvalidTypeError(
+            f"{name} is a {type(part).__name__}; pass a Dask array or a Dask DataFrame."
+        )
+    return arrays_of_dask(part, {})["X"]
+
+
+def is_dask_array(part: Any) -> bool:
+    """Whether `part` is a Dask array."""
+    # The class is asked, for a Delayed object claims to have every attribute.
+    return hasattr(part, "__dask_graph__") and hasattr(type(part), "numblocks")
+
+
+def is_sparse(part: Any) -> bool:
+    """Whether the rows are SciPy sparse."""
+    held = part._meta if is_dask_array(part) else getattr(part, "array", None)  # noqa: SLF001
+    return hasattr(held, "tocsr")
+
+
+# --- checks ------------------------------------------------------------------------------
+
+
+def _checked(part: Any, name: str) -> Any:
+    if is_dask_array(part) and hasattr(part, "expr"):
+        raise InvalidTypeError(
+            f"{name} is a Dask array of the array query planner, which loses the blocks; set "
+            f"DASK_ARRAY__QUERY_PLANNING=False before dask is imported."
+        )
+    _check_dimensions(part, name)
+    _check_dtype(part, name)
+    return part
+
+
+def _check_dimensions(part: Any, name: str) -> None:
+    wanted = 2 if name == "X" else 1
+    if len(part.shape) == wanted:
+        return
+    remedy = (
+        "pass one row per sample, for example X.reshape(len(X), -1)"
+        if name == "X"
+        else f"pass a vector, for example {name}.ravel()"
+    )
+    raise InvalidInputError(
+        f"{name} must have {wanted} dimension{'s' * (wanted - 1)}, found shape "
+        f"{tuple(part.shape)}; {remedy}."
+    )
+
+
+def _check_dtype(part: Any, name: str) -> None:
+    dtype = np.dtype(part.dtype)
+    if name != "X" and is_sparse(part):
+        raise InvalidTypeError(
+            f"{name} is sparse; pass a dense vector, for example {name}.toarray().ravel()."
+        )
+    if name == "y" and dtype.kind not in "biufUSOT":
+        raise InvalidTypeError(
+            f"y must hold numbers or text, found dtype {dtype}; convert it, for example with "
+            f"y.astype(str)."
+        )
+    if name != "y" and dtype.kind not in "biuf":
+        raise InvalidTypeError(
+            f"{name} must hold real numbers, found dtype {dtype}; convert it, for example with "
+            f"{name}.astype('float32'), or drop the columns that are not numbers."
+        )
+
+
+def _check_lengths(parts: dict[str, Any]) -> None:
+    n_rows, n_columns = parts["X"].shape
+    if np.isnan(n_columns):
+        raise InvalidInputError(
+            "X has an unknown number of columns; call X.compute_chunk_sizes() first."
+        )
+    if n_columns == 0:
+        raise InvalidInputError("X has no columns; pass at least one feature.")
+    if n_rows == 0:
+        raise InvalidInputError("X has no rows; pass at least one.")
+    for name, part in parts.items():
+        length = part.shape[0]
+        if not np.isnan(length) and not np.isnan(n_rows) and length != n_rows:
+            raise InvalidInputError(
+                f"{name} has {length} entries but X has {n_rows} rows; pass one entry for every "
+                f"row."
+            )

@@ -1,0 +1,185 @@
+"""Parquet files: row groups as blocks, their lengths known from the footers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.inputs.dataframes import OBJECT, check_numeric, common_dtype
+from daskcoreset.inputs.sources import Loader, Source
+from daskcoreset.core.typing import AnyArray
+
+__all__ = ["ParquetFiles", "ParquetSource", "parquet_files"]
+
+_PARQUET = (".parquet", ".parq", ".pq")
+
+
+class ParquetFiles:
+    """The footers of a Parquet file or folder: columns, row groups and their lengths.
+
+    Parameters
+    ----------
+    path : str
+        A file, or a folder whose Parquet files are read in the natural order of their
+        names: ``part.10.parquet`` after ``part.9.parquet``, as Dask reads what it writes.
+    keys : sequence of str
+        Columns that will be read alone, as labels or weights.
+    """
+
+    def __init__(self, path: str, keys: Sequence[str] = ()) -> None:
+        import pyarrow.parquet as pq  # noqa: PLC0415 - optional
+
+        self.path = path
+        self.groups: list[tuple[str, int, int]] = []  # file, number in the file, rows
+        self._types: dict[str, list[Any]] = {}
+        self._nulls = dict.fromkeys(keys, False)
+        for file in parquet_files(path):
+            metadata = pq.read_metadata(file)
+            self._add_columns(file, metadata.schema.to_arrow_schema())
+            for number in range(metadata.num_row_groups):
+                group = metadata.row_group(number)
+                if group.num_rows:
+                    self.groups.append((file, number, group.num_rows))
+                    self._note_nulls(group)
+
+    def _add_columns(self, file: str, schema: Any) -> None:
+        if self._types and set(schema.names) != set(self._types):
+            differing = sorted(set(schema.names) ^ set(self._types))
+            raise InvalidInputError(
+                f"X has files with different columns: {file!r} and those before it differ in "
+                f"{differing}; pass files of one schema."
+            )
+        for field in schema:
+            self._types.setdefault(field.name, []).append(field.type)
+
+    def _note_nulls(self, group: Any) -> None:
+        for number in range(group.num_columns):
+            column = group.column(number)
+            if column.path_in_schema in self._nulls:
+                known = column.statistics is not None and column.statistics.has_null_count
+                # A footer that does not say may hide some.
+                self._nulls[column.path_in_schema] |= not known or column.statistics.null_count > 0
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self._types)
+
+    def table(self, columns: Sequence[str]) -> ParquetSource:
+        """Return some columns as the matrix X."""
+        plain = {name: _plain_dtype(self._types[name]) for name in columns}
+        check_numeric({name: self._types[name][0] for name in columns if plain[name] == OBJECT})
+        # A null of any column becomes NaN, which only a floating dtype can hold.
+        dtype = common_dtype([np.float32, *plain.values()])
+        return ParquetSource(self, tuple(columns), dtype)
+
+    def column(self, name: str) -> ParquetSource:
+        """Return one column as a vector of labels or weights."""
+        dtype = _plain_dtype(self._types[name])
+        if self._nulls.get(name, True) and dtype.kind in "biu":
+            dtype = np.result_type(dtype, np.float32)
+        return ParquetSource(self, (name,), dtype, flat=True)
+
+
+class ParquetSource(Source):
+    """Columns of Parquet files; every task reads the row groups that its rows are in."""
+
+    def __init__(
+        self,
+        files: ParquetFiles,
+        columns: tuple[str, ...],
+        dtype: np.dtype[Any],
+        *,
+        flat: bool = False,
+    ) -> None:
+        self._groups = files.groups
+        self._starts = np.cumsum([0, *(rows for _, _, rows in files.groups)])
+        self._flat = flat
+        self.columns = columns
+        self.dtype = dtype
+        self.name = files.path
+        n_rows = int(self._starts[-1])
+        self.shape = (n_rows,) if flat else (n_rows, len(columns))
+
+    def cut(self, rows: int) -> tuple[int, ...]:
+        """Group row groups into blocks of about `rows` rows; one is never split."""
+        sizes: list[int] = []
+        for _, _, count in self._groups:
+            if sizes and sizes[-1] + count <= rows:
+                sizes[-1] += count
+            else:
+                sizes.append(count)
+        return tuple(sizes)
+
+    def loader(self, start: int, stop: int) -> Loader:
+        """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
+        first = int(np.searchsorted(self._starts, start, side="right")) - 1
+        last = int(np.searchsorted(self._starts, stop, side="left"))
+        pieces = []
+        for (path, group, rows), begin in zip(
+            self._groups[first:last], self._starts[first:last].tolist(), strict=True
+        ):
+            pieces.append((path, group, max(0, start - begin), min(rows, stop - begin)))
+        return _FromParquet(tuple(pieces), self.columns or (), self.dtype, self._flat)
+
+
+@dataclass(frozen=True)
+class _FromParquet(Loader):
+    pieces: tuple[tuple[str, int, int, int], ...]  # path, row group, first row, last row
+    columns: tuple[str, ...]
+    dtype: np.dtype[Any]
+    flat: bool
+
+    def __call__(self) -> Any:
+        """Read the rows, one row group at a time."""
+        import pyarrow.parquet as pq  # noqa: PLC0415 - optional
+
+        n_rows = sum(last - first for _, _, first, last in self.pieces)
+        out = np.empty((n_rows, len(self.columns)), self.dtype)
+        start = 0
+        for path, group, first, last in self.pieces:
+            with pq.ParquetFile(path) as file:
+                table = file.read_row_group(group, columns=list(self.columns))
+            rows = slice(start, start + last - first)
+            for number, name in enumerate(self.columns):
+                column = table[name].slice(first, last - first)
+                out[rows, number] = _column_to_numpy(column, self.dtype)
+            start = rows.stop
+        return out[:, 0] if self.flat else out
+
+
+def _column_to_numpy(column: Any, dtype: np.dtype[Any]) -> AnyArray:
+    if dtype.kind == "f" and column.null_count:
+        column = column.cast("float64")  # where a null becomes NaN
+    return np.asarray(column.to_numpy())
+
+
+def _plain_dtype(kinds: Sequence[Any]) -> np.dtype[Any]:
+    """Return the dtype that holds the types that one column has in all files."""
+    import pyarrow.types as pt  # noqa: PLC0415 - optional
+
+    if all(pt.is_integer(k) or pt.is_floating(k) or pt.is_boolean(k) for k in kinds):
+        return common_dtype(kind.to_pandas_dtype() for kind in kinds)
+    return OBJECT
+
+
+def parquet_files(path: str) -> list[str]:
+    """Return the Parquet files at a path; empty if there are none."""
+    from dask.utils import natural_sort_key  # noqa: PLC0415 - imported only where files are many
+
+    root = Path(path)
+    if root.is_file():
+        return [path] if root.suffix.lower() in _PARQUET else []
+    found = (
+        file
+        for file in root.rglob("*")
+        if file.suffix.lower() in _PARQUET
+        # Logs and unfinished writes of other tools.
+        and not any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
+    )
+    return sorted(map(str, found), key=natural_sort_key)

@@ -1,0 +1,376 @@
+"""What a coreset is worth: its costs against those of all data, in one read."""
+
+from __future__ import annotations
+
+import html
+import numbers
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from daskcoreset.core.blocks import Block, unusable_row
+from daskcoreset.metrics.candidates import solutions_for
+from daskcoreset.core.validation import check_flag
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.metrics.intervals import Interval, Survey, checked_confidence
+from daskcoreset.objectives import LinearCost, Objective, objective_for
+from daskcoreset.metrics.plot import plot_audit
+from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
+from daskcoreset.metrics.survey import BASE, SurveyBlock, read_survey
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from daskcoreset.core.typing import FloatArray
+
+__all__ = ["Audit", "Interval", "audit"]
+
+_LEAST_SAMPLE = 10_000
+"""Rows of the independent sample at least: what may be hidden from it shrinks with them."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    r"""Costs on a coreset against costs on all data.
+
+    Attributes
+    ----------
+    objective : Objective
+        What the costs are.
+    names : tuple of str
+        What each solution is.
+    solutions : tuple
+        Centers, ndarray of shape (k, d), or what else the objective is about.
+    on_coreset, on_data : ndarray of shape (n_solutions,), float64
+        :math:`\phi_C(Q)` and :math:`\phi_X(Q)`, both exact.
+    coreset_weight, data_weight : float
+        Total weights.
+    n_rows : int
+        Rows of the data.
+    confidence : float
+        Of the intervals.
+    seed : int
+        Root seed of the solutions and of the independent sample.
+    """
+
+    objective: Objective[Any]
+    names: tuple[str, ...]
+    solutions: tuple[Any, ...]
+    on_coreset: FloatArray
+    on_data: FloatArray
+    coreset_weight: float
+    data_weight: float
+    n_rows: int
+    confidence: float
+    seed: int
+    _survey: Survey = field(repr=False)
+
+    @property
+    def differences(self) -> FloatArray:
+        r"""Relative differences :math:`(\phi_C(Q) - \phi_X(Q)) / \phi_X(Q)`, with a sign."""
+        return _quotient(self.on_coreset - self.on_data, self.on_data)
+
+    @property
+    def distortion(self) -> float:
+        r"""As `metrics.distortion`: :math:`\max(\phi_C / \phi_X, \phi_X / \phi_C) - 1`."""
+        largest = np.maximum(self.on_coreset, self.on_data)
+        least = np.minimum(self.on_coreset, self.on_data)
+        return float(_quotient(largest - least, least).max())
+
+    @property
+    def sample_size(self) -> int:
+        """Rows of the independent sample that intervals come from."""
+        return len(self._survey.reading.coins)
+
+    def interval(self, solution: Any, *, confidence: float | None = None) -> Interval:
+        r"""Bound the cost of any solution over all data, without reading them again.
+
+        An audited solution has its exact cost. For any other the bounds come from rows drawn
+        independently of the coreset in the read of the audit, each on its own, by scores that
+        bound what a row can contribute, and from exact sums over cells of all rows
+        (`daskcoreset.metrics.intervals`). They hold for heavy tails and rare losses too, at every
+        number of rows: nothing is approximately normal. The price is width; where a cost sits
+        on rows that the sample cannot tell from others, the upper end says what they might cost.
+
+        Parameters
+        ----------
+        solution : array-like of shape (k, d), or a mixture
+            One solution of the audited kind. It must have been chosen without the sample of the
+            audit: fitted to the coreset, to all data, or found in any other way, it is fine.
+        confidence : float or None, default=None
+            Probability, at least, over the draws of the sample, that the interval holds the
+            true cost; None takes that of the audit. It is said of each solution, not of all
+            that are ever asked about at once.
+
+        Returns
+        -------
+        Interval
+            ``(estimate, low, high)``. An objective of one's own without `Objective.brackets`
+            says nothing of rows that were not drawn: the upper end is infinite then.
+
+        Raises
+        ------
+        InvalidInputError
+            If `solution` does not fit the data, or `confidence` is out of range.
+
+        Examples
+        --------
+        >>> import daskcoreset
+        >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
+        >>> coreset = daskcoreset.build(X, size=500, random_state=0)
+        >>> found = audit(coreset, X, n_clusters=3, random_state=0).interval([[0, 1], [0, -1]])
+        >>> true = daskcoreset.metrics.kmeans_cost(X, [[0, 1], [0, -1]])
+        >>> bool(found.low < true < found.high)
+        True
+        """
+        level = self.confidence if confidence is None else checked_confidence(confidence)
+        own = self._survey.own
+        one = self.objective.read(solution, own.points.shape[1], "solution")
+        one = self.objective.labelled(one, own, "solution")
+        if isinstance(one, np.ndarray):
+            _check_usable(Block(one, np.ones(len(one))), "solution")
+        return self._survey.interval(self.solutions, one, level)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the relative difference of every audited solution, and of the total weight.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; None draws into a new figure of pyplot.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        MissingDependencyError
+            matplotlib is not installed; the extra is "plot".
+
+        Examples
+        --------
+        >>> import daskcoreset
+        >>> from matplotlib.figure import Figure
+        >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
+        >>> coreset = daskcoreset.build(X, size=500, n_clusters=3, random_state=0)
+        >>> ax = coreset.audit(X, random_state=0).plot(Figure().add_subplot())
+        >>> [label.get_text() for label in ax.get_yticklabels()][:2]
+        ['k-means', 'k-means++ 1']
+        """
+        weight = self.coreset_weight / self.data_weight - 1
+        title = f"{self.objective.name}, over {self.n_rows:,} rows"
+        return plot_audit(
+            [*self.names, "total weight"], np.append(self.differences, weight), title, ax
+        )
+
+    def _cells(self) -> list[tuple[str, str, str, str]]:
+        costs = zip(self.names, self.on_coreset, self.on_data, self.differences, strict=True)
+        cells = [(name, f"{c:.6g}", f"{x:.6g}", f"{gap:+.2%}") for name, c, x, gap in costs]
+        gap = self.coreset_weight / self.data_weight - 1
+        weights = (f"{self.coreset_weight:.6g}", f"{self.data_weight:.6g}", f"{gap:+.2%}")
+        return [*cells, ("total weight", *weights)]
+
+    def __repr__(self) -> str:
+        rows = [_HEAD, *self._cells()]
+        widths = [max(len(row[i]) for row in rows) for i in range(4)]
+        what = f"{self.objective.name}, largest difference {self.distortion:.2%}"
+        lines = [f"Audit({what}, over {self.n_rows:,} rows)"]
+        for row in rows:
+            first = row[0].ljust(widths[0])
+            rest = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+            lines.append("  ".join([first, *rest]))
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in _HEAD)
+        body = "".join(
+            f'<tr><td style="text-align:left">{html.escape(row[0])}</td>'
+            + "".join(f"<td>{cell}</td>" for cell in row[1:])
+            + "</tr>"
+            for row in self._cells()
+        )
+        what = f"{self.objective.name}, largest difference {self.distortion:.2%}"
+        caption = f"{what[0].upper()}{what[1:]}, over {self.n_rows:,} rows"
+        return (
+            f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>"
+        )
+
+
+_HEAD = ("solution", "on coreset", "on all data", "difference")
+
+
+def audit(
+    coreset: Coreset,
+    X: Any,
+    y: Any = None,
+    *,
+    solutions: Any = None,
+    n_clusters: int | None = None,
+    objective: Objective[Any] | None = None,
+    sample_weight: Any = None,
+    sample_size: int | None = None,
+    random_state: RandomState = None,
+    confidence: float = 0.95,
+    chunks: int | Literal["auto"] = "auto",
+    on_invalid: Literal["raise", "drop"] | None = None,
+    progress: bool | None = None,
+) -> Audit:
+    """Hold a coreset's costs against those of all data, in one read.
+
+    Parameters
+    ----------
+    coreset : Coreset
+    X : array-like of shape (n, d), or path
+        The data that it is of; any input of `daskcoreset.build`.
+    y : array-like of shape (n,), or str, optional
+        Labels, where the cost is about labels.
+    solutions : array-like of shape (k, d), sequence or mapping of such, or None, default=None
+        Solutions to compare; the keys of a mapping name them. For mixtures, fitted estimators
+        or `Mixture` objects, for classifiers fitted estimators of two classes. By default
+        those where a coreset is most likely to be wrong, and some where it is not: a solution
+        fitted to the coreset, some fitted to little of it, and some at random.
+    n_clusters : int or None, default=None
+        Centers or components of the default solutions; those of the coreset's construction,
+        where it has any. With `solutions` given it is not used.
+    objective : Objective or None, default=None
+        The cost to compare, of `daskcoreset.objectives`; None takes what the construction is
+        made for: the divergence for Bregman coresets, the cost of a mixture for those of
+        mixtures, that of linear classifiers for "svm" and "logistic", and the quantization
+        error for all others.
+    sample_weight : array-like of shape (n,), or str, optional
+        Input weights u of the data, if the coreset was built with any.
+    sample_size : int or None, default=None
+        Rows, on average, of the independent sample from which `Audit.interval` answers; as
+        many as the coreset has, and at least 10,000, by default.
+    random_state : int, Generator, RandomState or None, default=None
+        Of the solutions and the sample. The same number as for `build` is fine: the streams
+        are different ones.
+    confidence : float, default=0.95
+        Of the intervals.
+    chunks : int or "auto", default="auto"
+        Rows per block, as in `build`.
+    on_invalid : {"raise", "drop"} or None, default=None
+        What becomes of rows with NaN or infinity; None drops them if the coreset was built
+        so, and raises otherwise.
+    progress : bool or None, default=None
+        As in `build`.
+
+    Returns
+    -------
+    Audit
+        With the costs, the largest relative difference, and ``interval(centers)`` for the
+        cost of any other solution. It prints as a table.
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        As `build`; also if neither `solutions` nor a number of clusters is known.
+
+    Warns
+    -----
+    CoresetWarning
+        If X has another number of rows than the coreset's provenance says.
+
+    Examples
+    --------
+    >>> import daskcoreset
+    >>> X = np.random.default_rng(0).normal(size=(20_000, 3))
+    >>> coreset = daskcoreset.build(X, size=1000, random_state=0)
+    >>> report = audit(coreset, X, n_clusters=5, random_state=0)
+    >>> report.distortion < 0.2
+    True
+
+    References
+    ----------
+    Schwiegelshohn and Sheikh-Omar (2022), section 4.
+    """
+    level = checked_confidence(confidence)
+    seed = resolve_seed(random_state)
+    for name, value, kind in (("coreset", coreset, Coreset), ("objective", objective, Objective)):
+        if not isinstance(value, kind) and (name == "coreset" or value is not None):
+            raise InvalidTypeError(f"{name} is {value!r}; pass {kind.__name__} objects only.")
+    if progress is not None:
+        check_flag("progress", progress)
+    own = Block(coreset.points, coreset.weights, coreset.labels)
+    _check_usable(own)
+    if objective is None:
+        objective = objective_for(coreset.provenance, n_clusters, own)
+    names, candidates = solutions_for(objective, own, solutions, seed)
+    on_coreset = np.array([objective.cost(own, one) for one in candidates])
+    size = _sample_size(sample_size, len(coreset))
+    if on_invalid is None:
+        on_invalid = "drop" if coreset.provenance.get("n_dropped") else "raise"
+    if coreset.labels is not None and y is None and isinstance(objective, LinearCost):
+        raise InvalidInputError(
+            f"y is missing, and the {objective.name} is about labels; pass those of X."
+        )
+    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+    if blocks.rules.n_features != coreset.n_features:
+        raise InvalidInputError(
+            f"X has {blocks.rules.n_features} columns and the coreset {coreset.n_features}; pass "
+            f"the data that it is of."
+        )
+    leaf = _leaf(own, objective, candidates, size, seed)
+    reading = read_survey(blocks, leaf, progress=progress)
+    n_rows = reading.n_rows
+    if coreset.provenance.get("n", n_rows) != n_rows:
+        warnings.warn(
+            f"X has {n_rows} rows and the coreset is of {coreset.provenance['n']}: the audit "
+            f"compares it with other data than it was built from.",
+            CoresetWarning,
+            stacklevel=2,
+        )
+    return Audit(
+        objective=objective,
+        names=names,
+        solutions=candidates,
+        on_coreset=on_coreset,
+        on_data=reading.costs + [objective.constant(one) for one in candidates],
+        coreset_weight=coreset.total_weight,
+        data_weight=reading.weight,
+        n_rows=n_rows,
+        confidence=level,
+        seed=seed,
+        _survey=Survey(reading, objective, leaf.cells, own),
+    )
+
+
+def _check_usable(own: Block, name: str = "coreset.points") -> None:
+    """Refuse values whose squares overflow, which coresets made by hand may have."""
+    problem = unusable_row(own.points, own.weights)
+    if problem is not None:
+        message = problem.message.replace("X is", f"{name} is", 1)
+        raise replace(problem, message=message).error(0)
+
+
+def _leaf(
+    own: Block, objective: Objective[Any], solutions: tuple[Any, ...], size: int, seed: int
+) -> SurveyBlock:
+    sizes = [len(one) for one in solutions if isinstance(one, np.ndarray)]
+    k = max([*sizes, objective.n_parts or 1])
+    cells = objective.cells(own, k, stream(seed, Stage.AUDIT, 0, 2))
+    cells = cells.scored(cells.sums(own, cells.place(own)), float(own.weights.mean()))
+    costs = np.array([objective.total(own, one) for one in solutions])
+    shares = np.divide(1.0 - BASE, len(costs) * costs, out=np.zeros_like(costs), where=costs > 0.0)
+    return SurveyBlock(objective, solutions, cells, shares, size, seed)
+
+
+def _sample_size(sample_size: Any, rows: int) -> int:
+    if sample_size is None:
+        return max(_LEAST_SAMPLE, rows)
+    if isinstance(sample_size, bool) or not isinstance(sample_size, numbers.Integral):
+        raise InvalidTypeError(f"sample_size must be an integer, got {sample_size!r}; pass an int.")
+    if sample_size < 1:
+        raise InvalidInputError(f"sample_size must be at least 1, got {sample_size}; pass more.")
+    return int(sample_size)
+
+
+def _quotient(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(numerator == 0, 0.0, numerator / denominator)

@@ -1,0 +1,322 @@
+"""Pictures: a coreset over the density of its data, and error against size.
+
+matplotlib is imported when something is drawn, pyplot only where no axes are given.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.optional import axes_for, need_matplotlib
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.metrics.marks import draw_density, draw_line, draw_rows, explain
+from daskcoreset.metrics.projection import MOST_COLUMNS, Frame, data_frame, histogram, rows_frame
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from daskcoreset.core.typing import FloatArray
+
+__all__ = ["plot_audit", "plot_coreset", "plot_error"]
+
+_FINEST = 120
+"""Cells along an axis at most: a few pixels each."""
+
+_MOST_TICKS = 8
+"""Sizes named on the axis; more would run into each other."""
+
+_LINES = (("o", "-"), ("s", "--"), ("^", "-."), ("D", ":"), ("v", "-"), ("P", "--"))
+"""Told apart without colour, too."""
+
+
+def plot_coreset(
+    coreset: Coreset,
+    X: Any = None,
+    *,
+    ax: Axes | None = None,
+    sample_weight: Any = None,
+    bins: int | None = None,
+    legend: bool = True,
+    on_invalid: Literal["raise", "drop"] | None = None,
+    **style: Any,
+) -> Axes:
+    """Draw the rows of a coreset, sized by weight, over a density of the data.
+
+    Three columns or more are shown along two principal axes, one or two as they are.
+
+    Parameters
+    ----------
+    coreset : Coreset
+    X : array-like of shape (n, d), or path, or None, default=None
+        The data, any input of `daskcoreset.build`: read once for a histogram, and for three
+        to 1024 columns once before, for the axes. Without it, and with more columns, the
+        axes are those of the coreset, which estimate those of the data.
+    ax : matplotlib.axes.Axes or None, default=None
+        Where to draw; None draws into a new figure of pyplot.
+    sample_weight : array-like of shape (n,), optional
+        Input weights of the data.
+    bins : int or None, default=None
+        Cells of the histogram along each axis; between 30 and 120 by the number of rows.
+    legend : bool, default=True
+        Whether to explain sizes, and the colours of labels.
+    on_invalid : {"raise", "drop"} or None, default=None
+        As in `daskcoreset.audit`.
+    **style
+        For ``Axes.scatter``, over what is chosen here: ``alpha``, ``cmap``, ``color``, ...
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With its labels and legend set, to be restyled. The area of a marker is in proportion
+        to the weight, but for the lightest and heaviest, which stay visible and bounded.
+
+    Raises
+    ------
+    InvalidInputError
+        If X has other columns than the coreset, or bins is not a positive int.
+    MissingDependencyError
+        matplotlib is not installed; the extra is "plot".
+
+    Examples
+    --------
+    >>> import numpy as np, daskcoreset
+    >>> from matplotlib.figure import Figure
+    >>> X = np.random.default_rng(0).normal(size=(20_000, 3))
+    >>> coreset = daskcoreset.build(X, size=100, random_state=0)
+    >>> ax = plot_coreset(coreset, X, ax=Figure().add_subplot())
+    >>> ax.get_xlabel()
+    'principal axis 1 (34 % of variance)'
+    """
+    _check_bins(bins)
+    need_matplotlib()
+    frame = rows_frame(coreset.points, coreset.weights)
+    counts = edges = None
+    if X is not None:
+        if on_invalid is None:
+            on_invalid = "drop" if coreset.provenance.get("n_dropped") else "raise"
+        blocks = row_blocks(X, None, sample_weight, on_invalid=on_invalid)
+        d = blocks.rules.n_features
+        if d != coreset.n_features:
+            raise InvalidInputError(
+                f"X has {d} columns and the coreset {coreset.n_features}; pass the data that it "
+                f"is of."
+            )
+        if 2 < d <= MOST_COLUMNS:
+            frame = data_frame(blocks, frame.center)
+        edges = _edges(frame.of(coreset.points), coreset.weights, bins or _auto_bins(blocks.n_rows))
+        counts = histogram(blocks, frame, edges)
+    ax = axes_for(ax)
+    shown = frame.of(coreset.points)
+    if shown.shape[1] == 1:
+        edge = (edges or _edges(shown, coreset.weights, bins or _FINEST))[0]
+        handles = draw_line(ax, shown[:, 0], coreset, counts, edge, style=style)
+    else:
+        if counts is not None and edges is not None:
+            draw_density(ax, counts, edges)
+        handles = draw_rows(ax, shown, coreset, style)
+    _name_axes(ax, coreset, frame)
+    if legend:
+        explain(ax, handles)
+    return ax
+
+
+def _name_axes(ax: Axes, coreset: Coreset, frame: Frame) -> None:
+    if frame.shares is not None:
+        names = [
+            f"principal axis {i} ({share:.0%} of variance)".replace("%", " %")
+            for i, share in enumerate(frame.shares, 1)
+        ]
+    else:
+        d = coreset.n_features
+        names = list(coreset.provenance.get("columns") or (f"x{j}" for j in range(d)))
+    ax.set_xlabel(names[0])
+    ax.set_ylabel(names[1] if len(names) > 1 else "density")
+
+
+def plot_error(
+    results: Mapping[str, Mapping[int, Sequence[float]]],
+    ax: Axes | None = None,
+    *,
+    confidence: float = 0.95,
+) -> Axes:
+    """Draw error against size, with intervals, on two logarithmic axes.
+
+    Parameters
+    ----------
+    results : mapping of str to mapping of int to sequence of float
+        For every method, for every size, the relative errors of repeated runs.
+    ax : matplotlib.axes.Axes or None, default=None
+        Where to draw; None draws into a new figure of pyplot.
+    confidence : float, default=0.95
+        Of the intervals for the mean, by Student's t; a single run has none.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A mean of zero or less, which a logarithm has no place for, is shown as a marker on
+        the lower edge.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is nothing to draw, or something is not a positive size or finite error.
+    MissingDependencyError
+        matplotlib is not installed; the extra is "plot".
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> errors = {"uniform": {1000: [0.5, 0.6], 5000: [0.2, 0.25]}}
+    >>> plot_error(errors, Figure().add_subplot()).get_xscale()
+    'log'
+    """
+    if not 0 < confidence < 1:
+        raise InvalidInputError(
+            f"confidence must lie between 0 and 1, got {confidence}; pass for example 0.95."
+        )
+    lines = {name: _means(name, by_size, confidence) for name, by_size in results.items()}
+    if not lines:
+        raise InvalidInputError("results is empty; pass the errors of at least one method.")
+    need_matplotlib()
+    ax = axes_for(ax)
+    sizes = np.unique(np.concatenate([line[0] for line in lines.values()]))
+    for i, (name, (size, mean, width)) in enumerate(lines.items()):
+        marker, dash = _LINES[i % len(_LINES)]
+        # Side by side, so that the bars of one method do not hide those of another.
+        place = size * 1.03 ** (i - (len(lines) - 1) / 2)
+        above = np.where(mean > 0, mean, np.nan)
+        drawn = ax.errorbar(
+            place, above, width, label=name, marker=marker, ls=dash, capsize=3, ms=5, lw=1.5
+        )
+        color = drawn.lines[0].get_color()
+        for x in place[mean <= 0]:
+            edge = ax.get_xaxis_transform()
+            ax.plot(x, 0, transform=edge, clip_on=False, marker=marker, color=color, ms=5)
+            ax.annotate("≤ 0", (x, 0), (0, 7), edge, "offset points", color=color, ha="center")
+    _scale_logarithmically(ax, sizes)
+    ax.set_xlabel("rows in the coreset")
+    ax.set_ylabel("relative error")
+    ax.grid(visible=True, which="major", color="0.9")
+    ax.set_axisbelow(True)
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_audit(
+    names: Sequence[str], differences: FloatArray, title: str, ax: Axes | None = None
+) -> Axes:
+    """Draw how far costs on a coreset are from those on all data; see `daskcoreset.Audit.plot`.
+
+    Parameters
+    ----------
+    names : sequence of str
+    differences : ndarray of shape (n,), float64
+        Relative ones, with a sign; infinite ones, of a cost of zero on all data, are shown at
+        the edge.
+    title : str
+    ax : matplotlib.axes.Axes or None, default=None
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    need_matplotlib()
+    ax = axes_for(ax)
+    finite = np.isfinite(differences)
+    most = float(np.abs(differences[finite]).max(initial=1e-3))
+    shown = np.where(finite, differences, 1.15 * most)
+    places = np.arange(len(names))[::-1]
+    ax.axvline(0.0, color="0.6", lw=0.8)
+    ax.hlines(places, 0.0, shown, color="C0", lw=1.5)
+    for place, x, value in zip(places, shown, differences, strict=True):
+        marker = "o" if np.isfinite(value) else ">"
+        ax.plot(x, place, marker=marker, color="C0", ms=6, ls="none", clip_on=False)
+        side = "left" if x >= 0 else "right"
+        text = f"{value:+.2%}".replace("%", " %") if np.isfinite(value) else "∞"
+        away = 7 if x >= 0 else -7
+        ax.annotate(text, (x, place), (away, 0), textcoords="offset points", ha=side, va="center")
+    ax.set_yticks(places, labels=list(names))
+    ax.set_ylim(-0.6, len(names) - 0.4)
+    ax.set_xlim(-1.5 * most, 1.5 * most)
+    ax.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.3g} %")
+    ax.grid(visible=True, which="major", axis="x", color="0.9")
+    ax.set_axisbelow(True)
+    ax.set_xlabel("cost on the coreset, against that on all data")
+    ax.set_title(title, fontsize="medium")
+    return ax
+
+
+def _means(
+    name: str, by_size: Mapping[int, Sequence[float]], confidence: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Sizes, mean errors, and half the widths of their intervals."""
+    from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
+
+    rows = []
+    for size, errors in sorted(by_size.items()):
+        values = np.asarray(errors, dtype=np.float64)
+        if size <= 0 or values.ndim != 1 or not len(values) or not np.isfinite(values).all():
+            raise InvalidInputError(
+                f"results[{name!r}][{size}] is {errors!r}; pass a positive size with at least one "
+                f"finite error."
+            )
+        n = len(values)
+        width = 0.0
+        if n > 1:
+            t = float(stdtrit(n - 1, 0.5 + confidence / 2))
+            width = t * float(values.std(ddof=1)) / np.sqrt(n)
+        rows.append((float(size), float(values.mean()), float(width)))
+    if not rows:
+        raise InvalidInputError(f"results[{name!r}] is empty; pass errors of at least one size.")
+    sizes, means, widths = np.array(rows).T
+    return sizes, means, widths
+
+
+def _scale_logarithmically(ax: Axes, sizes: FloatArray) -> None:
+    from matplotlib.ticker import FixedLocator, LogLocator, NullLocator  # noqa: PLC0415 - optional
+
+    ax.set_xscale("log")
+    ax.margins(x=0.08)
+    ax.set_yscale("log", nonpositive="clip")
+    step = -(-len(sizes) // _MOST_TICKS)
+    ax.xaxis.set_major_locator(FixedLocator(sizes[::step].tolist()))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter("{x:,.0f}")
+    low, high = ax.get_ylim()
+    # Over few decades 1, 2 and 5 are named; over many they would run into each other.
+    few = np.log10(high / low) < 3.5
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.4g} %")
+
+
+def _check_bins(bins: Any) -> None:
+    if bins is None:
+        return
+    if isinstance(bins, bool) or not isinstance(bins, numbers.Integral):
+        raise InvalidTypeError(f"bins must be an int or None, got {bins!r}; pass an int.")
+    if int(bins) < 1:
+        raise InvalidInputError(f"bins must be at least 1, got {bins}; pass a larger int.")
+
+
+def _auto_bins(n_rows: int | None) -> int:
+    # Four rows a cell, if they were spread evenly: fewer show single rows and no density.
+    return _FINEST if n_rows is None else int(np.clip(np.sqrt(n_rows) / 2, 30, _FINEST))
+
+
+def _edges(shown: FloatArray, weights: FloatArray, bins: int) -> list[FloatArray]:
+    """Cells that hold all rows of the coreset, and nearly all of the data."""
+    edges = []
+    for column in shown.T:
+        mean = np.average(column, weights=weights)
+        sigma = np.sqrt(np.average((column - mean) ** 2, weights=weights))
+        low, high = min(column.min(), mean - 3 * sigma), max(column.max(), mean + 3 * sigma)
+        pad = 0.03 * (high - low) or max(1.0, abs(mean)) * 1e-3
+        edges.append(np.linspace(low - pad, high + pad, bins + 1))
+    return edges

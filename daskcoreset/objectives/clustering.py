@@ -1,0 +1,282 @@
+"""Costs of k centers: the quantization error, and its like for Bregman divergences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from daskcoreset.solvers.clusters import assign, cluster, seed_clusters
+from daskcoreset.solvers.divergences import (
+    Divergence,
+    as_divergence,
+    divergence_parameters,
+    domain_problem,
+)
+from daskcoreset.solvers.divergences.base import dense, tiles
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.objectives.base import Objective, check_parts, known_parts
+from daskcoreset.objectives.cells import Bracket, Cells, cells_by_distance
+from daskcoreset.solvers.bregman import bregman_hard
+from daskcoreset.solvers.bregman_start import bregman_seeds, prepare
+from daskcoreset.core.typing import FloatArray
+
+if TYPE_CHECKING:
+    from daskcoreset.core.blocks import Block, Problem
+
+__all__ = ["Distortion", "QuantizationError", "as_centers", "nearest_distances"]
+
+
+@dataclass(frozen=True)
+class _OfCenters(Objective[FloatArray]):
+    n_clusters: int | None = None
+
+    solved: ClassVar[str]
+    seeded: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        check_parts(self.n_clusters, "n_clusters")
+
+    @property
+    def n_parts(self) -> int | None:
+        """Centers of a solution."""
+        return self.n_clusters
+
+    def with_parts(self, n_parts: int) -> Self:
+        """Return the same cost for solutions of so many centers."""
+        return replace(self, n_clusters=n_parts)
+
+    def candidates(
+        self, block: Block, rng: np.random.Generator
+    ) -> Iterator[tuple[str, FloatArray]]:
+        """Fitted centers, three seedings, three sets of rows by weight, and the mean alone."""
+        yield self.solved, self.solve(block, rng)
+        for i in range(1, 4):
+            yield f"{self.seeded} {i}", self.seed(block, rng)
+        for i in range(1, 4):
+            share = block.weights / block.weights.sum()
+            rows = rng.choice(len(block), known_parts(self), p=share)
+            yield f"random rows {i}", dense(block.points[np.unique(rows)])
+        yield "mean", self.poor(block)
+
+    def poor(self, block: Block) -> FloatArray:
+        """One center, the mean of all rows: what one row far away costs shows in full."""
+        points: Any = block.points
+        share = block.weights / block.weights.sum()
+        center = np.zeros((1, points.shape[1]))
+        for part in tiles(len(block), points.shape[1]):
+            center += share[part] @ dense(points[part]).astype(np.float64)
+        return center
+
+    def read(self, solution: Any, n_features: int, name: str) -> FloatArray:
+        """Return centers as float64."""
+        return as_centers(solution, n_features, name)
+
+    def several(self, solutions: Any) -> list[Any]:
+        """One array of centers is one solution; a sequence of them, or a cube, is several."""
+        if isinstance(solutions, str) or not hasattr(solutions, "__iter__"):
+            return [solutions]  # which `read` refuses
+        single = not isinstance(solutions, Sequence) or np.ndim(solutions[0]) != 2
+        return [solutions] if single and np.ndim(solutions) in (0, 2) else list(solutions)
+
+
+@dataclass(frozen=True)
+class QuantizationError(_OfCenters):
+    r"""The k-means cost :math:`\sum_x u(x) \min_{q \in Q} |x - q|^2`.
+
+    Parameters
+    ----------
+    n_clusters : int or None, default=None
+        Centers of the solutions that are made here; None where nobody has said.
+
+    References
+    ----------
+    Bachem, Lucic and Krause (2018), section 2.
+    """
+
+    name: ClassVar[str] = "quantization error"
+    solved: ClassVar[str] = "k-means"
+    seeded: ClassVar[str] = "k-means++"
+
+    def brackets(
+        self, cells: Cells, solution: FloatArray, others: Sequence[FloatArray]
+    ) -> Iterator[tuple[Bracket, int | None]]:
+        r"""Yield :math:`(d + D)^2`, and :math:`D^2 + d^2` with what it can be wrong by.
+
+        D is the distance of the center of a cell from the solution.
+        """
+        del others
+        squares = nearest_distances(cells.centers, solution)
+        zero, far = np.zeros_like(squares), 2.0 * np.sqrt(squares)
+        one = np.ones_like(squares)
+        nothing = np.stack([zero] * 4)
+        yield Bracket(nothing, nothing[None], np.stack([squares, far, one, zero])[None]), None
+        control = np.stack([squares, zero, one, zero])
+        low, high = np.stack([zero, far, one, zero]), np.stack([zero, far, zero, zero])
+        yield Bracket(control, low[None], high[None]), None
+
+    def losses(self, block: Block, solution: FloatArray) -> FloatArray:
+        """Squared distance of every row to its nearest center."""
+        return nearest_distances(block.points, solution)
+
+    def solve(self, block: Block, rng: np.random.Generator) -> FloatArray:
+        """Centers by k-means++ and a few steps of Lloyd."""
+        return cluster(block.points, block.weights, known_parts(self), rng).centers
+
+    def seed(self, block: Block, rng: np.random.Generator) -> FloatArray:
+        """Centers by k-means++."""
+        return seed_clusters(block.points, block.weights, known_parts(self), rng).centers
+
+
+@dataclass(frozen=True)
+class Distortion(_OfCenters):
+    r"""The cost of Bregman hard clustering, :math:`\sum_x u(x) \min_{q \in Q} d_\phi(x, q)`.
+
+    Parameters
+    ----------
+    n_clusters : int or None, default=None
+        Centers of the solutions that are made here; None where nobody has said.
+    divergence : str or Divergence, default="squared_euclidean"
+        As in `daskcoreset.sensitivities.BregmanLightweight`. A precision that is left open is
+        estimated from the coreset by `fitted`.
+
+    References
+    ----------
+    Banerjee, Merugu, Dhillon and Ghosh (2005), section 3.
+    """
+
+    divergence: str | Divergence = "squared_euclidean"
+
+    name: ClassVar[str] = "distortion"
+    solved: ClassVar[str] = "Bregman clustering"
+    seeded: ClassVar[str] = "seeding"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "divergence", as_divergence(self.divergence))
+
+    @property
+    def _divergence(self) -> Divergence:
+        return as_divergence(self.divergence)
+
+    def fitted(self, block: Block) -> Self:
+        """Estimate a precision that is left open from the rows."""
+        return replace(self, divergence=self._divergence.fitted(block.points, block.weights))
+
+    def record(self) -> dict[str, Any]:
+        """Return the parameters in plain JSON values."""
+        return {**super().record(), "divergence": divergence_parameters(self._divergence)}
+
+    def problem(self, block: Block) -> Problem | None:
+        """Return the first row of positive weight outside the domain."""
+        return domain_problem(self._divergence, block)
+
+    def cells(self, block: Block, n_parts: int, rng: np.random.Generator) -> Cells:
+        """Cells of rows that count, with divergences from their centers."""
+        return cells_by_distance(block, n_parts, rng, self._divergence)
+
+    def brackets(
+        self, cells: Cells, solution: FloatArray, others: Sequence[FloatArray]
+    ) -> Iterator[tuple[Bracket, int | None]]:
+        r"""Yield the bound by three points.
+
+        With b the center of a cell and q the center of the solution that is nearest to it,
+        :math:`d(x, q) = d(x, b) + d(b, q) + \langle x - b, \nabla\phi(b) - \nabla\phi(q)
+        \rangle`, and the minimum over the solution is at most that.
+        """
+        del others
+        labels, constant = self._divergence.nearest(cells.centers, solution)
+        slopes = [
+            self._slope(b, solution[j], value)
+            for b, j, value in zip(cells.centers, labels, constant, strict=True)
+        ]
+        zero, one = np.zeros_like(constant), np.ones_like(constant)
+        nothing = np.stack([zero] * 4)
+        high = np.stack([constant, np.array(slopes), zero, one])
+        yield Bracket(nothing, nothing[None], high[None]), None
+
+    def _slope(self, b: FloatArray, q: FloatArray, value: float) -> float:
+        """Norm of the difference of gradients: what is left of d(x, q) is linear in x."""
+        steps = np.where(b != 0.0, np.abs(b), 1.0)
+        rows = b + np.diag(steps)
+        nearer = self._divergence.between(rows, np.broadcast_to(b, rows.shape))
+        further = self._divergence.between(rows, np.broadcast_to(q, rows.shape))
+        return float(np.linalg.norm((further - nearer - value) / steps)) * (1.0 + 1e-6)
+
+    def losses(self, block: Block, solution: FloatArray) -> FloatArray:
+        """Divergence of every row to its nearest center; zero for rows that do not count."""
+        losses = np.zeros(len(block))
+        rows = np.flatnonzero(block.weights > 0)
+        losses[rows] = self._divergence.nearest(block.points[rows], solution)[1]
+        return losses
+
+    def solve(self, block: Block, rng: np.random.Generator) -> FloatArray:
+        """Centers by Bregman hard clustering."""
+        found = bregman_hard(
+            block.points,
+            self._clusters_in(block),
+            divergence=self._divergence,
+            sample_weight=block.weights,
+            random_state=rng,
+        )
+        return found.centers
+
+    def seed(self, block: Block, rng: np.random.Generator) -> FloatArray:
+        """Rows in the manner of k-means++."""
+        k = self._clusters_in(block)
+        rows = prepare(block.points, k, self._divergence, block.weights)
+        return bregman_seeds(rows, k, rng) + rows.origin
+
+    def read(self, solution: Any, n_features: int, name: str) -> FloatArray:
+        """Return centers as float64, inside the domain."""
+        centers = super().read(solution, n_features, name)
+        problem = self._divergence.problem(centers, name)
+        if problem is not None:
+            raise problem.error(0)
+        return centers
+
+    def _clusters_in(self, block: Block) -> int:
+        return min(known_parts(self), int((block.weights > 0).sum()))
+
+
+def as_centers(centers: Any, n_features: int, name: str = "centers") -> FloatArray:
+    """Return the centers of one solution as float64 of shape (k, d), or refuse them."""
+    found = _as_numbers(centers, name)
+    if found.ndim != 2 or found.shape[1] != n_features or not len(found):
+        raise InvalidInputError(
+            f"{name} has shape {found.shape}; pass at least one center with the {n_features} "
+            f"columns of X."
+        )
+    if not np.isfinite(found).all():
+        raise InvalidInputError(f"{name} is not finite; pass finite centers.")
+    return found
+
+
+def _as_numbers(centers: Any, name: str) -> FloatArray:
+    if hasattr(centers, "toarray"):
+        centers = centers.toarray()
+    if np.ma.is_masked(centers):
+        raise InvalidInputError(f"{name} is masked; fill what is masked with numbers.")
+    try:
+        found = np.asarray(centers)
+        if found.dtype.kind == "O":
+            found = found.astype(np.float64)
+    except (TypeError, ValueError):
+        found = np.empty(0, dtype=object)
+    if found.dtype.kind not in "biuf":
+        raise InvalidTypeError(
+            f"{name} is {type(centers).__name__} of no real numbers; pass centers as an array of "
+            f"shape (k, d)."
+        )
+    return np.array(found, dtype=np.float64)
+
+
+def nearest_distances(points: Any, centers: FloatArray) -> FloatArray:
+    """Squared distance of every row to the nearest center, float64 of shape (n,).
+
+    Formed from differences, which cancel nothing however far the centers are apart. Sparse
+    rows are spread out in tiles.
+    """
+    return assign(points, centers)[1]

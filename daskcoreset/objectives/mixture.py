@@ -1,0 +1,204 @@
+"""The part of a mixture's likelihood that rows decide."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from daskcoreset.solvers.divergences.base import dense
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.objectives.base import Objective, check_parts, known_parts
+from daskcoreset.objectives.cells import Bracket, Cells
+from daskcoreset.solvers.mixture.mixture_density import log_normalizer, score_samples
+from daskcoreset.solvers.mixture.model import (
+    CovarianceType,
+    Mixture,
+    as_covariance_type,
+    mixture_from_covariances,
+)
+
+if TYPE_CHECKING:
+    from daskcoreset.core.blocks import Block
+    from daskcoreset.core.typing import FloatArray
+
+__all__ = ["MixtureCost"]
+
+_FLOOR = 1e-3
+"""Least variance of a component, as a share of that of the columns: the guarantee is for
+eigenvalues within bounds, and a component on a single row of the coreset has none."""
+
+
+@dataclass(frozen=True)
+class MixtureCost(Objective[Mixture]):
+    r"""The part of the negative log-likelihood of a mixture that depends on the rows.
+
+    .. math::
+
+        \phi_X(\theta) = -\sum_x u(x) \ln \sum_j \frac{w_j}{Z \sqrt{|2 \pi \Sigma_j|}}
+        \exp\left(-\tfrac12 (x - \mu_j)^T \Sigma_j^{-1} (x - \mu_j)\right), \qquad
+        Z = \sum_j \frac{w_j}{\sqrt{|2 \pi \Sigma_j|}} .
+
+    The negative log-likelihood is :math:`\phi_X(\theta) - U \ln Z`. Only :math:`\phi` is never
+    negative, so that relative errors make sense, and it is what the source bounds.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Components of the solutions that are made here; None where nobody has said.
+
+    References
+    ----------
+    Lucic, Faulkner, Krause and Feldman (2017), section 2.
+    """
+
+    n_components: int | None = None
+
+    name: ClassVar[str] = "mixture cost"
+
+    def __post_init__(self) -> None:
+        check_parts(self.n_components, "n_components")
+
+    @property
+    def n_parts(self) -> int | None:
+        """Components of a solution."""
+        return self.n_components
+
+    def with_parts(self, n_parts: int) -> Self:
+        """Return the same cost for mixtures of so many components."""
+        return replace(self, n_components=n_parts)
+
+    def losses(self, block: Block, solution: Mixture) -> FloatArray:
+        """Term of every row."""
+        return np.maximum(log_normalizer(solution) - score_samples(solution, block.points), 0.0)
+
+    def brackets(
+        self, cells: Cells, solution: Mixture, others: Sequence[Mixture]
+    ) -> Iterator[tuple[Bracket, int | None]]:
+        r"""Yield the bound by one component, :math:`a_j + |L_j (x - \mu_j)|^2 / 2`.
+
+        It is the component that bounds the center of a cell best.
+        """
+        del others
+        constants, gaps, norms = _by_component(solution, cells.centers)
+        bounds = np.stack(
+            [
+                constants + gaps * gaps / 2.0,
+                gaps * norms,
+                np.broadcast_to(norms * norms / 2.0, gaps.shape),
+                np.zeros_like(gaps),
+            ]
+        )
+        best = bounds[0].argmin(axis=1)
+        high = bounds[:, np.arange(len(best)), best]
+        nothing = np.zeros_like(high)
+        yield Bracket(nothing, nothing[None], high[None]), None
+
+    def solve(self, block: Block, rng: np.random.Generator) -> Mixture:
+        """Mixture by EM from k-means."""
+        return self._fit(block, rng, "kmeans", 50)
+
+    def seed(self, block: Block, rng: np.random.Generator) -> Mixture:
+        """Mixture by one step of EM from k-means++ seeds."""
+        return self._fit(block, rng, "k-means++", 2)
+
+    def candidates(self, block: Block, rng: np.random.Generator) -> Iterator[tuple[str, Mixture]]:
+        """Yield a fitted mixture, four that are fitted a little, and one component."""
+        yield "EM", self.solve(block, rng)
+        for i in range(1, 3):
+            yield f"k-means++ {i}", self.seed(block, rng)
+        for i in range(1, 3):
+            yield f"random rows {i}", self._fit(block, rng, "random_from_data", 2)
+        yield "one component", self.poor(block)
+
+    def poor(self, block: Block) -> Mixture:
+        """One component, the mean and the covariance of all rows."""
+        # Nothing is random about it: every row belongs to it.
+        rng = np.random.default_rng(0)
+        return self.with_parts(1).seed(block, rng)
+
+    def read(self, solution: Any, n_features: int, name: str) -> Mixture:
+        """Return a `Mixture`, or that of a fitted estimator."""
+        mixture = solution if isinstance(solution, Mixture) else _mixture_of(solution, name)
+        if mixture.means.shape[1] != n_features:
+            raise InvalidInputError(
+                f"{name} is a mixture in {mixture.means.shape[1]} dimensions; pass one in the "
+                f"{n_features} columns of X."
+            )
+        return mixture
+
+    def _fit(
+        self,
+        block: Block,
+        rng: np.random.Generator,
+        start: Literal["kmeans", "k-means++", "random_from_data"],
+        steps: int,
+    ) -> Mixture:
+        from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415 - slow to import
+
+        from daskcoreset.solvers.mixture.em import fit_mixture  # noqa: PLC0415 - with scikit-learn
+
+        rows = dense(block.points)
+        mean = np.average(rows, axis=0, weights=block.weights)
+        variance = float(np.average(np.square(rows - mean), axis=0, weights=block.weights).mean())
+        distinct = len(np.unique(rows[block.weights > 0], axis=0))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found = fit_mixture(
+                rows,
+                block.weights,
+                n_components=min(known_parts(self), distinct),
+                covariance_type=_kind(rows.shape[1]),
+                reg_covar=max(_FLOOR * variance, 1e-300),
+                max_iter=steps,
+                init_params=start,
+                random_state=rng,
+            )
+        return found.mixture
+
+
+def _by_component(
+    mixture: Mixture, centers: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Constants, distances of `centers` (k, components), and norms of the factors."""
+    factors = mixture.precisions_cholesky
+    d = mixture.means.shape[1]
+    constants, gaps, norms = [], [], []
+    total = log_normalizer(mixture)
+    for j, (weight, mean) in enumerate(zip(mixture.weights, mixture.means, strict=True)):
+        factor = factors if mixture.covariance_type == "tied" else factors[j]
+        if np.ndim(factor) == 2:
+            scaled, diagonal = (centers - mean) @ factor, np.diagonal(factor)
+            norms.append(float(np.linalg.norm(factor, 2)))
+        else:
+            scaled, diagonal = (centers - mean) * factor, np.broadcast_to(factor, d)
+            norms.append(float(np.max(factor)))
+        gaps.append(np.linalg.norm(scaled, axis=1))
+        peak = np.log(diagonal).sum() - d / 2.0 * np.log(2.0 * np.pi)
+        with np.errstate(divide="ignore"):
+            constants.append(total - np.log(weight) - peak)
+    return np.array(constants), np.stack(gaps, axis=1), np.array(norms)
+
+
+_PARTS = ("weights", "means", "covariances")
+
+
+def _kind(n_features: int) -> CovarianceType:
+    """Full matrices where they are small against the rows that they are fitted to."""
+    return "full" if n_features <= 30 else "diag"
+
+
+def _mixture_of(estimator: Any, name: str) -> Mixture:
+    """Return the parameters of a fitted estimator."""
+    kind = getattr(estimator, "covariance_type", None)
+    parts = [getattr(estimator, f"{part}_", None) for part in _PARTS]
+    if kind is None or any(part is None for part in parts):
+        raise InvalidTypeError(
+            f"{name} must be a fitted mixture such as CoresetGaussianMixture, got "
+            f"{type(estimator).__name__}; fit one, or pass a Mixture."
+        )
+    weights, means, covariances = (np.asarray(part, dtype=np.float64) for part in parts)
+    return mixture_from_covariances(as_covariance_type(kind), weights, means, covariances)

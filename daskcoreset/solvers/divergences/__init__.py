@@ -1,0 +1,141 @@
+"""Bregman divergences, and the table of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskcoreset.core.blocks import Problem
+from daskcoreset.solvers.divergences.base import Divergence
+from daskcoreset.solvers.divergences.positive import ItakuraSaito, KullbackLeibler
+from daskcoreset.solvers.divergences.quadratic import SquaredEuclidean, SquaredMahalanobis
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+
+if TYPE_CHECKING:
+    from daskcoreset.core.blocks import Block
+
+__all__ = [
+    "DIVERGENCES",
+    "Divergence",
+    "ItakuraSaito",
+    "KullbackLeibler",
+    "SquaredEuclidean",
+    "SquaredMahalanobis",
+    "as_divergence",
+    "divergence_parameters",
+    "domain_problem",
+    "resolve_divergence",
+]
+
+DIVERGENCES: dict[str, type[Divergence]] = {
+    SquaredEuclidean.name: SquaredEuclidean,
+    SquaredMahalanobis.name: SquaredMahalanobis,
+    KullbackLeibler.name: KullbackLeibler,
+    ItakuraSaito.name: ItakuraSaito,
+}
+"""What a ``divergence`` argument knows by name."""
+
+
+def resolve_divergence(divergence: str | Divergence) -> Divergence:
+    """Return the divergence that a ``divergence`` argument stands for.
+
+    Parameters
+    ----------
+    divergence : str or Divergence
+        A name in `DIVERGENCES`, or a divergence with its parameters.
+
+    Returns
+    -------
+    Divergence
+
+    Raises
+    ------
+    InvalidInputError
+        For an unknown name; the message lists the known ones.
+    InvalidTypeError
+        For anything else.
+
+    Examples
+    --------
+    >>> resolve_divergence("kl")
+    KullbackLeibler()
+    """
+    if isinstance(divergence, Divergence):
+        return divergence
+    known = ", ".join(repr(name) for name in DIVERGENCES)
+    if isinstance(divergence, str):
+        if divergence not in DIVERGENCES:
+            raise InvalidInputError(
+                f"divergence {divergence!r} is unknown; the known ones are {known}."
+            )
+        return DIVERGENCES[divergence]()
+    raise InvalidTypeError(
+        f"divergence must be a name or a divergence such as KullbackLeibler(), got "
+        f"{divergence!r}; the known names are {known}."
+    )
+
+
+def as_divergence(value: Any) -> Divergence:
+    """Return the divergence that a name, an object or a mapping from JSON stands for.
+
+    Examples
+    --------
+    >>> as_divergence({"name": "mahalanobis", "precision": [4.0]}).precision
+    array([4.])
+    """
+    if not isinstance(value, Mapping):
+        return resolve_divergence(value)
+    options = dict(value)
+    name = options.pop("name", None)
+    if name not in DIVERGENCES or options.keys() - {f.name for f in fields(DIVERGENCES[name])}:  # type: ignore[arg-type]
+        raise InvalidInputError(
+            f"divergence {dict(value)!r} is unknown; pass a name, or an object such as "
+            f"KullbackLeibler()."
+        )
+    return DIVERGENCES[name](**options)
+
+
+def divergence_parameters(divergence: Divergence) -> Any:
+    """Return the divergence as plain JSON values, which `as_divergence` takes.
+
+    Examples
+    --------
+    >>> divergence_parameters(KullbackLeibler())
+    'kl'
+    >>> divergence_parameters(SquaredMahalanobis([4.0]))
+    {'name': 'mahalanobis', 'precision': [4.0]}
+    """
+    values = {field.name: getattr(divergence, field.name) for field in fields(divergence)}  # type: ignore[arg-type]
+    given = {name: value for name, value in values.items() if value is not None}
+    plain = {
+        name: value.tolist() if isinstance(value, np.ndarray) else value
+        for name, value in given.items()
+    }
+    return {"name": divergence.name, **plain} if plain else divergence.name
+
+
+def domain_problem(divergence: Divergence, block: Block) -> Problem | None:
+    """Return what is wrong with the first row of positive weight outside the domain, or None.
+
+    A precision of the wrong size is a problem as well.
+    """
+    if isinstance(divergence, SquaredMahalanobis):
+        precision, n_features = divergence.precision, block.points.shape[1]
+        if precision is None or len(precision) == n_features:
+            return None
+        return Problem(
+            f"precision has shape {precision.shape} but X has {n_features} columns; pass a "
+            f"precision with one row per column."
+        )
+    if isinstance(divergence, SquaredEuclidean):
+        return None  # blocks are finite
+    counted = np.flatnonzero(block.weights > 0)
+    everything = len(counted) == len(block)
+    problem = divergence.problem(block.points if everything else block.points[counted])
+    if problem is None or problem.row is None:
+        return problem
+    row = counted[problem.row]
+    return replace(problem, row=int(row if block.rows is None else block.rows[row]))

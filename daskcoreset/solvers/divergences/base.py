@@ -1,0 +1,287 @@
+"""What a Bregman divergence must say, and what follows for all of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from daskcoreset.core.blocks import Problem
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+
+__all__ = ["Divergence", "dense", "product", "tiles"]
+
+_TILE_NUMBERS = 2**17
+"""Numbers held at a time, 1 MiB in float64: n x k matrices are never formed."""
+
+_BLAS_NUMBERS = 2**18
+"""Multiplications per call of BLAS; OpenBLAS spreads larger products over threads."""
+
+_BLAS_ROWS = 32
+"""Rows of a product that are worth a call."""
+
+_CANCELLED = 1e-4
+"""A difference below this share of its terms has lost more than four digits."""
+
+
+class Divergence(ABC):
+    r"""A Bregman divergence between the rows of a matrix and centers.
+
+    .. math:: d_\phi(x, y) = \phi(x) - \phi(y) - \langle \nabla\phi(y), x - y \rangle
+
+    with a strictly convex generator :math:`\phi`. It is :math:`\mu`-similar on a box of its
+    domain when a matrix A and :math:`0 < \mu \le 1` exist with
+    :math:`\mu\, d_A \le d_\phi \le d_A`, where :math:`d_A(x, y) = (x - y)^T A (x - y)`.
+
+    Subclasses are frozen dataclasses. They take float32 or float64 points, work in float64
+    and assume rows inside their domain, which `problem` checks.
+
+    Attributes
+    ----------
+    name : str
+        The name by which `resolve_divergence` knows it.
+    title : str
+        What messages call it.
+    citation : str
+        Key of the source in ``references.bib``, and the place in it.
+    domain : str
+        What every entry of a row must be, for messages.
+    translation_invariant : bool
+        Whether :math:`d(x + t, y + t) = d(x, y)` for all t, so that rows may be shifted
+        before sums are formed.
+
+    References
+    ----------
+    Banerjee, Merugu, Dhillon and Ghosh (2005), Clustering with Bregman Divergences,
+    definition 1; Bachem, Lucic and Krause (2018), section 6.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    citation: ClassVar[str]
+    domain: ClassVar[str]
+    translation_invariant: ClassVar[bool] = False
+
+    @abstractmethod
+    def generator(self, points: Points) -> FloatArray:
+        r""":math:`\phi` of every row, float64 of shape (n,)."""
+
+    @abstractmethod
+    def between(self, points: AnyArray, others: AnyArray) -> FloatArray:
+        """Divergence of each row of `points` to the row of `others` beside it.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n, d)
+        others : ndarray of shape (n, d) or (d,)
+
+        Returns
+        -------
+        ndarray of shape (n,), float64
+            Formed from differences: exact to rounding however close two rows are.
+        """
+
+    @abstractmethod
+    def valid(self, points: AnyArray) -> AnyArray:
+        """Whether each entry lies in the domain, bool of the shape of `points`."""
+
+    @abstractmethod
+    def dominating(self, low: Any, high: Any) -> Divergence:
+        r"""Squared Mahalanobis distance :math:`d_A \ge d_\phi` on a box.
+
+        Parameters
+        ----------
+        low, high : array-like of shape (d,)
+            Smallest and largest value of every column; the box holds all rows, and so
+            every weighted mean of rows.
+
+        Returns
+        -------
+        Divergence
+            `SquaredEuclidean` or `SquaredMahalanobis`; both have ``whiten``.
+
+        Raises
+        ------
+        InvalidInputError
+            If the box is empty, or not inside the domain.
+        """
+
+    @abstractmethod
+    def similarity(self, low: Any, high: Any) -> FloatArray:
+        r"""Largest :math:`\mu_j` with :math:`\mu_j d_{A,j} \le d_{\phi,j}` on a box.
+
+        Parameters
+        ----------
+        low, high : array-like of shape (d,)
+
+        Returns
+        -------
+        ndarray of shape (d,), float64
+            In (0, 1]; the divergence is :math:`\mu`-similar with :math:`\mu = \min_j \mu_j`.
+            The sample size grows with :math:`1/\mu^2`.
+        """
+
+    def fitted(self, points: Points, weights: FloatArray) -> Divergence:
+        """Return the divergence with what it leaves open estimated from weighted rows."""
+        del points, weights
+        return self
+
+    def check_domain(self, points: Points) -> int:
+        """Return the number of the first row outside the domain, or -1."""
+        for rows in tiles(points.shape[0], points.shape[1]):
+            bad = ~self.valid(dense(points[rows])).all(axis=1)
+            if bad.any():
+                return int(rows.start + bad.argmax())
+        return -1
+
+    def problem(self, points: Points, name: str = "X") -> Problem | None:
+        """Return what is wrong with the first row outside the domain, or None.
+
+        Parameters
+        ----------
+        points : ndarray or csr_array of shape (n, d)
+        name : str, default="X"
+            The argument that holds the rows.
+        """
+        row = self.check_domain(points)
+        if row < 0:
+            return None
+        values = dense(points[row : row + 1])
+        column = int((~self.valid(values[0])).argmax())
+        found = f"{name} is {values[0, column]} in column {column}"
+        remedy = (
+            f"; the {self.title} is for {self.domain} entries: leave such rows out, or take "
+            f"another divergence."
+        )
+        return Problem(found + "{row}" + remedy, row)
+
+    def to_mean(self, points: Points, mean: FloatArray) -> FloatArray:
+        """Divergence of every row to one center.
+
+        Parameters
+        ----------
+        points : ndarray or csr_array of shape (n, d)
+        mean : ndarray of shape (d,), float64
+
+        Returns
+        -------
+        ndarray of shape (n,), float64
+        """
+        out = np.empty(points.shape[0])
+        for rows in tiles(points.shape[0], points.shape[1]):
+            out[rows] = self.between(dense(points[rows]), mean)
+        return out
+
+    def divergence(self, points: Points, centers: FloatArray) -> FloatArray:
+        r"""Divergence of every row to every center.
+
+        One matrix product by the law of cosines of Bregman divergences,
+
+        .. math:: d(x, c) = d(x, o) + d(o, c) - \langle \nabla\phi(c) - \nabla\phi(o), x - o
+            \rangle,
+
+        about the mean o of the centers. Entries in which digits cancel are formed again
+        from differences: every entry is exact to about ``1e-11`` of itself.
+
+        Parameters
+        ----------
+        points : ndarray or csr_array of shape (n, d)
+            A tile of rows: the result has n x k entries. `nearest` goes over many rows.
+        centers : ndarray of shape (k, d), float64
+
+        Returns
+        -------
+        ndarray of shape (n, k), float64
+            Non-negative. The bits do not depend on the number of threads.
+
+        References
+        ----------
+        Banerjee et al. (2005), section 2.2, appendix A, property 7.
+        """
+        rows = dense(points)
+        terms, correlations = self._expanded(rows, centers, centers.mean(axis=0))
+        out: FloatArray = terms - correlations
+        # Also true of NaN, from infinite terms.
+        of_row, of_center = np.nonzero(~(out > _CANCELLED * terms))
+        for part in tiles(len(of_row), rows.shape[1]):
+            i, j = of_row[part], of_center[part]
+            out[i, j] = self.between(rows[i], centers[j])
+        return out
+
+    def nearest(self, points: Points, centers: FloatArray) -> tuple[IndexArray, FloatArray]:
+        """Center of smallest divergence for every row, and the divergence to it.
+
+        Parameters
+        ----------
+        points : ndarray or csr_array of shape (n, d)
+            Any number of rows; tiles of them are compared with all centers.
+        centers : ndarray of shape (k, d), float64
+
+        Returns
+        -------
+        labels : ndarray of shape (n,), int64
+            The first of equally near centers.
+        divergences : ndarray of shape (n,), float64
+        """
+        labels = np.empty(points.shape[0], dtype=np.int64)
+        smallest = np.empty(points.shape[0])
+        for rows in tiles(points.shape[0], max(centers.shape)):
+            table = self.divergence(points[rows], centers)
+            labels[rows] = table.argmin(axis=1)
+            smallest[rows] = np.take_along_axis(table, labels[rows, None], axis=1)[:, 0]
+        return labels, smallest
+
+    @abstractmethod
+    def _expanded(
+        self, rows: FloatArray, centers: FloatArray, origin: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        r"""Return the two parts of the law of cosines, each of shape (n, k).
+
+        :math:`d(x, o) + d(o, c)`, and :math:`\langle \nabla\phi(c) - \nabla\phi(o), x - o
+        \rangle` exact to rounding of the first.
+        """
+
+
+def tiles(n_rows: int, width: int) -> Iterator[slice]:
+    """Slices of rows, each of about a MiB in float64 when rows have `width` numbers.
+
+    Examples
+    --------
+    >>> list(tiles(5, 2**16))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    step = max(1, _TILE_NUMBERS // max(1, width))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def dense(points: Any) -> FloatArray:
+    """Rows as a dense float64 array, which shares memory where it can."""
+    rows = points if isinstance(points, np.ndarray) else points.toarray()
+    return rows.astype(np.float64, copy=False)
+
+
+def product(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Matrix product whose bits do not depend on the number of threads.
+
+    It is cut into pieces that BLAS gives to one thread. They stay in the cache, so that
+    this costs no time.
+
+    Examples
+    --------
+    >>> product(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    inner, width = right.shape
+    columns = min(width, max(1, _BLAS_NUMBERS // (_BLAS_ROWS * inner)))
+    rows = max(1, _BLAS_NUMBERS // (inner * columns))
+    out = np.empty((len(left), width))
+    for column in range(0, width, columns):
+        panel = right[:, column : column + columns]
+        for row in range(0, len(left), rows):
+            piece = left[row : row + rows]
+            out[row : row + rows, column : column + columns] = piece @ panel
+    return out
