@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from daskcoreset.core import errors
 from daskcoreset.metrics import metrics
-from daskcoreset.core import operations
 from daskcoreset.metrics import plot as plotting
 from daskcoreset.metrics import sizing
 from daskcoreset.metrics.audit import Audit, audit
@@ -72,9 +71,6 @@ __all__ = [
     "plotting",
     "sizing",
 ]
-
-# What a coreset can do that needs more than itself.
-operations.supply(audit=audit, plot=plotting.plot_coreset)
 
 __version__ = "0.1.0"
 

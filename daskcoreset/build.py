@@ -14,7 +14,7 @@ from daskcoreset.asked import (
     rows_for,
     rule_of,
 )
-from daskcoreset.constructions.sampling.messages import Sampling
+from daskcoreset.core.typing import (Sampling)
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.constructions.coverage.cover import Coverage
 from daskcoreset.constructions.coverage.cover_build import build_cover, check_options

@@ -27,7 +27,7 @@ from daskcoreset.solvers.divergences import (
     SquaredMahalanobis,
     resolve_divergence,
 )
-from daskcoreset.solvers.divergences.base import dense, product
+from daskcoreset.core.tiles import (dense, product)
 from daskcoreset.core.summaries import (
     Box,
     box_of,

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators.margin.active import ActiveMaxMarginClassifier
-from daskcoreset.constructions.margin.oracle import OracleError
+from daskcoreset.constructions.margin.asking import (OracleError)
 
 
 def separable(n: int = 4000) -> tuple[Any, Any]:

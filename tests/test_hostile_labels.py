@@ -26,7 +26,7 @@ from daskcoreset.estimators import (
     CSVRGClassifier,
     MaxMarginClassifier,
 )
-from daskcoreset.constructions.sampling.evidence import Fitted, estimated_error, remark_on
+from daskcoreset.sensitivities.estimated_error import Fitted, estimated_error, remark_on
 from daskcoreset.solvers.linear import solve_svm
 from daskcoreset.core.raking import Target, rake, scale_classes
 from daskcoreset.testing import assert_mean, cut_rows, draw

@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 
 import daskcoreset
 from daskcoreset.core import rowwise as kernels
-from daskcoreset.constructions.sampling.messages import Sampling
+from daskcoreset.core.typing import (Sampling)
 from daskcoreset.core.rowwise import (
     column_moments,
     first_nonfinite_row,

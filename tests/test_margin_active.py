@@ -24,7 +24,7 @@ from daskcoreset.constructions.margin.active_found import ActiveMargin
 from daskcoreset.constructions.margin.asking import Asking
 from daskcoreset.solvers.hard import hard_margin, hard_margin_bias
 from daskcoreset.constructions.margin.labelled import Labelled, Phase, Rule, separate
-from daskcoreset.constructions.margin.oracle import OracleError
+from daskcoreset.constructions.margin.asking import (OracleError)
 from daskcoreset.constructions.margin.pool import open_pool
 from daskcoreset.constructions.margin.pool_reads import Found
 from daskcoreset.constructions.margin.query_strategy import _spread, verification_length

@@ -28,11 +28,12 @@ from dask.graph_manipulation import bind
 import daskcoreset
 from daskcoreset.execution import passes
 from daskcoreset.build import build
-from daskcoreset.constructions.sampling.messages import Sampling
+from daskcoreset.core.typing import (Sampling)
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.execution.lazy import Alone
-from daskcoreset.execution.passes import Lazy, apply, fold, fold_now, leaf_layers
+from daskcoreset.execution.passes import (Lazy, apply, fold, fold_now)
+from daskcoreset.execution.lazy import (leaf_layers)
 from daskcoreset.testing import CountingScheduler
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ import pytest
 import daskcoreset
 from daskcoreset.constructions.sampling import final_draw as root
 from daskcoreset.core.blocks import Block, BlockRows
-from daskcoreset.constructions.sampling.messages import Census, Combine, Plan, Sampling
+from daskcoreset.constructions.sampling.messages import (Census, Combine, Plan)
+from daskcoreset.core.typing import (Sampling)
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.raking import Calibrated
 from daskcoreset.constructions.sampling.final_draw import Root, Selection, _inclusion, draw_systematically

@@ -18,7 +18,8 @@ from dask.callbacks import Callback
 from daskcoreset.build import build
 from daskcoreset.inputs.blocks import SMALL_BYTES, TARGET_BYTES, row_blocks
 from daskcoreset.execution.lazy import Alone
-from daskcoreset.execution.passes import Lazy, leaf_layers
+from daskcoreset.execution.passes import (Lazy)
+from daskcoreset.execution.lazy import (leaf_layers)
 
 ROWS = 4
 SPLIT_EVERY = 16

@@ -22,11 +22,12 @@ import pytest
 import zarr
 
 from daskcoreset.build import build
-from daskcoreset.constructions.sampling.messages import Sampling
+from daskcoreset.core.typing import (Sampling)
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.execution.passes import Lazy, fold, leaf_layers
+from daskcoreset.execution.passes import (Lazy, fold)
+from daskcoreset.execution.lazy import (leaf_layers)
 from daskcoreset.testing import shared_pool
 
 N_BLOCKS = 12

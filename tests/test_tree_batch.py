@@ -17,7 +17,8 @@ import zarr
 from daskcoreset.build import build
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.execution.passes import Lazy, leaf_layers
+from daskcoreset.execution.passes import (Lazy)
+from daskcoreset.execution.lazy import (leaf_layers)
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.sensitivities import Lightweight, StrongKMeans, Uniform
 from daskcoreset.testing import CountingArray, CountingScheduler, assert_mean, shared_pool

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import daskcoreset
 from daskcoreset.core.blocks import Block
-from daskcoreset.constructions.sampling.messages import Sampling
+from daskcoreset.core.typing import (Sampling)
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.sampling import inclusion_probabilities

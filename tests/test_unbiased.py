@@ -15,7 +15,7 @@ import scipy.stats
 
 import daskcoreset
 from daskcoreset.constructions.sampling import final_draw as root
-from daskcoreset.constructions.sampling.messages import Sampling
+from daskcoreset.core.typing import (Sampling)
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
 from daskcoreset.testing import assert_mean, cut_rows, draw

@@ -1,0 +1,1 @@
+"""The four ways to a coreset: draws, trees, covers and margins."""

@@ -20,7 +20,6 @@ from daskcoreset.core.errors import (
     StoreError,
 )
 from daskcoreset.core.layout import decode, encode
-from daskcoreset.core.operations import Operations
 from daskcoreset.core.points import WeightedPoints, concatenate
 from daskcoreset.core.provenance import check_provenance, freeze, merge_provenance, thaw
 from daskcoreset.core.storage import read_group, write_group
@@ -28,8 +27,10 @@ from daskcoreset.core.storage import read_group, write_group
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+    from matplotlib.axes import Axes
 
     from daskcoreset.core.storage import Location
+    from daskcoreset.metrics.audit import Audit
 
 __all__ = ["SCHEMA_VERSION", "Coreset", "WeightedPoints", "concatenate"]
 
@@ -40,7 +41,7 @@ _KIND = "coreset"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Coreset(Operations, WeightedPoints):
+class Coreset(WeightedPoints):
     """A weighted subset of the data on which a weighted solver answers for all of it.
 
     Parameters
@@ -199,6 +200,61 @@ class Coreset(Operations, WeightedPoints):
         records = [part.provenance for part in parts]
         record = merge_provenance(records, moves, len(union), union.n_features)
         return Coreset(union.points, union.weights, indices, union.labels, record)
+
+    def audit(self, X: Any, y: Any = None, **options: Any) -> Audit:
+        """Hold the costs on this coreset against those of all data, in one read.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+            The data that it is of.
+        y : array-like of shape (n,), optional
+            Its labels, where the cost is about labels.
+        **options
+            As in `daskcoreset.audit`, which does the work: ``solutions``, ``n_clusters``,
+            ``objective``, ``sample_weight``, ``sample_size``, ``random_state``, ``confidence``,
+            ``chunks``, ``on_invalid``, ``progress``.
+
+        Returns
+        -------
+        Audit
+            Costs, the largest relative difference, and intervals for any other solution.
+
+        Examples
+        --------
+        >>> import numpy as np, daskcoreset
+        >>> X = np.random.default_rng(0).normal(size=(20_000, 3))
+        >>> coreset = daskcoreset.build(X, size=1000, random_state=0)
+        >>> coreset.audit(X, n_clusters=5, random_state=0).distortion < 0.2
+        True
+        """
+        from daskcoreset.metrics.audit import audit  # noqa: PLC0415 - of a layer above
+
+        return audit(self, X, y, **options)
+
+    def plot(self, X: Any = None, **options: Any) -> Axes:
+        """Draw the rows of this coreset, sized by weight, over a density of the data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path, optional
+            The data that it is of.
+        **options
+            As in `daskcoreset.plotting.plot_coreset`, which does the work: ``ax``,
+            ``sample_weight``, ``bins``, ``legend``, ``on_invalid``, and what the marks take.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        MissingDependencyError
+            matplotlib is not installed.
+        """
+        from daskcoreset.metrics.plot import plot_coreset  # noqa: PLC0415 - of a layer above
+
+        return plot_coreset(self, X, **options)
 
     def to_zarr(self, store: Location, *, overwrite: bool = False) -> None:
         """Save the coreset as a Zarr version 3 group, whole or not at all.

@@ -6,8 +6,9 @@ names the argument, says what was found, and ends with what to do about it.
 """
 
 from __future__ import annotations
+import numpy as np
 
-__all__ = [
+__all__ = ["quiet", 
     "CoresetError",
     "CoresetWarning",
     "DataUnavailableError",
@@ -59,3 +60,9 @@ def out_of_range() -> InvalidInputError:
         "X has values so large that squared distances overflow, or so small that quotients by them "
         "do; scale the columns, for example with sklearn.preprocessing.StandardScaler."
     )
+
+
+def quiet() -> np.errstate:
+    """Silence overflow while scores are computed."""
+    # An overflow shows in the summary, where the root turns it into an error.
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")

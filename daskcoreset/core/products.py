@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskcoreset.solvers.divergences.base import product
+from daskcoreset.core.tiles import (product)
 from daskcoreset.core.typing import FloatArray
 
 __all__ = ["GramSum", "gram_of", "product", "thin_product"]

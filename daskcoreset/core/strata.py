@@ -16,7 +16,7 @@ import numpy as np
 
 from daskcoreset.core.blocks import Block, concatenate
 from daskcoreset.core.classes import plain_labels
-from daskcoreset.solvers.clusters import dense_rows
+from daskcoreset.core.tiles import (dense_rows)
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = ["Pilot", "Sizes", "Stratum", "merge_strata", "pilot_of", "sample_strata"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.solvers.divergences.base import dense, product
+from daskcoreset.core.tiles import (dense, product)
 from daskcoreset.core.moments import moments_of
 from daskcoreset.core.typing import FloatArray, Points
 

@@ -1,6 +1,7 @@
 """Type aliases shared by the package."""
 
 from __future__ import annotations
+from typing import Literal
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,3 +25,6 @@ AnyArray: TypeAlias = npt.NDArray[Any]
 
 Points: TypeAlias = "npt.NDArray[np.floating[Any]] | sp.csr_array"
 """Rows of a block: a dense float32 or float64 array of shape (n, d), or CSR."""
+
+
+Sampling = Literal["systematic", "multinomial"]

@@ -30,7 +30,7 @@ from daskcoreset.solvers.bregman_soft import bregman_soft
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
-    from daskcoreset.constructions.sampling.messages import Sampling
+    from daskcoreset.core.typing import (Sampling)
 
 __all__ = ["CoresetBregman"]
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.core.blocks import Block, Problem
 from daskcoreset.solvers.divergences import Divergence, domain_problem, resolve_divergence
-from daskcoreset.solvers.divergences.base import tiles
+from daskcoreset.core.tiles import (tiles)
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators.base import CoresetModel, Held, is_held
 from daskcoreset.estimators.sums import weighted_sum

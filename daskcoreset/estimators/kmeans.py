@@ -23,7 +23,7 @@ from daskcoreset.sensitivities import Sensitivity, resolve_method
 from daskcoreset.sensitivities.kmeans import StrongKMeans
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.sampling.messages import Sampling
+    from daskcoreset.core.typing import (Sampling)
     from daskcoreset.core.typing import AnyArray
 
 __all__ = ["CoresetKMeans"]

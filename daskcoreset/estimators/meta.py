@@ -23,7 +23,7 @@ from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.sensitivities import Sensitivity, resolve_method
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.sampling.messages import Sampling
+    from daskcoreset.core.typing import (Sampling)
     from daskcoreset.core.typing import AnyArray
 
 __all__ = ["CoresetEstimator"]

@@ -19,7 +19,7 @@ from daskcoreset.solvers.mixture.model import CovarianceType
 from daskcoreset.solvers.mixture.init import InitParams, check_given
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.sampling.messages import Sampling
+    from daskcoreset.core.typing import (Sampling)
     from daskcoreset.core.coreset import Coreset
     from daskcoreset.core.typing import FloatArray
 

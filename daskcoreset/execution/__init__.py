@@ -1,0 +1,1 @@
+"""Dask graphs, clients and progress."""

@@ -1,6 +1,7 @@
 """A value that a Dask graph will produce, as a collection that Dask knows how to compute."""
 
 from __future__ import annotations
+from typing import Any
 
 import sys
 import uuid
@@ -13,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from dask.typing import Key
 
-__all__ = ["OURS", "Alone", "Lazy", "active_client", "layer_of"]
+__all__ = ["leaf_layers", "OURS", "Alone", "Lazy", "active_client", "layer_of"]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -210,3 +211,15 @@ def active_client() -> Any:
         return distributed.get_client()
     except ValueError:
         return None
+
+
+_LEAF = f"{OURS}leaf-"
+
+
+def leaf_layers(value: Lazy[Any]) -> dict[str, int]:
+    """Return the number of blocks in every fold of a graph, by the name of its leaf tasks."""
+    return {
+        name: len(layer.get_output_keys())
+        for name, layer in value.__dask_graph__().layers.items()
+        if name.startswith(_LEAF)
+    }

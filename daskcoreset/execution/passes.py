@@ -12,6 +12,7 @@ and what ``__dask_postcompute__`` returns runs as a task, on a worker of a clust
 """
 
 from __future__ import annotations
+from daskcoreset.execution.lazy import _LEAF
 
 import itertools
 import uuid
@@ -32,12 +33,11 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.inputs.blocks import BlockSpec, RowBlocks
 
-__all__ = ["Lazy", "active_client", "apply", "fold", "fold_now", "leaf_layers", "map_rows"]
+__all__ = ["Lazy", "active_client", "apply", "fold", "fold_now", "map_rows"]
 
 T = TypeVar("T")
 U = TypeVar("U")
 
-_LEAF = f"{OURS}leaf-"
 
 Leaf = Callable[[BlockRows, int, Any], T]
 """``leaf(rows, number, given)``: the work on one block; `given` comes from an earlier fold."""
@@ -294,10 +294,3 @@ def map_rows(
     )
 
 
-def leaf_layers(value: Lazy[Any]) -> dict[str, int]:
-    """Return the number of blocks in every fold of a graph, by the name of its leaf tasks."""
-    return {
-        name: len(layer.get_output_keys())
-        for name, layer in value.__dask_graph__().layers.items()
-        if name.startswith(_LEAF)
-    }

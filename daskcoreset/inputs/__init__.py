@@ -1,0 +1,1 @@
+"""Anything array-like, as aligned blocks of rows."""

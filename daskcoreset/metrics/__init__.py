@@ -1,0 +1,1 @@
+"""Costs over all data, audits, sizes, and pictures of them."""

@@ -12,7 +12,7 @@ from daskcoreset.build import build
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.sampling.messages import Sampling
+    from daskcoreset.core.typing import (Sampling)
     from daskcoreset.core.coreset import Coreset
     from daskcoreset.core.random import RandomState
     from daskcoreset.sensitivities import Sensitivity

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.core.blocks import Block, Problem, concatenate
-from daskcoreset.constructions.sampling.messages import quiet
+from daskcoreset.core.errors import (quiet)
 from daskcoreset.core.classes import plain_labels
 from daskcoreset.core.errors import InvalidInputError, out_of_range
 from daskcoreset.execution.gathering import gather

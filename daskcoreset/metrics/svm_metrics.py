@@ -11,7 +11,7 @@ import numpy as np
 from daskcoreset.core.blocks import Block, Problem
 from daskcoreset.core.validation import check_positive
 from daskcoreset.core.classes import label_problem, plain_labels
-from daskcoreset.solvers.divergences.base import dense, tiles
+from daskcoreset.core.tiles import (dense, tiles)
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.execution.gathering import gather
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks

@@ -25,7 +25,8 @@ import numpy as np
 
 from daskcoreset.core.classes import plain_labels
 from daskcoreset.solvers.clusters import assign, cluster
-from daskcoreset.solvers.divergences.base import Divergence, dense, product, tiles
+from daskcoreset.solvers.divergences.base import (Divergence)
+from daskcoreset.core.tiles import (dense, product, tiles)
 from daskcoreset.core.typing import FloatArray, IndexArray
 
 if TYPE_CHECKING:

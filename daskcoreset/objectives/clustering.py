@@ -15,7 +15,7 @@ from daskcoreset.solvers.divergences import (
     divergence_parameters,
     domain_problem,
 )
-from daskcoreset.solvers.divergences.base import dense, tiles
+from daskcoreset.core.tiles import (dense, tiles)
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives.base import Objective, check_parts, known_parts
 from daskcoreset.objectives.cells import Bracket, Cells, cells_by_distance

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from daskcoreset.core.classes import label_problem, plain_labels
-from daskcoreset.solvers.clusters import dense_rows
+from daskcoreset.core.tiles import (dense_rows)
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.solvers.linear import solve_svm
 from daskcoreset.objectives.base import Objective

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from daskcoreset.solvers.divergences.base import dense
+from daskcoreset.core.tiles import (dense)
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives.base import Objective, check_parts, known_parts
 from daskcoreset.objectives.cells import Bracket, Cells

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from daskcoreset.core.blocks import Block, Problem
-    from daskcoreset.constructions.sampling.evidence import Fitted
+    from daskcoreset.sensitivities.estimated_error import Fitted
     from daskcoreset.objectives import Objective
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 

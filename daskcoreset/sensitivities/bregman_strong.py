@@ -16,7 +16,7 @@ from daskcoreset.solvers.divergences import (
     divergence_parameters,
     domain_problem,
 )
-from daskcoreset.solvers.divergences.base import dense, tiles
+from daskcoreset.core.tiles import (dense, tiles)
 from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.kmeans import StrongKMeans

@@ -10,8 +10,8 @@ import numpy as np
 
 from daskcoreset.core.validation import check_flag
 from daskcoreset.core.classes import check_classes, class_codes, plain_labels, target_problem
-from daskcoreset.solvers.clusters import dense_rows
-from daskcoreset.solvers.divergences.base import dense, product, tiles
+from daskcoreset.core.tiles import (dense_rows)
+from daskcoreset.core.tiles import (dense, product, tiles)
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.objectives import LinearCost

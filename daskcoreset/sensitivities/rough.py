@@ -24,17 +24,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daskcoreset.core.validation import too_many, too_wide
-from daskcoreset.solvers.clusters import (
-    Partition,
-    approach,
-    assign,
-    cells_of,
-    costs_of,
-    dense_rows,
-    own_distances,
-    plus_plus,
-    seed_cells,
-)
+from daskcoreset.solvers.clusters import (Partition, approach, assign, cells_of, costs_of, own_distances, plus_plus, seed_cells)
+from daskcoreset.core.tiles import (dense_rows)
 from daskcoreset.core.sampling import draw_with_replacement, inclusion_probabilities, systematic
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 

@@ -23,7 +23,7 @@ from daskcoreset.core.strata import merge_strata, pilot_of, sample_strata
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Problem
-    from daskcoreset.constructions.sampling.evidence import Fitted
+    from daskcoreset.sensitivities.estimated_error import Fitted
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = ["SVM"]

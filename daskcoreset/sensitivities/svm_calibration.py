@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daskcoreset.core.classes import class_codes
-from daskcoreset.constructions.sampling.evidence import Fitted
+from daskcoreset.sensitivities.estimated_error import Fitted
 from daskcoreset.solvers.linear import round_hinge, solve_svm
 from daskcoreset.core.raking import Calibrated, Target, by_class, calibrate_classes
 from daskcoreset.sensitivities.svm_rough import WIDTH, look, parts, signs_of

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from daskcoreset.core.classes import class_codes
 from daskcoreset.solvers.clusters import assign
-from daskcoreset.solvers.divergences.base import dense, tiles
+from daskcoreset.core.tiles import (dense, tiles)
 from daskcoreset.solvers.linear import round_hinge
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.solvers.divergences import Divergence
-from daskcoreset.solvers.divergences.base import product, tiles
+from daskcoreset.core.tiles import (product, tiles)
 from daskcoreset.core.random import RandomState
 from daskcoreset.solvers.bregman import bregman_hard
 from daskcoreset.solvers.bregman_start import Rows, check_count, check_tolerance, prepare

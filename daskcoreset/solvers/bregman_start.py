@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.solvers.divergences import Divergence, resolve_divergence
-from daskcoreset.solvers.divergences.base import dense, tiles
+from daskcoreset.core.tiles import (dense, tiles)
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import FloatArray, Points

@@ -5,6 +5,7 @@ thread without BLAS, so that its bits are the same wherever it runs.
 """
 
 from __future__ import annotations
+from daskcoreset.core.tiles import dense_rows
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +28,6 @@ __all__ = [
     "cells_of",
     "cluster",
     "costs_of",
-    "dense_rows",
     "own_distances",
     "plus_plus",
     "pool",
@@ -240,9 +240,6 @@ def pool(parts: Iterable[Clusters], n_clusters: int, rng: np.random.Generator) -
     )
 
 
-def dense_rows(points: Any) -> AnyArray:
-    """Return rows as an array in C order, whether they are sparse or not."""
-    return np.ascontiguousarray(points if isinstance(points, np.ndarray) else points.toarray())
 
 
 def _tiles(points: Points) -> Iterator[tuple[slice, AnyArray]]:

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 
 from daskcoreset.core.blocks import Block
 from daskcoreset.build import build
-from daskcoreset.constructions.sampling.messages import Sampling
+from daskcoreset.core.typing import (Sampling)
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.execution.passes import Lazy
 from daskcoreset.core.provenance import thaw

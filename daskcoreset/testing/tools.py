@@ -14,7 +14,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from daskcoreset.core.blocks import Block
-from daskcoreset.constructions.sampling.messages import Census, Combine, Plan, Sampling
+from daskcoreset.constructions.sampling.messages import (Census, Combine, Plan)
+from daskcoreset.core.typing import (Sampling)
 from daskcoreset.inputs.blocks import BlockSpec, RowBlocks, row_blocks
 from daskcoreset.execution.passes import fold_now
 from daskcoreset.constructions.sampling.final_draw import Root, Selection

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from daskcoreset.core.blocks import Block, concatenate
-from daskcoreset.solvers.clusters import dense_rows
+from daskcoreset.core.tiles import (dense_rows)
 from daskcoreset.core.typing import AnyArray, IndexArray
 
 __all__ = ["Core", "join", "pick"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from daskcoreset.solvers.clusters import dense_rows
+from daskcoreset.core.tiles import (dense_rows)
 from daskcoreset.constructions.coverage.metric import Cells, Sorted, metric_of
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 

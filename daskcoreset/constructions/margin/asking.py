@@ -1,6 +1,7 @@
 """A run of active learning that asks, is told, keeps itself on disk, and goes on after a crash."""
 
 from __future__ import annotations
+from daskcoreset.core.errors import InvalidInputError
 
 import math
 from collections.abc import Callable, Mapping
@@ -12,7 +13,7 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.constructions.margin.active_found import ActiveMargin, result_of
 from daskcoreset.constructions.margin.labelled import Phase, corrected, separate
-from daskcoreset.constructions.margin.oracle import Oracle, OracleError, answer, coded, plain_labels
+from daskcoreset.constructions.margin.oracle import (Oracle, answer, coded, plain_labels)
 from daskcoreset.constructions.margin.query_strategy import next_wanted, told
 from daskcoreset.constructions.margin.stored_queries import read_queries, write_queries
 from daskcoreset.execution.progress import counting
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from daskcoreset.constructions.margin.run_state import Queries, Step, Trace
     from daskcoreset.core.storage import Location
 
-__all__ = ["Asking", "Wanted"]
+__all__ = ["OracleError", "Asking", "Wanted"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,3 +306,17 @@ def _check_pool(state: Queries, facts: dict[str, Any], pool: Pool) -> None:
             f"the pool that the labels belong to ({wanted[0]}, {wanted[1]} and {wanted[2]}, and "
             f"the same rows); pass the same data in the same order, or start in another store."
         )
+
+
+class OracleError(InvalidInputError):
+    """An oracle failed, or gave what cannot be used; all labels told before are kept.
+
+    Attributes
+    ----------
+    asking : Asking
+        The run as it was before the call: ``asking.run(oracle)`` goes on from there.
+    """
+
+    def __init__(self, message: str, asking: Asking | None = None) -> None:
+        super().__init__(message)
+        self.asking = asking

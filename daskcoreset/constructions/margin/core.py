@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.solvers.hard import HardMargin, hard_margin, hard_margin_bias, hard_margin_gram
-from daskcoreset.constructions.margin.kernelised import Kernel, Separator, dense
+from daskcoreset.core.tiles import dense_rows
+from daskcoreset.constructions.margin.kernelised import (Kernel, Separator)
 from daskcoreset.constructions.margin.picked import Picked, joined
 from daskcoreset.constructions.margin.separability import NotSeparableError, opposite_duplicates
 
@@ -144,7 +145,7 @@ def _spread(points: Points) -> tuple[FloatArray, Any]:
     columns = np.unique(points.indices)
     if not len(columns):
         columns = np.zeros(1, dtype=np.int64)
-    return dense(points[:, columns]).astype(np.float64), columns
+    return dense_rows(points[:, columns]).astype(np.float64), columns
 
 
 def _symmetric(gram: FloatArray) -> FloatArray:

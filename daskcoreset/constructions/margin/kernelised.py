@@ -5,6 +5,7 @@ Only the core set is needed to tell the margin of a row, with a kernel, too:
 """
 
 from __future__ import annotations
+from daskcoreset.core.tiles import dense_rows
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from daskcoreset.core.margin_products import inner_products, squared_lengths
 if TYPE_CHECKING:
     from daskcoreset.core.typing import FloatArray, Points
 
-__all__ = ["KERNELS", "Kernel", "KernelLike", "Separator", "dense"]
+__all__ = ["KERNELS", "Kernel", "KernelLike", "Separator"]
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid")
 
@@ -87,10 +88,10 @@ class Kernel:
                     f"return a matrix with a value for every pair."
                 )
             return found
-        rows = dense(others).astype(np.float64)
+        rows = dense_rows(others).astype(np.float64)
         if self.name == "rbf":
             # Formed from differences: a common offset costs no digits.
-            squares = cdist(dense(points).astype(np.float64), rows, "sqeuclidean")
+            squares = cdist(dense_rows(points).astype(np.float64), rows, "sqeuclidean")
             near: FloatArray = np.exp(-self.gamma * squares)
             return near
         return self._of_products(inner_products(points, rows))
@@ -156,11 +157,3 @@ class Separator:
             values = np.ascontiguousarray(self.kernel(points[start : start + tile], self.rows))
             out[start : start + tile] = inner_products(values, self.coefficients[None])[:, 0]
         return out
-
-
-def dense(points: Points) -> np.ndarray[Any, Any]:
-    """Return rows as an ndarray; for a few of them, or for a tile."""
-    if isinstance(points, np.ndarray):
-        return points
-    spread: np.ndarray[Any, Any] = points.toarray()
-    return spread

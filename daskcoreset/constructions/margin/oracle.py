@@ -13,10 +13,9 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, IndexArray
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.asking import Asking
     from daskcoreset.constructions.margin.pool import Pool
 
-__all__ = ["Label", "Oracle", "OracleError", "PoolLabels", "answer", "coded", "plain_labels"]
+__all__ = ["Label", "Oracle", "PoolLabels", "answer", "coded", "plain_labels"]
 
 Label: TypeAlias = "str | int | float | bool"
 """What a class may be: text, a finite number, or a truth value."""
@@ -29,18 +28,6 @@ of shape (q,): the numbers of the rows in the whole pool.
 """
 
 
-class OracleError(InvalidInputError):
-    """An oracle failed, or gave what cannot be used; all labels told before are kept.
-
-    Attributes
-    ----------
-    asking : Asking
-        The run as it was before the call: ``asking.run(oracle)`` goes on from there.
-    """
-
-    def __init__(self, message: str, asking: Asking | None = None) -> None:
-        super().__init__(message)
-        self.asking = asking
 
 
 def answer(oracle: Oracle, rows: AnyArray, indices: IndexArray) -> Any:

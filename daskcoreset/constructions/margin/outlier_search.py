@@ -10,7 +10,8 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.constructions.margin.excluding import Pool, Problem, Shared, solve_problems
-from daskcoreset.constructions.margin.kernelised import Kernel, Separator, dense
+from daskcoreset.core.tiles import dense_rows
+from daskcoreset.constructions.margin.kernelised import (Kernel, Separator)
 from daskcoreset.constructions.margin.outlier_result import InseparableRestError, OutlierMargin
 from daskcoreset.constructions.margin.picked import joined, row_numbers
 from daskcoreset.constructions.margin.smallest import Draws
@@ -74,7 +75,7 @@ class Search:
             )
         rows = joined(found.firsts)
         signs = np.repeat([-1.0, 1.0], [len(part) for part in found.firsts])
-        points = dense(rows.block.points).astype(np.float64)
+        points = dense_rows(rows.block.points).astype(np.float64)
         within: Any = rows.block.rows
         start = Pool(points, signs, row_numbers(gathered, rows.numbers, within))
         self.n_rows = gathered.n_rows

@@ -13,7 +13,7 @@ import numpy as np
 
 from daskcoreset.execution.gathering import Gathered, gather
 from daskcoreset.constructions.margin.classes import signs_of
-from daskcoreset.constructions.margin.kernelised import dense
+from daskcoreset.core.tiles import dense_rows
 from daskcoreset.core.margin_products import inner_products
 from daskcoreset.core.random import Stage, stream
 
@@ -148,7 +148,7 @@ def _answer(block: Block, number: int, question: ManyQuestion) -> Smallest:
         values,
         np.where(places >= 0, number, _NONE),
         places,
-        dense(block.points[held]).astype(np.float64),
+        dense_rows(block.points[held]).astype(np.float64),
         np.stack([np.full(len(held), number), held], axis=1),
         signs[held],
         np.array(found, dtype=bool).reshape(len(held), q),

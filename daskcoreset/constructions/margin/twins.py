@@ -9,7 +9,7 @@ import numpy as np
 
 from daskcoreset.execution.gathering import gather
 from daskcoreset.constructions.margin.classes import signs_of
-from daskcoreset.constructions.margin.kernelised import dense
+from daskcoreset.core.tiles import dense_rows
 from daskcoreset.core.margin_products import inner_products
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def find_twins(blocks: RowBlocks, core: Core, classes: AnyArray) -> tuple[int, i
     tuple of int or None
         Numbers of the two rows, the smaller one first.
     """
-    points = dense(core.points)
+    points = dense_rows(core.points)
     # Equal rows have equal products with anything; few others have.
     key = np.sqrt(np.arange(2.0, points.shape[1] + 2.0))
     keys = inner_products(points, key[None])[:, 0]
@@ -64,7 +64,7 @@ def _look(block: Block, number: int, wanted: _Wanted) -> list[tuple[int, int, in
     keys = inner_products(block.points, wanted.key[None])[:, 0]
     close = np.flatnonzero((signs != 0.0) & np.isin(keys, wanted.keys))
     for position in close:
-        row: Any = dense(block.points[[position]])[0]
+        row: Any = dense_rows(block.points[[position]])[0]
         same = (wanted.points == row).all(axis=1) & (wanted.signs == -signs[position])
         if same.any():
             return [(number, int(position), int(same.argmax()))]

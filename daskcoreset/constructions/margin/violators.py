@@ -19,7 +19,8 @@ import numpy as np
 
 from daskcoreset.execution.gathering import Gathered, gather
 from daskcoreset.constructions.margin.classes import signs_of
-from daskcoreset.constructions.margin.kernelised import Separator, dense
+from daskcoreset.core.tiles import dense_rows
+from daskcoreset.constructions.margin.kernelised import (Separator)
 from daskcoreset.constructions.margin.picked import Picked, joined, least
 from daskcoreset.core.margin_products import inner_products, squared_lengths
 
@@ -166,7 +167,7 @@ def _choose(rows: Picked, question: Question, most: int) -> IndexArray:
         return np.array([rows.values.argmin()])
     kernel = question.separator.kernel
     if kernel.is_linear:
-        points = dense(rows.block.points).astype(np.float64)
+        points = dense_rows(rows.block.points).astype(np.float64)
         if question.middle is not None:
             points = points - question.middle
         gram = inner_products(points, points)

@@ -1,0 +1,1 @@
+"""Coresets drawn by sensitivities, in one read or two."""

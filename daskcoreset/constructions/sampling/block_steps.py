@@ -25,7 +25,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.core.blocks import BlockRows
-from daskcoreset.constructions.sampling.messages import Census, Drawn, Plan, Sampling, quiet
+from daskcoreset.constructions.sampling.messages import (Census, Drawn, Plan)
+from daskcoreset.core.typing import (Sampling)
+from daskcoreset.core.errors import (quiet)
 from daskcoreset.core.classes import class_codes
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (

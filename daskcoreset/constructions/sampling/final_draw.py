@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.blocks import Block, concatenate
-from daskcoreset.constructions.sampling.messages import Census, Drawn, Plan, Sampling, quiet
+from daskcoreset.constructions.sampling.messages import (Census, Drawn, Plan)
+from daskcoreset.core.typing import (Sampling)
+from daskcoreset.core.errors import (quiet)
 from daskcoreset.core.classes import class_codes
 from daskcoreset.core.errors import InvalidInputError, out_of_range
-from daskcoreset.constructions.sampling.evidence import estimated_error
+from daskcoreset.sensitivities.estimated_error import estimated_error
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.constructions.sampling.block_steps import CLASS_SHARE, TakePlanned
 from daskcoreset.core.sampling import (

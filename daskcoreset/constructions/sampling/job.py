@@ -10,7 +10,7 @@ from typing import Any
 from daskcoreset.constructions.sampling.messages import Census, Combine, Plan
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.constructions.sampling.evidence import remark_on
+from daskcoreset.sensitivities.estimated_error import remark_on
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import recorded
 from daskcoreset.execution.passes import Lazy, Leaf, apply, fold, fold_now

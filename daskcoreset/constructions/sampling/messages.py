@@ -1,6 +1,7 @@
 """What blocks send to the root and what it asks of them: a census, rows, and a plan."""
 
 from __future__ import annotations
+from daskcoreset.core.errors import quiet
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,9 +17,8 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block, Problem
     from daskcoreset.sensitivities import Sensitivity
 
-__all__ = ["Census", "Combine", "Drawn", "Plan", "Sampling", "quiet"]
+__all__ = ["Census", "Combine", "Drawn", "Plan",]
 
-Sampling = Literal["systematic", "multinomial"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +154,3 @@ class Plan:
     wanted: dict[int, Any] | None
 
 
-def quiet() -> np.errstate:
-    """Silence overflow while scores are computed."""
-    # An overflow shows in the summary, where the root turns it into an error.
-    return np.errstate(over="ignore", invalid="ignore", divide="ignore")

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from daskcoreset.core.blocks import Block
-from daskcoreset.constructions.sampling.messages import Sampling, quiet
+from daskcoreset.core.typing import (Sampling)
+from daskcoreset.core.errors import (quiet)
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, out_of_range
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.constructions.sampling.final_draw import FEWEST_CANDIDATES, OVERSAMPLING, draw_systematically

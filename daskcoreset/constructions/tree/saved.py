@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from zarr.storage import LocalStore, StorePath, WrapperStore
 
-from daskcoreset.constructions.sampling.messages import Sampling
+from daskcoreset.core.typing import (Sampling)
 from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.layout import decode, encode
 from daskcoreset.core.points import WeightedPoints

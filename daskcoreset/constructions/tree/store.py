@@ -31,7 +31,7 @@ from daskcoreset.constructions.tree.shape import cover
 from daskcoreset.constructions.tree.table import ROW_BITS, Entry, Leaf, LeafTable, pick, time_text
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.sampling.messages import Sampling
+    from daskcoreset.core.typing import (Sampling)
     from daskcoreset.core.coreset import Coreset
     from daskcoreset.core.points import WeightedPoints
     from daskcoreset.sensitivities import Sensitivity

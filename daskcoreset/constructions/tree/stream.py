@@ -35,7 +35,7 @@ from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.saved import Settings
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.sampling.messages import Sampling
+    from daskcoreset.core.typing import (Sampling)
     from daskcoreset.core.coreset import Coreset
     from daskcoreset.core.points import WeightedPoints
     from daskcoreset.sensitivities import Sensitivity

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from daskcoreset.solvers.clusters import dense_rows
+from daskcoreset.core.tiles import (dense_rows)
 from daskcoreset.estimators.kernel.isotropic import KernelMap, resolve_gamma, resolve_kernel
 from daskcoreset.estimators.kernel.losses import resolve_loss
 from daskcoreset.estimators.kernel.objective import signs_of

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.products import product
-from daskcoreset.solvers.divergences.base import dense
+from daskcoreset.core.tiles import (dense)
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from daskcoreset.core.blocks import Block, concatenate
-from daskcoreset.solvers.clusters import dense_rows
+from daskcoreset.core.tiles import (dense_rows)
 from daskcoreset.execution.gathering import gather
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.strata import Stratum, merge_strata, sample_strata

@@ -1,0 +1,1 @@
+"""Estimators of the largest margin."""

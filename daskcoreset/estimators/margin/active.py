@@ -15,7 +15,8 @@ from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators.base import FLOATS, is_held
 from daskcoreset.estimators.machine_model import MachineModel, Planes
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
-from daskcoreset.constructions.margin.oracle import OracleError, PoolLabels
+from daskcoreset.constructions.margin.oracle import (PoolLabels)
+from daskcoreset.constructions.margin.asking import (OracleError)
 from daskcoreset.constructions.margin.pool import open_pool
 from daskcoreset.constructions.margin.separability import InseparableError
 from daskcoreset.core.random import RandomState

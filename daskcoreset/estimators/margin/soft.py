@@ -11,7 +11,8 @@ from sklearn.svm import SVC
 
 from daskcoreset.core.classes import plain_labels
 from daskcoreset.execution.gathering import gather
-from daskcoreset.constructions.margin.kernelised import Separator, dense
+from daskcoreset.core.tiles import dense_rows
+from daskcoreset.constructions.margin.kernelised import (Separator)
 from daskcoreset.constructions.margin.picked import Picked, joined, least
 from daskcoreset.core.random import Stage, stream
 
@@ -208,7 +209,7 @@ def uniform_rows(
     drawn = gather(blocks, _Draw(most, seed), _Unite(most)).value
     block = drawn.rows.block
     share = drawn.n_used / max(1, len(drawn.rows))
-    points = dense(block.points).astype(np.float64)
+    points = dense_rows(block.points).astype(np.float64)
     return points, plain_labels(block), block.weights * share
 
 

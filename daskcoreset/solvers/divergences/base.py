@@ -1,6 +1,8 @@
 """What a Bregman divergence must say, and what follows for all of them."""
 
 from __future__ import annotations
+from daskcoreset.core.tiles import tiles
+from daskcoreset.core.tiles import dense
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -11,16 +13,10 @@ import numpy as np
 from daskcoreset.core.blocks import Problem
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
-__all__ = ["Divergence", "dense", "product", "tiles"]
+__all__ = ["Divergence",]
 
-_TILE_NUMBERS = 2**17
-"""Numbers held at a time, 1 MiB in float64: n x k matrices are never formed."""
 
-_BLAS_NUMBERS = 2**18
-"""Multiplications per call of BLAS; OpenBLAS spreads larger products over threads."""
 
-_BLAS_ROWS = 32
-"""Rows of a product that are worth a call."""
 
 _CANCELLED = 1e-4
 """A difference below this share of its terms has lost more than four digits."""
@@ -244,44 +240,7 @@ class Divergence(ABC):
         """
 
 
-def tiles(n_rows: int, width: int) -> Iterator[slice]:
-    """Slices of rows, each of about a MiB in float64 when rows have `width` numbers.
-
-    Examples
-    --------
-    >>> list(tiles(5, 2**16))
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
-    """
-    step = max(1, _TILE_NUMBERS // max(1, width))
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
 
 
-def dense(points: Any) -> FloatArray:
-    """Rows as a dense float64 array, which shares memory where it can."""
-    rows = points if isinstance(points, np.ndarray) else points.toarray()
-    return rows.astype(np.float64, copy=False)
 
 
-def product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Matrix product whose bits do not depend on the number of threads.
-
-    It is cut into pieces that BLAS gives to one thread. They stay in the cache, so that
-    this costs no time.
-
-    Examples
-    --------
-    >>> product(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
-    array([[1., 2.],
-           [3., 4.]])
-    """
-    inner, width = right.shape
-    columns = min(width, max(1, _BLAS_NUMBERS // (_BLAS_ROWS * inner)))
-    rows = max(1, _BLAS_NUMBERS // (inner * columns))
-    out = np.empty((len(left), width))
-    for column in range(0, width, columns):
-        panel = right[:, column : column + columns]
-        for row in range(0, len(left), rows):
-            piece = left[row : row + rows]
-            out[row : row + rows, column : column + columns] = piece @ panel
-    return out

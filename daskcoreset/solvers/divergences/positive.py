@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskcoreset.solvers.divergences.base import Divergence, dense, product
+from daskcoreset.solvers.divergences.base import (Divergence)
+from daskcoreset.core.tiles import (dense, product)
 from daskcoreset.solvers.divergences.quadratic import SquaredMahalanobis
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, FloatArray, Points

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskcoreset.solvers.divergences.base import Divergence, dense, product
+from daskcoreset.solvers.divergences.base import (Divergence)
+from daskcoreset.core.tiles import (dense, product)
 from daskcoreset.core.summaries import scatter_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.moments import distances_to
