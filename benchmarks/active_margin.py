@@ -32,9 +32,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from daskcoreset.datasets import load
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
-from daskcoreset.constructions.margin.labelled import Phase
+from daskcoreset.constructions.margin.active_state import Phase
+from daskcoreset.datasets import load
 
 METHODS = ("active max margin", "uncertainty", "random")
 LOOKS = (("C3", "-", "^"), ("C0", "--", "o"), ("C7", ":", "s"))

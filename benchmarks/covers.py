@@ -20,9 +20,9 @@ from scipy.spatial import cKDTree
 import daskcoreset
 from daskcoreset.constructions.coverage import cover
 from daskcoreset.constructions.coverage.metric import Metric, Sorted
-from daskcoreset.constructions.coverage.delta import online
-from daskcoreset.datasets import available, load
+from daskcoreset.constructions.coverage.online import online
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.datasets import available, load
 from daskcoreset.inputs.blocks import row_blocks
 
 SETS: dict[str, tuple[float, ...]] = {

@@ -36,9 +36,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from daskcoreset.datasets import available, load
-from daskcoreset.constructions.margin.batch import MaxMarginCoreset
+from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset
 from daskcoreset.constructions.margin.plot import plot_margins
+from daskcoreset.datasets import available, load
 
 WAYS = {1: "one violator (Fig. 1)", "block": "worst of every block", "auto": "default"}
 N_BLOCKS = 20
@@ -253,8 +253,8 @@ def figure(found: list[dict[str, Any]], n: int) -> Figure:
 
 CHILD = """
 import sys, time, threading, psutil
-from daskcoreset.constructions.margin.batch import MaxMarginCoreset
-import daskcoreset.core.margin_compiled, dask.array, zarr
+from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset
+import daskcoreset.core.rowwise_numba, dask.array, zarr
 process, peak = psutil.Process(), [0]
 def watch():
     while True:

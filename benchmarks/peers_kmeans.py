@@ -29,7 +29,7 @@ from sklearn.cluster import KMeans, MiniBatchKMeans
 import daskcoreset
 from daskcoreset.datasets import make_imbalanced
 from daskcoreset.estimators import CoresetKMeans
-from daskcoreset.metrics.metrics import kmeans_cost
+from daskcoreset.metrics.costs import kmeans_cost
 
 COLUMNS = 20
 UNIFORM_ROWS = 10_000

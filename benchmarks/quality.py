@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 
 import daskcoreset
 from daskcoreset.datasets import available, load
-from daskcoreset.metrics.metrics import kmeans_cost, relative_error
+from daskcoreset.metrics.costs import kmeans_cost, relative_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -32,12 +32,12 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 import daskcoreset
-from daskcoreset.datasets import available, load, make_svm_pathological
-from daskcoreset.core.errors import CoresetWarning
-from daskcoreset.solvers.linear import solve_svm
-from daskcoreset.metrics.metrics import svm_sensitivity
 from daskcoreset.constructions.sampling.final_draw import FEWEST_CANDIDATES, OVERSAMPLING
+from daskcoreset.core.errors import CoresetWarning
+from daskcoreset.datasets import available, load, make_svm_pathological
+from daskcoreset.metrics.costs import svm_sensitivity
 from daskcoreset.sensitivities import SVM
+from daskcoreset.solvers.linear import solve_svm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -30,8 +30,8 @@ from svm_offline import BUDGET, METHODS, SGD, Model, averaged_sgd, budget_of, da
 from threadpoolctl import threadpool_limits
 
 from daskcoreset.datasets import available
-from daskcoreset.solvers.linear import solve_svm
 from daskcoreset.sensitivities import SVM
+from daskcoreset.solvers.linear import solve_svm
 
 NAME = "svm_queries"
 SIZES = {"htru2": 1000, "credit": 1000, "skin": 1000, "cod_rna": 1000, "w8a": 1632}

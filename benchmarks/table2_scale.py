@@ -23,7 +23,7 @@ from common import high_water
 
 from daskcoreset.core.blocks import Block
 from daskcoreset.estimators import CSVRGClassifier
-from daskcoreset.execution.gathering import gather
+from daskcoreset.execution.fold import gather
 from daskcoreset.inputs.blocks import row_blocks
 
 D, BLOCK = 20, 400_000

@@ -39,7 +39,7 @@ from sklearn.cluster import KMeans
 
 import daskcoreset
 from daskcoreset.datasets import available, load, make_imbalanced
-from daskcoreset.metrics.metrics import kmeans_cost
+from daskcoreset.metrics.costs import kmeans_cost
 
 D = 20
 CHUNK_ROWS = 400_000  # 32 MB

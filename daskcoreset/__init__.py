@@ -10,18 +10,21 @@ import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from daskcoreset.build import build
+from daskcoreset.constructions.coverage.cover import Coverage
+from daskcoreset.constructions.margin import ActiveMaxMargin, MaxMarginCoreset, OutlierMaxMargin
+from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer
+from daskcoreset.constructions.tree.store import CoresetTree
+from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core import errors
-from daskcoreset.metrics import metrics
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.points import WeightedPoints
+from daskcoreset.execution.lazy import Lazy
+from daskcoreset.execution.plan import BuildPlan
+from daskcoreset.metrics import costs as metrics
 from daskcoreset.metrics import plot as plotting
 from daskcoreset.metrics import sizing
 from daskcoreset.metrics.audit import Audit, audit
-from daskcoreset.build import build
-from daskcoreset.core.coreset import Coreset
-from daskcoreset.constructions.coverage.cover import Coverage
-from daskcoreset.constructions.margin import ActiveMaxMargin, MaxMarginCoreset, OutlierMaxMargin
-from daskcoreset.execution.passes import Lazy
-from daskcoreset.execution.plan import BuildPlan
-from daskcoreset.core.points import WeightedPoints
 from daskcoreset.sensitivities import (
     SVM,
     BregmanLightweight,
@@ -33,9 +36,6 @@ from daskcoreset.sensitivities import (
     StrongKMeans,
     Uniform,
 )
-from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer
-from daskcoreset.constructions.tree.store import CoresetTree
-from daskcoreset.constructions.tree.stream import CoresetStream
 
 if TYPE_CHECKING:
     from daskcoreset import datasets

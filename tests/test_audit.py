@@ -17,13 +17,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.mixture import GaussianMixture
 
 import daskcoreset
-from daskcoreset.metrics.audit import Audit, audit
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.solvers.divergences import KullbackLeibler
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.metrics.intervals import _most
-from daskcoreset.metrics.metrics import distortion, kmeans_cost
+from daskcoreset.core.typing import FloatArray
+from daskcoreset.metrics.audit import Audit, audit
+from daskcoreset.metrics.costs import distortion, kmeans_cost
+from daskcoreset.metrics.poisson_sample import _most
 from daskcoreset.objectives import (
     Distortion,
     LinearClassifier,
@@ -39,8 +39,8 @@ from daskcoreset.sensitivities import (
     Sensitivity,
     StrongBregman,
 )
+from daskcoreset.solvers.divergences import KullbackLeibler
 from daskcoreset.testing import CountingScheduler, assert_mean
-from daskcoreset.core.typing import FloatArray
 
 
 def heavy_tailed(n: int = 6000) -> FloatArray:

@@ -34,10 +34,10 @@ from daskcoreset.core.errors import (
     InvalidTypeError,
     MissingDependencyError,
 )
-from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.core.moments import merge_moments, moments_of
-from daskcoreset.execution.passes import read_block
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.execution.fold import read_block
+from daskcoreset.inputs.blocks import row_blocks
 
 N, D, CHUNK = 120, 3, 20
 X = np.random.default_rng(0).normal(size=(N, D))

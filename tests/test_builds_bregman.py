@@ -12,6 +12,18 @@ import scipy.sparse as sp
 
 import daskcoreset
 from daskcoreset.core.blocks import Block
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.typing import FloatArray
+from daskcoreset.sensitivities import (
+    CONSTRUCTIONS,
+    BregmanLightweight,
+    MixtureCoreset,
+    Sensitivity,
+    StrongBregman,
+)
+from daskcoreset.sensitivities.bregman import spread_of
+from daskcoreset.solvers.bregman import bregman_hard
+from daskcoreset.solvers.bregman_soft import bregman_soft
 from daskcoreset.solvers.divergences import (
     Divergence,
     ItakuraSaito,
@@ -20,18 +32,6 @@ from daskcoreset.solvers.divergences import (
     SquaredMahalanobis,
     resolve_divergence,
 )
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.sensitivities import (
-    CONSTRUCTIONS,
-    BregmanLightweight,
-    MixtureCoreset,
-    Sensitivity,
-    StrongBregman,
-)
-from daskcoreset.sensitivities.spread import spread_of
-from daskcoreset.solvers.bregman import bregman_hard
-from daskcoreset.solvers.bregman_soft import bregman_soft
-from daskcoreset.core.typing import FloatArray
 
 POSITIVE = np.random.default_rng(0).lognormal(size=(60, 3)) + 0.1
 POSITIVE_ONLY = ("kl", "itakura_saito")

@@ -22,9 +22,7 @@ from typer.testing import CliRunner
 
 import daskcoreset
 from daskcoreset import Coreset, datasets
-from daskcoreset.cli import commands
-from daskcoreset.cli import convert
-from daskcoreset.cli import demo
+from daskcoreset.cli import commands, convert, demo
 from daskcoreset.cli.main import main
 from daskcoreset.core.errors import (
     DataUnavailableError,
@@ -33,9 +31,9 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
-from daskcoreset.metrics.metrics import kmeans_cost
-from daskcoreset.execution.passes import active_client
 from daskcoreset.execution.cluster import working_on
+from daskcoreset.execution.lazy import active_client
+from daskcoreset.metrics.costs import kmeans_cost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

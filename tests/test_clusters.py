@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from daskcoreset.solvers import clusters
-from daskcoreset.solvers.clusters import (
+from daskcoreset.core.rowwise import compiled_loops
+from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.solvers import kmeans as clusters
+from daskcoreset.solvers.kmeans import (
     Clusters,
     assign,
     cells,
@@ -19,8 +21,6 @@ from daskcoreset.solvers.clusters import (
     pool,
     seed_clusters,
 )
-from daskcoreset.core.rowwise import compiled_loops
-from daskcoreset.core.typing import AnyArray, FloatArray
 
 
 def blobs(seed: int, n: int = 400, d: int = 3, dtype: str = "f8") -> tuple[AnyArray, FloatArray]:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from daskcoreset.core.blocks import Block, Problem
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities import (
     BregmanLightweight,
@@ -17,7 +18,6 @@ from daskcoreset.sensitivities import (
     StrongBregman,
 )
 from daskcoreset.testing import SensitivityContract
-from daskcoreset.core.typing import FloatArray
 
 
 def as_rows(points: Any) -> Any:

@@ -23,14 +23,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 from zarr.storage import MemoryStore
 
-from daskcoreset.core.coreset import SCHEMA_VERSION, Coreset, WeightedPoints, concatenate
+from daskcoreset.core.coreset import SCHEMA_VERSION, Coreset
 from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,
     MissingDependencyError,
     StoreError,
 )
-from daskcoreset.core.layout import encode
+from daskcoreset.core.points import WeightedPoints, concatenate, encode
 from daskcoreset.core.storage import read_group, write_group
 
 if TYPE_CHECKING:

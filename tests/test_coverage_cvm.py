@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from daskcoreset.constructions.coverage import cover
 from daskcoreset.constructions.coverage import metric as cover_cells
-from daskcoreset.constructions.coverage.metric import Metric
-from daskcoreset.constructions.coverage.cover_doubling import at_most
-from daskcoreset.constructions.coverage.cover_reducer import CoverReducer
+from daskcoreset.constructions.coverage.cover import CoverReducer
 from daskcoreset.constructions.coverage.farthest_first import farthest_first
+from daskcoreset.constructions.coverage.metric import Metric
+from daskcoreset.constructions.coverage.online import at_most
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.core.points import WeightedPoints, concatenate
-from daskcoreset.testing.tools import CountingArray, cut_rows
 from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.testing.tools import CountingArray, cut_rows
 from tests.strategies import chunks_of
 from tests.test_coverage_delta import CELLS, STRATEGIES, check, distances, near_a_surface
 

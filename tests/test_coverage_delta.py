@@ -14,16 +14,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import daskcoreset
-from daskcoreset.constructions.coverage import Cover, Coverage
-from daskcoreset.constructions.coverage import cover
-from daskcoreset.constructions.coverage.cover_build import build_cover
+from daskcoreset.constructions.coverage import Cover, Coverage, cover
+from daskcoreset.constructions.coverage.cover import CoverReducer, build_cover
 from daskcoreset.constructions.coverage.metric import Metric, Sorted
-from daskcoreset.constructions.coverage.cover_reducer import CoverReducer
-from daskcoreset.constructions.coverage.delta import online
+from daskcoreset.constructions.coverage.online import online
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.testing.tools import CountingArray, cut_rows
-from daskcoreset.core.typing import AnyArray, FloatArray
 from tests.strategies import chunks_of, dask_arrays, matrices
 
 CELLS = ("euclidean", "chebyshev")
@@ -334,7 +332,9 @@ def test_cover__says_that_distances_overflow(
     strategy: Any, numba: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not numba:
-        monkeypatch.setattr("daskcoreset.constructions.coverage.metric.compiled_loops", lambda: None)
+        monkeypatch.setattr(
+            "daskcoreset.constructions.coverage.metric.compiled_loops", lambda: None
+        )
     X = np.array([[1e200], [-1e200], [0.0]])
     with pytest.raises(InvalidInputError, match="of values so large squared distances overflow"):
         cover(row_blocks(X), 1.0, strategy=strategy)

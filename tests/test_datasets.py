@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from daskcoreset import datasets
 from daskcoreset.core import random as randomness
-from daskcoreset.datasets import lazy
 from daskcoreset.core.errors import (
     DataUnavailableError,
     InvalidInputError,
@@ -26,6 +25,7 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
+from daskcoreset.datasets import lazy
 from daskcoreset.testing import shared_pool
 
 if TYPE_CHECKING:

@@ -18,6 +18,16 @@ from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.linalg import dense, product
+from daskcoreset.core.moments import (
+    Box,
+    box_of,
+    merge_boxes,
+    merge_scatters,
+    scatter_of,
+)
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.solvers.divergences import (
     DIVERGENCES,
     Divergence,
@@ -27,16 +37,6 @@ from daskcoreset.solvers.divergences import (
     SquaredMahalanobis,
     resolve_divergence,
 )
-from daskcoreset.core.tiles import (dense, product)
-from daskcoreset.core.summaries import (
-    Box,
-    box_of,
-    merge_boxes,
-    merge_scatters,
-    scatter_of,
-)
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.typing import FloatArray
 
 PRECISION = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 3.0]])
 

@@ -13,9 +13,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from daskcoreset.constructions.margin.active_run import OracleError
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators.margin.active import ActiveMaxMarginClassifier
-from daskcoreset.constructions.margin.asking import (OracleError)
 
 
 def separable(n: int = 4000) -> tuple[Any, Any]:

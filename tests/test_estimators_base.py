@@ -20,18 +20,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from daskcoreset.asked import default_size
+from daskcoreset.build import default_size
 from daskcoreset.core.blocks import Block, Problem
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.estimators.automatic import auto_starts
-from daskcoreset.estimators.base import is_held, solver_seed
-from daskcoreset.core.canonical import canonical
-from daskcoreset.solvers.lloyd import check_init, solve
-from daskcoreset.solvers.nearest import Distances, Labels, nearest
-from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.execution.passes import map_rows
-from daskcoreset.testing import CountingArray, CountingScheduler
+from daskcoreset.core.points import canonical
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.estimators.base import auto_starts, is_held, solver_seed
+from daskcoreset.execution.fold import map_rows
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.solvers.kmeans import Distances, Labels, check_init, nearest, solve
+from daskcoreset.testing import CountingArray, CountingScheduler
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1000, 3))
@@ -147,7 +145,7 @@ def test_map_rows__wrong_columns_in_a_block_of_unknown_size() -> None:
 
 
 def test_map_rows__tasks_pickle_with_a_sure_token() -> None:
-    from daskcoreset.execution.passes import _RowTask  # noqa: PLC0415
+    from daskcoreset.execution.fold import _RowTask  # noqa: PLC0415
 
     rules = row_blocks(X).rules
     task = _RowTask(first, rules, ("X",))
@@ -251,7 +249,7 @@ def test_auto__grows_with_the_clusters() -> None:
 def test_nearest__agrees_with_plain_numpy(
     threads: bool, sparse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("daskcoreset.solvers.nearest._TILE_NUMBERS", 256)
+    monkeypatch.setattr("daskcoreset.solvers.kmeans._TILE_NUMBERS", 256)
     centers = X[:7].copy()
     rows: Any = sp.csr_array(X) if sparse else X
     wanted = ((X[:, None] - centers) ** 2).sum(axis=2)
@@ -266,7 +264,7 @@ def test_nearest__agrees_with_plain_numpy(
 
 
 def test_nearest__error_in_a_thread_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daskcoreset.solvers.nearest._TILE_NUMBERS", 256)
+    monkeypatch.setattr("daskcoreset.solvers.kmeans._TILE_NUMBERS", 256)
     with pytest.raises(ValueError, match=r".+"):
         Distances(np.ones((2, 5))).of(X, threads=True)
 

@@ -20,13 +20,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from daskcoreset.solvers.divergences import KullbackLeibler, SquaredMahalanobis
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetBregman
 from daskcoreset.sensitivities import BregmanLightweight, StrongBregman, Uniform
 from daskcoreset.solvers.bregman import bregman_hard
+from daskcoreset.solvers.divergences import KullbackLeibler, SquaredMahalanobis
 from daskcoreset.testing import CountingScheduler
-from daskcoreset.core.typing import AnyArray
 
 
 def poisson(n: int = 4000) -> AnyArray:

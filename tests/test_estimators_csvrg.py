@@ -21,17 +21,17 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
-from daskcoreset.constructions.coverage.cover import cover
-from daskcoreset.estimators.kernel.training_rows import draw_strata, quotas_of, training_rows
-from daskcoreset.estimators.kernel.losses import resolve_loss
 from daskcoreset.constructions.class_summary import outline
+from daskcoreset.constructions.coverage.cover import cover
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.random import resolve_seed
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators import AVMClassifier, CSVRGClassifier, ODMClassifier
 from daskcoreset.estimators.kernel import csvrg
+from daskcoreset.estimators.kernel.losses import resolve_loss
+from daskcoreset.estimators.kernel.training_rows import draw_strata, quotas_of, training_rows
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.core.random import resolve_seed
 from daskcoreset.testing import CountingArray, CountingScheduler, shared_pool
-from daskcoreset.core.typing import AnyArray, FloatArray
 
 # The certificate of "csvrg" is rarely below its tolerance, and fits say so.
 pytestmark = pytest.mark.filterwarnings(

@@ -23,11 +23,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetKMeans
-from daskcoreset.metrics.metrics import kmeans_cost
+from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.sensitivities import Lightweight, StrongKMeans
 from daskcoreset.testing import CountingScheduler
-from daskcoreset.core.typing import AnyArray
 
 K = 5
 

@@ -23,12 +23,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetGaussianMixture
 from daskcoreset.estimators.mixture import auto_mixture_size
 from daskcoreset.sensitivities import Lightweight, MixtureCoreset
 from daskcoreset.solvers.mixture.model import Mixture
 from daskcoreset.testing import CountingScheduler
-from daskcoreset.core.typing import AnyArray
 
 TYPES = ("full", "tied", "diag", "spherical")
 

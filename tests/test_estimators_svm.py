@@ -16,7 +16,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.estimators import CoresetLogisticRegression, CoresetSVC, LinearSVM
-from daskcoreset.metrics.metrics import svm_cost
+from daskcoreset.metrics.costs import svm_cost
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6000, 4))

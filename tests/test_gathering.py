@@ -12,7 +12,7 @@ import pytest
 
 from daskcoreset.core.blocks import Block, Problem
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.execution.gathering import gather
+from daskcoreset.execution.fold import gather
 from daskcoreset.inputs.blocks import row_blocks
 
 

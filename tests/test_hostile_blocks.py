@@ -14,13 +14,21 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from daskcoreset import CoresetStream, CoresetTree, MixtureCoreset, StrongBregman, StrongKMeans, build, datasets
-from daskcoreset.solvers import clusters
+from daskcoreset import (
+    CoresetStream,
+    CoresetTree,
+    MixtureCoreset,
+    StrongBregman,
+    StrongKMeans,
+    build,
+    datasets,
+)
 from daskcoreset.core.blocks import Block
-from daskcoreset.estimators import CoresetKMeans
-from daskcoreset.sensitivities import rough
-from daskcoreset.sensitivities.rough import rough_cells
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.estimators import CoresetKMeans
+from daskcoreset.sensitivities import kmeans as rough
+from daskcoreset.sensitivities.kmeans import rough_cells
+from daskcoreset.solvers import kmeans as clusters
 
 N, K, SIZE = 120_000, 12, 600
 

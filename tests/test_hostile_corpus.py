@@ -17,13 +17,25 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from daskcoreset import SVM, BregmanLightweight, Coreset, CoresetStream, Lightweight, Logistic, MixtureCoreset, StrongBregman, StrongKMeans, Uniform, build
+from daskcoreset import (
+    SVM,
+    BregmanLightweight,
+    Coreset,
+    CoresetStream,
+    Lightweight,
+    Logistic,
+    MixtureCoreset,
+    StrongBregman,
+    StrongKMeans,
+    Uniform,
+    build,
+)
 from daskcoreset.constructions.sampling import final_draw as root
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import CoresetWarning
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import Sensitivity
-from daskcoreset.core.typing import FloatArray
 from tests.hostile import INSTANCES, Instance
 
 SIZE = 100

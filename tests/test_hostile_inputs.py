@@ -33,10 +33,14 @@ from daskcoreset import (
     build,
     datasets,
 )
-from daskcoreset.core.blocks import plain_labels
 from daskcoreset.cli.main import main
-from daskcoreset.solvers.divergences import SquaredMahalanobis
-from daskcoreset.core.errors import CoresetError, CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.blocks import plain_labels
+from daskcoreset.core.errors import (
+    CoresetError,
+    CoresetWarning,
+    InvalidInputError,
+    InvalidTypeError,
+)
 from daskcoreset.estimators import (
     AVMClassifier,
     CoresetBregman,
@@ -52,10 +56,11 @@ from daskcoreset.estimators import (
 )
 from daskcoreset.estimators.margin.soft import uniform_rows
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.solvers.linear import solve_svm
-from daskcoreset.metrics.metrics import distortion, svm_cost, svm_sensitivity
-from daskcoreset.objectives import QuantizationError
+from daskcoreset.metrics.costs import distortion, svm_cost, svm_sensitivity
 from daskcoreset.metrics.sizing import auto_size, theory_size
+from daskcoreset.objectives import QuantizationError
+from daskcoreset.solvers.divergences import SquaredMahalanobis
+from daskcoreset.solvers.linear import solve_svm
 from tests.test_margin_outlier import by_force
 
 # --- build(X) and nothing else ------------------------------------------------------------

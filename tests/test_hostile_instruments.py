@@ -20,12 +20,12 @@ import daskcoreset
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.estimators import CSVRGClassifier
-from daskcoreset.metrics.metrics import kmeans_cost
+from daskcoreset.metrics.costs import kmeans_cost
+from daskcoreset.metrics.sizing import auto_size
 from daskcoreset.objectives import LinearClassifier, LinearCost, MixtureCost, QuantizationError
 from daskcoreset.sensitivities import Lightweight
-from daskcoreset.metrics.sizing import auto_size
-from daskcoreset.core.typing import FloatArray
 
 HOSTILE = [
     "one row, 99 % of the cost",

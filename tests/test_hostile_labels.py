@@ -20,6 +20,8 @@ from sklearn.svm import SVC
 
 from daskcoreset import SVM, Coreset, CoresetStream, CoresetTree, Logistic, build
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.sampling import Target, rake, scale_classes
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators import (
     CoresetLogisticRegression,
     CoresetSVC,
@@ -28,9 +30,7 @@ from daskcoreset.estimators import (
 )
 from daskcoreset.sensitivities.estimated_error import Fitted, estimated_error, remark_on
 from daskcoreset.solvers.linear import solve_svm
-from daskcoreset.core.raking import Target, rake, scale_classes
 from daskcoreset.testing import assert_mean, cut_rows, draw
-from daskcoreset.core.typing import AnyArray, FloatArray
 
 CALIBRATED: dict[str, Any] = {
     "logistic": Logistic(),

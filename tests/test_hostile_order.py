@@ -19,8 +19,8 @@ import daskcoreset
 from daskcoreset import CoresetStream
 from daskcoreset.constructions.sampling import final_draw as root
 from daskcoreset.core.errors import CoresetWarning
-from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.estimators import CoresetKMeans
 
 SIZE = 500
 N_ROWS = 100_000

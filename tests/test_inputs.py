@@ -26,12 +26,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskcoreset import Coreset, build
-from daskcoreset.core.coreset import WeightedPoints
 from daskcoreset.core.errors import InvalidTypeError
-from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.execution.passes import read_block
-from daskcoreset.testing import shared_pool
+from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.execution.fold import read_block
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.testing import shared_pool
 from tests.strategies import chunks_of, dask_arrays
 
 N, D, CHUNK, SIZE = 200, 3, 50, 40

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskcoreset.estimators.kernel.svrg import approximation_bound, feature_diameter, smoothness
-from daskcoreset.estimators.kernel.isotropic import (
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.estimators.kernel.kernels import (
     Isotropic,
     KernelMap,
     resolve_gamma,
     resolve_kernel,
 )
 from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.estimators.kernel.svrg import approximation_bound, feature_diameter, smoothness
 
 ALL = [
     LOSSES["hinge"],

@@ -11,13 +11,25 @@ import pytest
 import scipy.optimize
 import scipy.sparse as sp
 
+from daskcoreset.constructions.class_summary import _range, outline
+from daskcoreset.core import linalg as products
+from daskcoreset.core import linalg as threads
 from daskcoreset.core.blocks import Block
-from daskcoreset.estimators.kernel import sgd as descent
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.linalg import one_thread
+from daskcoreset.core.random import Stage, stream
+from daskcoreset.core.sampling import draw_with_replacement
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.kernel import newton
-from daskcoreset.estimators.kernel import newton_steps
-from daskcoreset.core import products
-from daskcoreset.core import threads
+from daskcoreset.estimators.kernel import newton as newton_steps
+from daskcoreset.estimators.kernel import sgd as descent
 from daskcoreset.estimators.kernel.avm import _ORDER, solve_avm
+from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap, Span
+from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
+from daskcoreset.estimators.kernel.newton import solve_exact
+from daskcoreset.estimators.kernel.objective import Question, answer, signs_of
+from daskcoreset.estimators.kernel.odm import solve_dual
+from daskcoreset.estimators.kernel.rows import PAST, ROOT, Rows
 from daskcoreset.estimators.kernel.svrg import solve_csvrg
 from daskcoreset.estimators.kernel.training_rows import (
     draw_strata,
@@ -26,21 +38,8 @@ from daskcoreset.estimators.kernel.training_rows import (
     split_evenly,
     training_rows,
 )
-from daskcoreset.estimators.kernel.isotropic import Isotropic, KernelMap
-from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
-from daskcoreset.estimators.kernel.newton import solve_exact
-from daskcoreset.estimators.kernel.objective import Question, answer, signs_of
-from daskcoreset.estimators.kernel.odm import solve_dual
-from daskcoreset.constructions.class_summary import _range, outline
-from daskcoreset.estimators.kernel.rows import PAST, ROOT, Rows
-from daskcoreset.estimators.kernel.span import Span
-from daskcoreset.core.threads import one_thread
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.core.random import Stage, stream
-from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.testing import assert_mean
-from daskcoreset.core.typing import AnyArray, FloatArray
 
 ODM = resolve_loss("odm", theta=0.3, mu=0.5)
 SMOOTH = [LOSSES["squared_hinge"], ODM]

@@ -15,14 +15,13 @@ from hypothesis.extra.numpy import arrays
 
 import daskcoreset
 from daskcoreset.core import rowwise as kernels
-from daskcoreset.core.typing import (Sampling)
 from daskcoreset.core.rowwise import (
     column_moments,
     first_nonfinite_row,
     squared_distances,
     systematic_walk,
 )
-from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray, Sampling
 
 KINDS = ["compiled", "numpy"]
 

@@ -18,19 +18,22 @@ import pytest
 import scipy.sparse as sp
 from matplotlib.figure import Figure
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
-from daskcoreset.constructions.margin.active_found import ActiveMargin
-from daskcoreset.constructions.margin.asking import Asking
-from daskcoreset.solvers.hard import hard_margin, hard_margin_bias
-from daskcoreset.constructions.margin.labelled import Labelled, Phase, Rule, separate
-from daskcoreset.constructions.margin.asking import (OracleError)
-from daskcoreset.constructions.margin.pool import open_pool
-from daskcoreset.constructions.margin.pool_reads import Found
+from daskcoreset.constructions.margin.active_run import Asking, OracleError
+from daskcoreset.constructions.margin.active_state import (
+    ActiveMargin,
+    Labelled,
+    Phase,
+    Rule,
+    separate,
+)
+from daskcoreset.constructions.margin.plot import plot_labels
+from daskcoreset.constructions.margin.pool import Found, open_pool
 from daskcoreset.constructions.margin.query_strategy import _spread, verification_length
-from daskcoreset.constructions.margin.separability import InseparableError
-from daskcoreset.constructions.margin.plotting_active import plot_labels
+from daskcoreset.constructions.margin.separators import InseparableError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.random import Stage, stream
+from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
 
 W, B = np.array([1.0, -2.0, 0.5, 0.0]) / np.sqrt(5.25), 0.3
 
@@ -429,7 +432,7 @@ def test_store__a_run_goes_on_where_it_stopped(tmp_path: Path, strategy: Any) ->
 
 
 def test_store__what_cannot_be_kept_has_not_been_told(tmp_path: Path, monkeypatch: Any) -> None:
-    from daskcoreset.constructions.margin import asking as module  # noqa: PLC0415
+    from daskcoreset.constructions.margin import active_run as module  # noqa: PLC0415
 
     X, store = separable(), tmp_path / "labels.zarr"
     asking = ActiveMaxMargin(random_state=0).start(X, store=store)

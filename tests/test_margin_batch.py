@@ -19,6 +19,15 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from sklearn.metrics.pairwise import pairwise_kernels
 
+from daskcoreset.constructions.margin.core_set import MarginCoreset, Pass
+from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, build_margin
+from daskcoreset.constructions.margin.plot import plot_gap, plot_margins
+from daskcoreset.constructions.margin.separators import (
+    Kernel,
+    NotSeparableError,
+    opposite_duplicates,
+)
+from daskcoreset.constructions.margin.violators import diverse
 from daskcoreset.core import rowwise as kernels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import (
@@ -27,17 +36,10 @@ from daskcoreset.core.errors import (
     InvalidTypeError,
     MissingDependencyError,
 )
-from daskcoreset.constructions.margin.batch import MaxMarginCoreset
-from daskcoreset.constructions.margin.build import build_margin
-from daskcoreset.solvers.hard import hard_margin, hard_margin_bias, hard_margin_gram
-from daskcoreset.constructions.margin.kernelised import Kernel
-from daskcoreset.constructions.margin.plot import plot_gap, plot_margins
-from daskcoreset.core.margin_products import inner_products, squared_lengths
-from daskcoreset.constructions.margin.result import MarginCoreset, Pass
-from daskcoreset.constructions.margin.separability import NotSeparableError, opposite_duplicates
-from daskcoreset.constructions.margin.violators import diverse
-from daskcoreset.testing import CountingArray, cut_rows, shared_pool
+from daskcoreset.core.linalg import inner_products, squared_lengths
 from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias, hard_margin_gram
+from daskcoreset.testing import CountingArray, cut_rows, shared_pool
 from tests.test_margin_hard import separable
 
 
@@ -153,7 +155,7 @@ def test_products__are_summed_in_float64_with_and_without_numba(
     squares = ((X - center) ** 2).sum(axis=1)
     assert squared_lengths(X, center) == pytest.approx(squares)
     assert squared_lengths(sp.csr_array(X), center) == pytest.approx(squares, rel=1e-3)
-    monkeypatch.setattr("daskcoreset.core.margin_products.compiled_loops", lambda: None)
+    monkeypatch.setattr("daskcoreset.core.linalg.compiled_loops", lambda: None)
     assert inner_products(X, W) == pytest.approx(expected, rel=1e-12)
     assert kernels.compiled_loops() is not None
 

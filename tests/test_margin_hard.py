@@ -12,11 +12,16 @@ from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, linprog, minimize
 from sklearn.svm import SVC
 
+from daskcoreset.constructions.margin.core_set import any_violator_bound, worst_violator_bound
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.constructions.margin.bounds import any_violator_bound, worst_violator_bound
-from daskcoreset.solvers.hard import hard_margin, hard_margin_bias, hard_margin_gram
-from daskcoreset.solvers.hull import _to_corral, shortest_vector
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.solvers.hard_margin import (
+    _to_corral,
+    hard_margin,
+    hard_margin_bias,
+    hard_margin_gram,
+    shortest_vector,
+)
 
 
 def separable(
@@ -241,7 +246,7 @@ def test_shortest_vector__gets_there_without_a_guess(monkeypatch: pytest.MonkeyP
     X, y = separable(np.random.default_rng(10), 100, 5, 0.1)
     z = X * y[:, None]
     guessed = hard_margin(z).margin
-    monkeypatch.setattr("daskcoreset.solvers.hull.nnls", gives_up)
+    monkeypatch.setattr("daskcoreset.solvers.hard_margin.nnls", gives_up)
     assert hard_margin(z).margin == pytest.approx(guessed, rel=1e-9)
 
 
@@ -310,8 +315,8 @@ def test_hard_margin_gram__an_error_of_just_the_tolerance_is_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gram = np.diag([1.0, -0.5])
-    monkeypatch.setattr("daskcoreset.solvers.hard._NOT_POSITIVE", 0.5)
+    monkeypatch.setattr("daskcoreset.solvers.hard_margin._NOT_POSITIVE", 0.5)
     hard_margin_gram(gram)
-    monkeypatch.setattr("daskcoreset.solvers.hard._NOT_POSITIVE", 0.4999)
+    monkeypatch.setattr("daskcoreset.solvers.hard_margin._NOT_POSITIVE", 0.4999)
     with pytest.raises(InvalidInputError, match="positive semidefinite"):
         hard_margin_gram(gram)

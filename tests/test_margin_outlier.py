@@ -13,15 +13,19 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daskcoreset.constructions.margin.outlier import InseparableRestError, OutlierMaxMargin, n_draws
+from daskcoreset.constructions.margin.outlier_problems import (
+    Draws,
+    ManyQuestion,
+    Pool,
+    Shared,
+    ask_smallest,
+    leave_out,
+)
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
-from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.constructions.margin.excluding import Pool, Shared
-from daskcoreset.solvers.hard import hard_margin, hard_margin_bias
-from daskcoreset.constructions.margin.outlier import OutlierMaxMargin
-from daskcoreset.constructions.margin.outlier_result import InseparableRestError
-from daskcoreset.constructions.margin.outlier_search import n_draws
-from daskcoreset.constructions.margin.smallest import Draws, ManyQuestion, ask_smallest, leave_out
 from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
 from tests.test_margin_hard import separable
 
 

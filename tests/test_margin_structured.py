@@ -15,15 +15,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from daskcoreset.constructions.margin.examples import (
+    Edges,
+    Rival,
+    StructuredProblem,
+    _Piece,
+    merge_edges,
+)
+from daskcoreset.constructions.margin.multiclass import MultiClassProblem, multiclass_margin, survey
+from daskcoreset.constructions.margin.separators import InseparableError
+from daskcoreset.constructions.margin.sequence import SequenceProblem
+from daskcoreset.constructions.margin.structured import (
+    StructuredMargin,
+    answers_of,
+    check_whole,
+    run_numbers,
+    share_right,
+    structured_margin,
+)
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.constructions.margin.answers import answers_of, check_whole, run_numbers, share_right
-from daskcoreset.constructions.margin.examples import Edges, _Piece, merge_edges
-from daskcoreset.constructions.margin.multiclass import MultiClassProblem, multiclass_margin, survey
-from daskcoreset.constructions.margin.problem import Rival, StructuredProblem
-from daskcoreset.constructions.margin.separability import InseparableError
-from daskcoreset.constructions.margin.sequence import SequenceProblem
-from daskcoreset.constructions.margin.structured import StructuredMargin, structured_margin
 
 Array = np.ndarray[Any, Any]
 
@@ -120,7 +131,7 @@ def test_multiclass__core_triples_are_rows_of_the_data() -> None:
 
 
 def test_multiclass__two_classes_are_the_binary_margin() -> None:
-    from daskcoreset.solvers.hard import hard_margin  # noqa: PLC0415
+    from daskcoreset.solvers.hard_margin import hard_margin  # noqa: PLC0415
 
     X, y = classes_of(60, 2, 3, 2)
     found = multiclass_margin(row_blocks(X, y), 1e-4, intercept=False)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
 import daskcoreset
-from daskcoreset.solvers import clusters
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.metrics.metrics import distortion, kmeans_cost, relative_error
+from daskcoreset.metrics.costs import distortion, kmeans_cost, relative_error
 from daskcoreset.objectives.clustering import nearest_distances
+from daskcoreset.solvers import kmeans as clusters
 from daskcoreset.testing import CountingArray, CountingScheduler
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.moments import Moments, distances_to, merge_all, merge_moments, moments_of
-from daskcoreset.testing import row_sets
 from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.testing import row_sets
 
 EPS = float(np.finfo(np.float64).eps)
 

@@ -26,14 +26,13 @@ from dask.delayed import delayed
 from dask.graph_manipulation import bind
 
 import daskcoreset
-from daskcoreset.execution import passes
 from daskcoreset.build import build
-from daskcoreset.core.typing import (Sampling)
 from daskcoreset.core.errors import CoresetWarning
+from daskcoreset.core.typing import Sampling
+from daskcoreset.execution import fold as passes
+from daskcoreset.execution.fold import apply, fold, fold_now
+from daskcoreset.execution.lazy import Alone, Lazy, leaf_layers
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.execution.lazy import Alone
-from daskcoreset.execution.passes import (Lazy, apply, fold, fold_now)
-from daskcoreset.execution.lazy import (leaf_layers)
 from daskcoreset.testing import CountingScheduler
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from dask.callbacks import Callback
 
 from daskcoreset.build import build
-from daskcoreset.core.typing import (Sampling)
+from daskcoreset.core.typing import Sampling
 from daskcoreset.execution.plan import BuildPlan
 
 N, D, ROWS = 3000, 4, 100

@@ -16,12 +16,12 @@ from matplotlib.collections import PathCollection, QuadMesh
 from matplotlib.figure import Figure
 
 import daskcoreset
-from daskcoreset.metrics import marks
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
-from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.metrics.plot import plot_coreset, plot_error
-from daskcoreset.metrics.projection import data_frame, histogram, rows_frame
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.metrics import plot_density as marks
+from daskcoreset.metrics.plot import plot_coreset, plot_error
+from daskcoreset.metrics.plot_density import data_frame, histogram, rows_frame
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3000, 4)) * [5.0, 1.0, 3.0, 0.5] + [1e3, 0.0, 0.0, -7.0]

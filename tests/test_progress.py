@@ -15,7 +15,7 @@ import pytest
 
 import daskcoreset
 from daskcoreset.execution import progress
-from daskcoreset.execution.passes import Lazy
+from daskcoreset.execution.lazy import Lazy
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,14 +18,24 @@ import pytest
 
 import daskcoreset
 from daskcoreset.constructions.sampling import final_draw as root
+from daskcoreset.constructions.sampling.block_steps import (
+    Harvest,
+    Summarise,
+    TakePlanned,
+    _candidates,
+    draw_candidates,
+)
+from daskcoreset.constructions.sampling.final_draw import (
+    Root,
+    Selection,
+    _inclusion,
+    draw_systematically,
+)
+from daskcoreset.constructions.sampling.messages import Census, Combine, Plan
 from daskcoreset.core.blocks import Block, BlockRows
-from daskcoreset.constructions.sampling.messages import (Census, Combine, Plan)
-from daskcoreset.core.typing import (Sampling)
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.raking import Calibrated
-from daskcoreset.constructions.sampling.final_draw import Root, Selection, _inclusion, draw_systematically
-from daskcoreset.constructions.sampling.block_steps import Harvest, Summarise, TakePlanned, _candidates, draw_candidates
-from daskcoreset.core.sampling import inclusion_probabilities
+from daskcoreset.core.sampling import Calibrated, inclusion_probabilities
+from daskcoreset.core.typing import FloatArray, Sampling
 from daskcoreset.sensitivities import SVM, Lightweight, Sensitivity, StrongKMeans, Uniform
 from daskcoreset.testing import (
     CountingArray,
@@ -35,7 +45,6 @@ from daskcoreset.testing import (
     cut_rows,
     draw,
 )
-from daskcoreset.core.typing import FloatArray
 
 SIZE = 24
 METHODS: list[Sensitivity[Any]] = [Lightweight(), Uniform()]

@@ -21,8 +21,8 @@ from daskcoreset.core.sampling import (
     split_quota,
     systematic,
 )
-from daskcoreset.testing import assert_multinomial
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.testing import assert_multinomial
 
 # Scores over 600 orders of magnitude, zeros and ties among them.
 EXTREME = st.one_of(

@@ -16,10 +16,8 @@ from dask._task_spec import DataNode
 from dask.callbacks import Callback
 
 from daskcoreset.build import build
+from daskcoreset.execution.lazy import Alone, Lazy, leaf_layers
 from daskcoreset.inputs.blocks import SMALL_BYTES, TARGET_BYTES, row_blocks
-from daskcoreset.execution.lazy import Alone
-from daskcoreset.execution.passes import (Lazy)
-from daskcoreset.execution.lazy import (leaf_layers)
 
 ROWS = 4
 SPLIT_EVERY = 16

@@ -22,12 +22,12 @@ import pytest
 import zarr
 
 from daskcoreset.build import build
-from daskcoreset.core.typing import (Sampling)
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning
+from daskcoreset.core.typing import Sampling
+from daskcoreset.execution.fold import fold
+from daskcoreset.execution.lazy import Lazy, leaf_layers
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.execution.passes import (Lazy, fold)
-from daskcoreset.execution.lazy import (leaf_layers)
 from daskcoreset.testing import shared_pool
 
 N_BLOCKS = 12

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities import (
     CONSTRUCTIONS,
@@ -27,7 +28,6 @@ from daskcoreset.sensitivities import (
     takes_parts,
 )
 from daskcoreset.testing import SensitivityContract
-from daskcoreset.core.typing import FloatArray
 
 
 class TestLightweight(SensitivityContract):

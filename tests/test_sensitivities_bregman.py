@@ -10,15 +10,9 @@ import pytest
 
 import daskcoreset
 from daskcoreset.core.blocks import Block
-from daskcoreset.solvers.divergences import (
-    Divergence,
-    ItakuraSaito,
-    KullbackLeibler,
-    SquaredEuclidean,
-    SquaredMahalanobis,
-)
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.random import Stage, stream
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.sensitivities import (
     BregmanLightweight,
     Lightweight,
@@ -27,9 +21,15 @@ from daskcoreset.sensitivities import (
     StrongBregman,
     StrongKMeans,
 )
-from daskcoreset.sensitivities.spread import _roots, proposal_distance, spread_of
+from daskcoreset.sensitivities.bregman import _roots, proposal_distance, spread_of
+from daskcoreset.solvers.divergences import (
+    Divergence,
+    ItakuraSaito,
+    KullbackLeibler,
+    SquaredEuclidean,
+    SquaredMahalanobis,
+)
 from daskcoreset.testing import assert_mean, cut_rows, draw
-from daskcoreset.core.typing import FloatArray
 
 RNG = np.random.default_rng(0)
 POSITIVE = RNG.lognormal(size=(60, 3)) + 0.1

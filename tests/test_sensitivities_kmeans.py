@@ -12,13 +12,13 @@ from sklearn.cluster import KMeans
 import daskcoreset
 from daskcoreset import StrongKMeans, build, datasets
 from daskcoreset.core.blocks import Block
-from daskcoreset.solvers.clusters import Clusters, approach, assign
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.metrics.metrics import distortion, kmeans_cost
-from daskcoreset.sensitivities import rough
-from daskcoreset.sensitivities.rough import Seeds, merge_seeds, propose, settle_seeds
-from daskcoreset.testing import CountingArray, assert_mean, cut_rows, draw
 from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.metrics.costs import distortion, kmeans_cost
+from daskcoreset.sensitivities import kmeans as rough
+from daskcoreset.sensitivities.kmeans import Seeds, merge_seeds, propose, settle_seeds
+from daskcoreset.solvers.kmeans import Clusters, approach, assign
+from daskcoreset.testing import CountingArray, assert_mean, cut_rows, draw
 
 
 def table(seed: int = 0) -> Clusters:
@@ -179,7 +179,7 @@ def test_long_blocks__distances_are_as_wide_as_they_must_be(
         seen.add(seeds.dtype.name)
         approach(points, seeds, *rest)
 
-    monkeypatch.setattr("daskcoreset.sensitivities.rough.approach", watched)
+    monkeypatch.setattr("daskcoreset.sensitivities.kmeans.approach", watched)
     labels, seeds = rough._seeds_in_rounds(X, np.ones(300), 3, np.random.default_rng(1))
     assert seen == {wanted}
     assert labels.tolist() == assign(X.astype(np.float64), seeds)[0].tolist()

@@ -15,17 +15,16 @@ import daskcoreset
 from daskcoreset import build, datasets
 from daskcoreset.constructions.sampling import final_draw as root
 from daskcoreset.core.blocks import Block
-from daskcoreset.solvers.clusters import assign
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.solvers.linear import solve_svm
 from daskcoreset.core.random import Stage, stream
-from daskcoreset.sensitivities import SVM, svm_calibration
-from daskcoreset.sensitivities.svm_calibration import calibrate, modes_for
-from daskcoreset.sensitivities.svm_rough import WIDTH, Rough, look
-from daskcoreset.sensitivities.svm_score import lemma_2
-from daskcoreset.sensitivities.svm_solution import _opt
-from daskcoreset.testing import CountingArray, SensitivityContract, assert_mean, cut_rows, draw
 from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.sensitivities import SVM, svm_calibration
+from daskcoreset.sensitivities.svm import lemma_2
+from daskcoreset.sensitivities.svm_calibration import calibrate, modes_for
+from daskcoreset.sensitivities.svm_pilot import WIDTH, Rough, _opt, look
+from daskcoreset.solvers.kmeans import assign
+from daskcoreset.solvers.linear import solve_svm
+from daskcoreset.testing import CountingArray, SensitivityContract, assert_mean, cut_rows, draw
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:a solution fitted on the coreset"),  # which are tiny here

@@ -14,13 +14,13 @@ import scipy.sparse as sp
 
 import daskcoreset
 from daskcoreset.constructions.sampling import auto_size as growth
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.constructions.sampling.auto_size import Rule
-from daskcoreset.metrics.metrics import kmeans_cost
-from daskcoreset.core.provenance import thaw
-from daskcoreset.sensitivities import MixtureCoreset, Sensitivity, StrongBregman, StrongKMeans
-from daskcoreset.metrics.sizing import auto_size, theory_size
+from daskcoreset.core.coreset import thaw
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.metrics.costs import kmeans_cost
+from daskcoreset.metrics.sizing import auto_size, theory_size
+from daskcoreset.sensitivities import MixtureCoreset, Sensitivity, StrongBregman, StrongKMeans
 
 
 def mixture(n: int = 20_000, seed: int = 0) -> FloatArray:

@@ -14,6 +14,15 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from sklearn.cluster import KMeans
 
+from daskcoreset.core.errors import (
+    CoresetError,
+    CoresetWarning,
+    InvalidInputError,
+    InvalidTypeError,
+)
+from daskcoreset.core.typing import FloatArray
+from daskcoreset.solvers.bregman import HardClustering, bregman_hard, bregman_seeds, prepare
+from daskcoreset.solvers.bregman_soft import SoftClustering, bregman_soft
 from daskcoreset.solvers.divergences import (
     DIVERGENCES,
     ItakuraSaito,
@@ -22,11 +31,6 @@ from daskcoreset.solvers.divergences import (
     SquaredMahalanobis,
     resolve_divergence,
 )
-from daskcoreset.core.errors import CoresetError, CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.solvers.bregman import HardClustering, bregman_hard
-from daskcoreset.solvers.bregman_soft import SoftClustering, bregman_soft
-from daskcoreset.solvers.bregman_start import bregman_seeds, prepare
-from daskcoreset.core.typing import FloatArray
 
 Solver = Callable[..., HardClustering | SoftClustering]
 

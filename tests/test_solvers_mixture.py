@@ -23,15 +23,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.solvers.mixture import mixture_density
-from daskcoreset.solvers.mixture.em import MixtureFit, fit_mixture
-from daskcoreset.solvers.mixture.mixture_criteria import aic, bic, log_likelihood
-from daskcoreset.solvers.mixture.mixture_density import (
+from daskcoreset.core.typing import FloatArray
+from daskcoreset.solvers.mixture import density as mixture_density
+from daskcoreset.solvers.mixture.density import (
+    aic,
     assign,
+    bic,
+    log_likelihood,
     log_prob,
     responsibilities,
     score_samples,
 )
+from daskcoreset.solvers.mixture.em import MixtureFit, fit_mixture
+from daskcoreset.solvers.mixture.init import legacy_random_state
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
     Mixture,
@@ -40,9 +44,7 @@ from daskcoreset.solvers.mixture.model import (
     mixture_from_precisions,
     sample,
 )
-from daskcoreset.solvers.mixture.init import legacy_random_state
 from daskcoreset.solvers.mixture.steps import expectation, maximisation, merge_components
-from daskcoreset.core.typing import FloatArray
 
 KINDS: tuple[CovarianceType, ...] = get_args(CovarianceType)
 kinds = pytest.mark.parametrize("kind", KINDS)

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.dataframes import FrameSource
 from daskcoreset.inputs.parquet import ParquetFiles, parquet_files
 from daskcoreset.inputs.sources import (
@@ -29,7 +30,6 @@ from daskcoreset.inputs.sources import (
     Source,
     SparseSource,
 )
-from daskcoreset.core.typing import AnyArray
 
 N = 41
 X = np.arange(N * 3, dtype=np.float32).reshape(N, 3)

@@ -21,7 +21,6 @@ from zarr.errors import ZarrUserWarning
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, StorePath, WrapperStore, ZipStore
 
 from daskcoreset.core import storage
-from daskcoreset.core.contents import Contents
 from daskcoreset.core.atomic import new_directory
 from daskcoreset.core.errors import (
     InvalidInputError,
@@ -29,7 +28,7 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
-from daskcoreset.core.storage import Location, read_group, write_group
+from daskcoreset.core.storage import Contents, Location, read_group, write_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

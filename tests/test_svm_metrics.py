@@ -14,8 +14,8 @@ from sklearn.metrics import hinge_loss as sklearn_hinge
 from sklearn.svm import SVC
 
 from daskcoreset import SVM, build
-from daskcoreset.metrics import metrics
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.metrics import costs as metrics
 from daskcoreset.solvers.linear import solve_svm
 from daskcoreset.testing import CountingArray
 

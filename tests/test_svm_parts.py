@@ -9,23 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset.core.blocks import Block
-from daskcoreset.core.classes import class_codes, label_problem
-from daskcoreset.solvers.linear import round_hinge
-from daskcoreset.core.raking import (
+from daskcoreset.core.blocks import Block, class_codes, label_problem
+from daskcoreset.core.random import Stage, stream
+from daskcoreset.core.sampling import (
     MOST_SPREAD,
     Calibrated,
     Target,
     _Classes,
     _spread,
     calibrate_classes,
+    merge_strata,
+    pilot_of,
     rake,
+    sample_strata,
     scale_classes,
 )
-from daskcoreset.core.random import Stage, stream
-from daskcoreset.core.strata import merge_strata, pilot_of, sample_strata
-from daskcoreset.testing import assert_mean
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.solvers.linear import round_hinge
+from daskcoreset.testing import assert_mean
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 3))

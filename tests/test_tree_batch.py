@@ -15,14 +15,13 @@ import scipy.sparse as sp
 import zarr
 
 from daskcoreset.build import build
+from daskcoreset.constructions.tree.reducer import SensitivityReducer
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.execution.passes import (Lazy)
-from daskcoreset.execution.lazy import (leaf_layers)
 from daskcoreset.core.points import WeightedPoints
+from daskcoreset.execution.lazy import Lazy, leaf_layers
 from daskcoreset.sensitivities import Lightweight, StrongKMeans, Uniform
 from daskcoreset.testing import CountingArray, CountingScheduler, assert_mean, shared_pool
-from daskcoreset.constructions.tree.reducer import SensitivityReducer
 
 N = 3000
 SIZE = 60

@@ -13,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daskcoreset
+from daskcoreset.constructions.tree.job import unite
+from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer, resolve_reducer
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.typing import (Sampling)
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.sampling import inclusion_probabilities
+from daskcoreset.core.typing import Sampling
 from daskcoreset.sensitivities import (
     CONSTRUCTIONS,
     BregmanLightweight,
@@ -29,8 +31,6 @@ from daskcoreset.sensitivities import (
     Uniform,
 )
 from daskcoreset.testing import assert_mean
-from daskcoreset.constructions.tree.nodes import unite
-from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer, resolve_reducer
 
 UNBIASED: list[Sensitivity[Any]] = [
     Uniform(),

@@ -16,14 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskcoreset import CoresetTree, WeightedPoints
+from daskcoreset.constructions.tree import store
+from daskcoreset.constructions.tree import store as changing
+from daskcoreset.constructions.tree.manifest import LeafTable, read_node
+from daskcoreset.constructions.tree.persistence import commit, newest, sweep
+from daskcoreset.constructions.tree.shape import cover, respaced, shape_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.testing import assert_mean
-from daskcoreset.constructions.tree import changing
-from daskcoreset.constructions.tree import store
-from daskcoreset.constructions.tree.manifest import read_node
-from daskcoreset.constructions.tree.shape import cover, respaced, shape_of
-from daskcoreset.constructions.tree.table import LeafTable
-from daskcoreset.constructions.tree.versions import commit, newest, sweep
 from tests import killing
 
 

@@ -16,10 +16,10 @@ import zarr
 from hypothesis import given, settings
 
 from daskcoreset import CoresetStream, StrongKMeans, build
+from daskcoreset.constructions.tree.stream_state import Waiting
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.testing import assert_mean
-from daskcoreset.constructions.tree.buckets import Waiting
 from tests import killing
 from tests.strategies import chunks_of
 
@@ -369,7 +369,7 @@ def test_load__damage_and_other_versions(tmp_path: Path, monkeypatch: pytest.Mon
         CoresetStream.load(tmp_path / "s")
     with pytest.raises(StoreError):
         CoresetStream.load(tmp_path / "nowhere")
-    monkeypatch.setattr("daskcoreset.constructions.tree.keeping.SCHEMA_VERSION", 2)
+    monkeypatch.setattr("daskcoreset.constructions.tree.stream_state.SCHEMA_VERSION", 2)
     with pytest.raises(StoreError, match="schema version 1 instead of 2"):
         CoresetStream.load(tmp_path / "s")
 

@@ -15,11 +15,10 @@ import scipy.stats
 
 import daskcoreset
 from daskcoreset.constructions.sampling import final_draw as root
-from daskcoreset.core.typing import (Sampling)
+from daskcoreset.core.typing import FloatArray, Sampling
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
 from daskcoreset.testing import assert_mean, cut_rows, draw
-from daskcoreset.core.typing import FloatArray
 
 METHODS: list[Sensitivity[Any]] = [Lightweight(), Uniform()]
 MODES: list[tuple[Sampling, Literal[1, 2]]] = [

@@ -17,14 +17,13 @@ from rich.table import Table
 from rich.text import Text
 
 import daskcoreset
-from daskcoreset.core.contents import HEADER
 from daskcoreset.cli.convert import find_members, write_store
-from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.errors import StoreError
-from daskcoreset.execution.progress import showing
-from daskcoreset.core.provenance import thaw
-from daskcoreset.sensitivities import CONSTRUCTIONS, resolve_method
+from daskcoreset.core.storage import HEADER
 from daskcoreset.execution.cluster import working_on
+from daskcoreset.execution.progress import showing
+from daskcoreset.sensitivities import CONSTRUCTIONS, resolve_method
 
 __all__ = ["app"]
 

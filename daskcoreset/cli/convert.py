@@ -10,8 +10,8 @@ import numpy as np
 
 from daskcoreset.core.atomic import new_directory
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
-from daskcoreset.inputs.opening import open_all
 from daskcoreset.execution.progress import counting
+from daskcoreset.inputs.opening import open_all
 
 if TYPE_CHECKING:
     import zarr

@@ -16,15 +16,15 @@ from daskcoreset import datasets
 from daskcoreset.build import build
 from daskcoreset.cli.convert import write_store
 from daskcoreset.core.errors import DataUnavailableError, InvalidInputError, MissingDependencyError
-from daskcoreset.metrics.metrics import kmeans_cost, relative_error
 from daskcoreset.execution.progress import counting
+from daskcoreset.metrics.costs import kmeans_cost, relative_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table
 
-    from daskcoreset.datasets import Dataset
     from daskcoreset.core.typing import FloatArray
+    from daskcoreset.datasets import Dataset
 
 __all__ = ["run_demo"]
 

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, Problem
-from daskcoreset.core.classes import MOST_LABELS, plain_labels
+from daskcoreset.core.blocks import MOST_LABELS, Block, Problem, block_labels
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.execution.gathering import gather
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.execution.fold import gather
 
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
@@ -108,7 +107,7 @@ def outline(blocks: RowBlocks, *, progress: bool | None = False) -> Outline:
 
 def _of_block(block: Block, number: int, given: object) -> Outline | Problem:
     del given
-    labels = plain_labels(block)
+    labels = block_labels(block)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         bad = int(np.flatnonzero(~np.isfinite(labels))[0])
         return Problem(f"y is {labels[bad]}" + "{row}; leave such rows out.", bad)

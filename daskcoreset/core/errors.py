@@ -1,14 +1,18 @@
-"""Errors and warnings of the library.
-
-Every error derives from the builtin a caller would expect, so ``except ValueError``
-keeps working, and from `CoresetError`, so one clause catches them all. A message
-names the argument, says what was found, and ends with what to do about it.
-"""
+"""Errors and warnings of the library, the caller that a warning names, and package versions."""
 
 from __future__ import annotations
+
+import platform
+import sys
+import warnings
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
 import numpy as np
 
-__all__ = ["quiet", 
+from daskcoreset.core.typing import AnyArray
+
+__all__ = [
     "CoresetError",
     "CoresetWarning",
     "DataUnavailableError",
@@ -16,7 +20,14 @@ __all__ = ["quiet",
     "InvalidTypeError",
     "MissingDependencyError",
     "StoreError",
+    "caller_level",
     "out_of_range",
+    "package_versions",
+    "quiet",
+    "warn_caller",
+    "warn_complete",
+    "warn_few",
+    "warn_lost",
 ]
 
 
@@ -66,3 +77,68 @@ def quiet() -> np.errstate:
     """Silence overflow while scores are computed."""
     # An overflow shows in the summary, where the root turns it into an error.
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
+@cache
+def package_versions() -> dict[str, str]:
+    """Return the versions that decide about bits, by name.
+
+    Examples
+    --------
+    >>> "numpy" in package_versions()
+    True
+    """
+    found = {"python": platform.python_version()}
+    for package in ("daskcoreset", "numpy", "dask", "numba"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def caller_level() -> int:
+    """Return the stack level, for who calls this, of the first caller outside this package."""
+    level, frame = 1, sys._getframe(1)  # noqa: SLF001 - warnings know files to skip from 3.12 on
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(__package__):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def warn_caller(message: str) -> None:
+    """Give a `CoresetWarning` that points at the first caller outside this package."""
+    warnings.warn(message, CoresetWarning, stacklevel=caller_level())
+
+
+def warn_complete(size: int, rows: int, *, given: bool) -> None:
+    """Warn that nothing was reduced, since `size`, given or not, is not below the rows."""
+    if not given:
+        warn_caller(
+            f"nothing was reduced: X has {rows} rows, and up to {size} come back whole unless a "
+            f"size is given; every row has its own weight. Pass a smaller size to reduce them."
+        )
+        return
+    warn_caller(
+        f"size={size} is not below the number of rows, {rows}: the coreset is the whole data set, "
+        f"every row with its own weight."
+    )
+
+
+def warn_few(size: int, rows: int) -> None:
+    """Warn that fewer rows come back than were asked for, where that many were to be drawn."""
+    warn_caller(
+        f"size={size}, but the coreset has {rows} rows: all rows left out have a score of zero, or "
+        f"one so small beside the largest that they never came up. Check sample_weight and the "
+        f"scale of the columns; where a few rows hold nearly all of the cost, these are enough."
+    )
+
+
+def warn_lost(classes: AnyArray, labels: AnyArray) -> None:
+    """Warn where independent draws left out a class, as systematic ones never do."""
+    lost = np.setdiff1d(classes, labels)
+    if len(lost):
+        warn_caller(
+            f"the coreset has no row of {len(lost)} of the {len(classes)} classes of y: "
+            f'{", ".join(map(str, lost[:5]))}; raise size, or use sampling="systematic", which '
+            f"keeps rows of every class."
+        )

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.rowwise import WHOLE_UNIT, compiled_loops
 from daskcoreset.core.moments import moments_of
+from daskcoreset.core.rowwise import WHOLE_UNIT, compiled_loops
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
 __all__ = ["spatial_order"]
@@ -83,7 +83,7 @@ def _widest_columns(points: Any, mass: FloatArray) -> AnyArray:
 def _numpy_bisection(
     points: AnyArray, mass: FloatArray, coin_mass: float, most_aligned: float
 ) -> IndexArray:
-    """Do what `daskcoreset.core.compiled.bisection_order` does, without numba."""
+    """Do what `daskcoreset.core.rowwise_numba.bisection_order` does, without numba."""
     coins = np.random.Generator(np.random.PCG64(0))
     last = np.zeros(points.shape[1])
     order: list[IndexArray] = []

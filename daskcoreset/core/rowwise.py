@@ -33,7 +33,7 @@ _TILE_NUMBERS = 8192
 
 
 WHOLE_UNIT = 1e-7
-"""As in `daskcoreset.core.compiled`."""
+"""As in `daskcoreset.core.rowwise_numba`."""
 
 
 def _tile_rows(n_features: int) -> int:
@@ -170,7 +170,7 @@ def compiled_loops() -> Any:
 @functools.cache
 def _import_compiled() -> Any:
     try:
-        return importlib.import_module("daskcoreset.core.compiled")
+        return importlib.import_module("daskcoreset.core.rowwise_numba")
     except ImportError:
         return None
 

@@ -1,9 +1,8 @@
 """Type aliases shared by the package."""
 
 from __future__ import annotations
-from typing import Literal
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt

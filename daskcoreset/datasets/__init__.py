@@ -9,7 +9,6 @@ task for each block, so reading the labels does not draw the points.
 
 from __future__ import annotations
 
-from daskcoreset.datasets.loaders import BUNDLED, Dataset, available, load, load_bundled
 from daskcoreset.datasets.hard import (
     make_geometric,
     make_giants,
@@ -21,6 +20,7 @@ from daskcoreset.datasets.instances import (
     make_svm_lower_bound,
     make_svm_pathological,
 )
+from daskcoreset.datasets.loaders import BUNDLED, Dataset, available, load, load_bundled
 from daskcoreset.datasets.mixtures import make_heavy_tailed, make_imbalanced, make_mixture
 
 __all__ = [

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.datasets.components import Components
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.datasets.lazy import (
     Chunks,
     Part,
@@ -17,8 +18,7 @@ from daskcoreset.datasets.lazy import (
     check_dtype,
     check_real,
 )
-from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.datasets.mixtures import Components
 
 if TYPE_CHECKING:
     import dask.array as da

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.datasets.lazy import (
     Chunks,
     Part,
@@ -18,8 +20,6 @@ from daskcoreset.datasets.lazy import (
     lazy_rows,
     rows_per_block,
 )
-from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.random import RandomState, resolve_seed
 
 if TYPE_CHECKING:
     import dask.array as da

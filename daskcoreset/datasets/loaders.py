@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from daskcoreset.datasets.lazy import check_choice
 from daskcoreset.core.errors import DataUnavailableError, MissingDependencyError, StoreError
+from daskcoreset.datasets.lazy import check_choice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from daskcoreset.estimators.margin.active import ActiveMaxMarginClassifier
-from daskcoreset.estimators.kernel.estimators_avm import AVMClassifier
 from daskcoreset.estimators.bregman import CoresetBregman
+from daskcoreset.estimators.kernel.avm import AVMClassifier
 from daskcoreset.estimators.kernel.csvrg import CSVRGClassifier
-from daskcoreset.estimators.meta import CoresetEstimator
+from daskcoreset.estimators.kernel.odm import ODMClassifier
 from daskcoreset.estimators.kmeans import CoresetKMeans
-from daskcoreset.estimators.linear_svm import LinearSVM
-from daskcoreset.estimators.logistic import CoresetLogisticRegression
+from daskcoreset.estimators.linear import CoresetLogisticRegression, CoresetSVC, LinearSVM
+from daskcoreset.estimators.margin.active import ActiveMaxMarginClassifier
 from daskcoreset.estimators.margin.max_margin import MaxMarginClassifier
-from daskcoreset.estimators.mixture import CoresetGaussianMixture
-from daskcoreset.estimators.kernel.estimators_odm import ODMClassifier
 from daskcoreset.estimators.margin.outlier import OutlierMaxMarginClassifier
 from daskcoreset.estimators.margin.structured import StructuredMaxMargin
-from daskcoreset.estimators.svc import CoresetSVC
+from daskcoreset.estimators.meta import CoresetEstimator
+from daskcoreset.estimators.mixture import CoresetGaussianMixture
 
 __all__ = [
     "AVMClassifier",

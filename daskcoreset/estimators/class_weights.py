@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import plain_labels
-from daskcoreset.core.classes import label_problem
+from daskcoreset.core.blocks import label_problem, plain_labels
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.execution.gathering import gather
-from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.execution.fold import gather
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block, Problem

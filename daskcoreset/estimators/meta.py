@@ -16,15 +16,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import has_fit_parameter
 
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.estimators.base import Held, solver_seed
-from daskcoreset.core.canonical import canonical
-from daskcoreset.estimators.delegation import DelegatingModel
+from daskcoreset.core.points import canonical
 from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.estimators.base import Held, solver_seed
+from daskcoreset.estimators.delegation import DelegatingModel
 from daskcoreset.sensitivities import Sensitivity, resolve_method
 
 if TYPE_CHECKING:
-    from daskcoreset.core.typing import (Sampling)
-    from daskcoreset.core.typing import AnyArray
+    from daskcoreset.core.typing import AnyArray, Sampling
 
 __all__ = ["CoresetEstimator"]
 

@@ -1,7 +1,6 @@
 """A value that a Dask graph will produce, as a collection that Dask knows how to compute."""
 
 from __future__ import annotations
-from typing import Any
 
 import sys
 import uuid
@@ -14,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from dask.typing import Key
 
-__all__ = ["leaf_layers", "OURS", "Alone", "Lazy", "active_client", "layer_of"]
+__all__ = ["OURS", "Alone", "Lazy", "active_client", "layer_of", "leaf_layers"]
 
 T = TypeVar("T")
 U = TypeVar("U")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from daskcoreset.execution.lazy import Lazy
     from daskcoreset.inputs.blocks import RowBlocks
-    from daskcoreset.execution.passes import Lazy
 
 __all__ = ["BuildPlan", "plan_build"]
 
@@ -124,7 +124,7 @@ def threads_of_a_worker() -> int:
     """Return the threads that share the memory of one worker, where a build would run now."""
     import dask  # noqa: PLC0415
 
-    from daskcoreset.execution.passes import active_client  # noqa: PLC0415
+    from daskcoreset.execution.lazy import active_client  # noqa: PLC0415
 
     scheduler = dask.config.get("scheduler", None)
     client = active_client() if scheduler in (None, "distributed", "dask.distributed") else None

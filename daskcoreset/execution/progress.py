@@ -9,11 +9,10 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from daskcoreset.execution.passes import (active_client)
-from daskcoreset.execution.lazy import (leaf_layers)
+from daskcoreset.execution.lazy import active_client, leaf_layers
 
 if TYPE_CHECKING:
-    from daskcoreset.execution.passes import Lazy
+    from daskcoreset.execution.lazy import Lazy
 
 __all__ = ["counting", "showing"]
 

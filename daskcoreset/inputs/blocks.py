@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 from daskcoreset.core.blocks import Rules, promoted_dtype
-from daskcoreset.core.validation import too_many_zeros
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.validation import too_many_zeros
 from daskcoreset.inputs.opening import is_dask_array, is_sparse, open_all
 from daskcoreset.inputs.sources import Loader, Source, even_cut
 

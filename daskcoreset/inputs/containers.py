@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.contents import HEADER
 from daskcoreset.core.errors import InvalidInputError, MissingDependencyError
+from daskcoreset.core.storage import HEADER
 from daskcoreset.inputs.dataframes import arrays_of_dask
 from daskcoreset.inputs.parquet import ParquetFiles, parquet_files
 from daskcoreset.inputs.sources import HDF5Source

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.errors import InvalidTypeError
-from daskcoreset.inputs.sources import Loader, Source
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.inputs.sources import Loader, Source
 
 __all__ = ["OBJECT", "FrameSource", "arrays_of_dask", "check_numeric", "common_dtype"]
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.inputs.containers import Members, take_members
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.typing import AnyArray
+from daskcoreset.inputs.containers import Members, take_members
 from daskcoreset.inputs.dataframes import FrameSource, arrays_of_dask
 from daskcoreset.inputs.sources import (
     ArraySource,
@@ -17,7 +18,6 @@ from daskcoreset.inputs.sources import (
     Source,
     SparseSource,
 )
-from daskcoreset.core.typing import AnyArray
 
 __all__ = ["is_dask_array", "is_sparse", "open_all"]
 

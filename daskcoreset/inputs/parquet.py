@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.dataframes import OBJECT, check_numeric, common_dtype
 from daskcoreset.inputs.sources import Loader, Source
-from daskcoreset.core.typing import AnyArray
 
 __all__ = ["ParquetFiles", "ParquetSource", "parquet_files"]
 

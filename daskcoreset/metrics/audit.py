@@ -1,35 +1,91 @@
-"""What a coreset is worth: its costs against those of all data, in one read."""
+"""Costs of a coreset held against those of all data, in one read."""
 
 from __future__ import annotations
 
 import html
 import numbers
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from daskcoreset.core.blocks import Block, unusable_row
-from daskcoreset.metrics.candidates import solutions_for
-from daskcoreset.core.validation import check_flag
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.metrics.intervals import Interval, Survey, checked_confidence
-from daskcoreset.objectives import LinearCost, Objective, objective_for
-from daskcoreset.metrics.plot import plot_audit
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
-from daskcoreset.metrics.survey import BASE, SurveyBlock, read_survey
+from daskcoreset.core.validation import check_flag
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.metrics.plot import plot_audit
+from daskcoreset.metrics.poisson_sample import (
+    BASE,
+    Interval,
+    Survey,
+    SurveyBlock,
+    checked_confidence,
+    read_survey,
+)
+from daskcoreset.objectives import LinearCost, Objective, objective_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from daskcoreset.core.typing import FloatArray
 
-__all__ = ["Audit", "Interval", "audit"]
+__all__ = ["Audit", "audit", "solutions_for"]
+
+
+def solutions_for(
+    objective: Objective[Any], block: Block, solutions: Any, seed: int
+) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    """Name and return the solutions given, or those that the objective proposes.
+
+    Parameters
+    ----------
+    objective : Objective
+    block : Block
+        Rows of the coreset.
+    solutions : object, sequence or mapping of such, or None
+        As the objective reads them.
+    seed : int
+
+    Returns
+    -------
+    names : tuple of str
+    solutions : tuple
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        If a solution does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskcoreset.core.blocks import Block
+    >>> from daskcoreset.objectives import QuantizationError
+    >>> rows = Block(np.eye(2), np.ones(2))
+    >>> solutions_for(QuantizationError(1), rows, {"origin": [[0, 0]]}, 0)[0]
+    ('origin',)
+    """
+    if solutions is None:
+        found = dict(objective.candidates(block, stream(seed, Stage.AUDIT, 0, 1)))
+        return tuple(found), tuple(found.values())
+    if isinstance(solutions, Mapping):
+        names, several = [str(name) for name in solutions], list(solutions.values())
+    else:
+        several = objective.several(solutions)
+        names = [f"solution {i}" for i in range(len(several))]
+    if not several:
+        raise InvalidInputError("solutions is empty; pass at least one solution.")
+    d = int(block.points.shape[1])
+    read = (objective.read(one, d, "solutions") for one in several)
+    return tuple(names), tuple(objective.labelled(one, block, "solutions") for one in read)
+
 
 _LEAST_SAMPLE = 10_000
+
 """Rows of the independent sample at least: what may be hidden from it shrinks with them."""
 
 
@@ -92,7 +148,7 @@ class Audit:
         An audited solution has its exact cost. For any other the bounds come from rows drawn
         independently of the coreset in the read of the audit, each on its own, by scores that
         bound what a row can contribute, and from exact sums over cells of all rows
-        (`daskcoreset.metrics.intervals`). They hold for heavy tails and rare losses too, at every
+        (`daskcoreset.metrics.poisson_sample`). They hold for heavy tails and rare losses too, at every
         number of rows: nothing is approximately normal. The price is width; where a cost sits
         on rows that the sample cannot tell from others, the upper end says what they might cost.
 

@@ -12,11 +12,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.optional import axes_for, need_matplotlib
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.optional import axes_for, need_matplotlib
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.metrics.marks import draw_density, draw_line, draw_rows, explain
-from daskcoreset.metrics.projection import MOST_COLUMNS, Frame, data_frame, histogram, rows_frame
+from daskcoreset.metrics.plot_density import (
+    MOST_COLUMNS,
+    Frame,
+    data_frame,
+    draw_density,
+    draw_line,
+    draw_rows,
+    explain,
+    histogram,
+    rows_frame,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,9 +12,9 @@ from daskcoreset.build import build
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
-    from daskcoreset.core.typing import (Sampling)
     from daskcoreset.core.coreset import Coreset
     from daskcoreset.core.random import RandomState
+    from daskcoreset.core.typing import Sampling
     from daskcoreset.sensitivities import Sensitivity
 
 __all__ = ["SizeSearch", "SizeStep", "auto_size", "theory_size"]

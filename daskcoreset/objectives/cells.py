@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.classes import plain_labels
-from daskcoreset.solvers.clusters import assign, cluster
-from daskcoreset.solvers.divergences.base import (Divergence)
-from daskcoreset.core.tiles import (dense, product, tiles)
+from daskcoreset.core.blocks import block_labels
+from daskcoreset.core.linalg import dense, product, tiles
 from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.solvers.divergences.base import Divergence
+from daskcoreset.solvers.kmeans import assign, cluster
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
@@ -112,7 +112,7 @@ class Cells:
         n = len(block)
         cells, z = np.zeros(n, dtype=np.int64), np.ones((4, n))
         if self.labels is not None:
-            labels = plain_labels(block)
+            labels = block_labels(block)
             cells = np.searchsorted(self.labels, labels).clip(max=len(self.labels) - 1)
             cells = np.where(self.labels[cells] == labels, cells, len(self.labels))
         points: Any = block.points
@@ -194,10 +194,10 @@ def cells_by_distance(
 
 def cells_by_class(block: Block) -> Cells:
     """One cell for every class, with distances in which the covariance is about the identity."""
-    labels = np.unique(plain_labels(block))
+    labels = np.unique(block_labels(block))
     d = block.points.shape[1]
     centers = np.zeros((len(labels) + 1, d))
-    codes = np.searchsorted(labels, plain_labels(block))
+    codes = np.searchsorted(labels, block_labels(block))
     for code, weights, rows in _dense_parts(block, codes, len(labels)):
         centers[code] += weights @ rows
     weights = np.bincount(codes, block.weights, len(labels)).astype(np.float64)

@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from daskcoreset.solvers.clusters import assign, cluster, seed_clusters
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.linalg import dense, tiles
+from daskcoreset.core.typing import FloatArray
+from daskcoreset.objectives.base import Objective, check_parts, known_parts
+from daskcoreset.objectives.cells import Bracket, Cells, cells_by_distance
+from daskcoreset.solvers.bregman import bregman_hard, bregman_seeds, prepare
 from daskcoreset.solvers.divergences import (
     Divergence,
     as_divergence,
     divergence_parameters,
     domain_problem,
 )
-from daskcoreset.core.tiles import (dense, tiles)
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.objectives.base import Objective, check_parts, known_parts
-from daskcoreset.objectives.cells import Bracket, Cells, cells_by_distance
-from daskcoreset.solvers.bregman import bregman_hard
-from daskcoreset.solvers.bregman_start import bregman_seeds, prepare
-from daskcoreset.core.typing import FloatArray
+from daskcoreset.solvers.kmeans import assign, cluster, seed_clusters
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block, Problem

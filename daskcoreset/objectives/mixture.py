@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from daskcoreset.core.tiles import (dense)
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.linalg import dense
 from daskcoreset.objectives.base import Objective, check_parts, known_parts
 from daskcoreset.objectives.cells import Bracket, Cells
-from daskcoreset.solvers.mixture.mixture_density import log_normalizer, score_samples
+from daskcoreset.solvers.mixture.density import log_normalizer, score_samples
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
     Mixture,

@@ -7,15 +7,15 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from daskcoreset.core.ordering import spatial_order
-from daskcoreset.core.raking import Calibrated
+from daskcoreset.core.sampling import Calibrated
 
 if TYPE_CHECKING:
     import numpy as np
 
     from daskcoreset.core.blocks import Block, Problem
-    from daskcoreset.sensitivities.estimated_error import Fitted
-    from daskcoreset.objectives import Objective
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+    from daskcoreset.objectives import Objective
+    from daskcoreset.sensitivities.estimated_error import Fitted
 
 __all__ = ["Sensitivity"]
 

@@ -8,20 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 
 from daskcoreset.core.blocks import Block
-from daskcoreset.solvers.clusters import Clusters, cells_of, pool
-from daskcoreset.solvers.divergences import (
-    Divergence,
-    SquaredMahalanobis,
-    as_divergence,
-    divergence_parameters,
-    domain_problem,
-)
-from daskcoreset.core.tiles import (dense, tiles)
+from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities.base import Sensitivity
-from daskcoreset.sensitivities.kmeans import StrongKMeans
-from daskcoreset.sensitivities.rough import rough_cells, too_rough
-from daskcoreset.sensitivities.spread import (
+from daskcoreset.sensitivities.bregman import (
     Metric,
     Spread,
     depends_on_data,
@@ -30,11 +20,20 @@ from daskcoreset.sensitivities.spread import (
     merge_spreads,
     spread_of,
 )
+from daskcoreset.sensitivities.kmeans import StrongKMeans, rough_cells, too_rough
+from daskcoreset.solvers.divergences import (
+    Divergence,
+    SquaredMahalanobis,
+    as_divergence,
+    divergence_parameters,
+    domain_problem,
+)
+from daskcoreset.solvers.kmeans import Clusters, cells_of, pool
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Problem
-    from daskcoreset.solvers.clusters import Partition
     from daskcoreset.core.typing import FloatArray, IndexArray, Points
+    from daskcoreset.solvers.kmeans import Partition
 
 __all__ = ["Cells", "Solution", "StrongBregman"]
 

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from daskcoreset.core.validation import check_flag
-from daskcoreset.core.classes import check_classes, class_codes, plain_labels, target_problem
-from daskcoreset.core.tiles import (dense_rows)
-from daskcoreset.core.tiles import (dense, product, tiles)
+from daskcoreset.core.blocks import block_labels, check_classes, class_codes, target_problem
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.linalg import dense, dense_rows, product, tiles
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
-from daskcoreset.objectives import LinearCost
 from daskcoreset.core.ordering import spatial_order
-from daskcoreset.core.raking import Calibrated, Target, by_class, calibrate_classes
+from daskcoreset.core.sampling import Calibrated, Target, by_class, calibrate_classes
+from daskcoreset.core.validation import check_flag
+from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import Sensitivity
 
 if TYPE_CHECKING:
@@ -161,7 +160,7 @@ class Logistic(Sensitivity[Scatter]):
                 block.weights[rows, np.newaxis] > 0.0, dense(points[rows]) - whole.mean, 0.0
             )
             matrix += product((gaps * block.weights[rows, np.newaxis]).T, gaps)
-        labels, classes = plain_labels(block), {}
+        labels, classes = block_labels(block), {}
         for label in np.unique(labels):
             own = np.flatnonzero((labels == label) & (block.weights > 0.0))
             if len(own):

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives import MixtureCost
 from daskcoreset.sensitivities.base import Sensitivity
-from daskcoreset.sensitivities.kmeans import StrongKMeans
-from daskcoreset.sensitivities.rough import too_rough
+from daskcoreset.sensitivities.kmeans import StrongKMeans, too_rough
 
 if TYPE_CHECKING:
     import numpy as np
 
     from daskcoreset.core.blocks import Block
-    from daskcoreset.solvers.clusters import Clusters
-    from daskcoreset.sensitivities.rough import Seeds
     from daskcoreset.core.typing import FloatArray
+    from daskcoreset.sensitivities.kmeans import Seeds
+    from daskcoreset.solvers.kmeans import Clusters
 
 __all__ = ["MixtureCoreset"]
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.core.classes import class_codes
-from daskcoreset.sensitivities.estimated_error import Fitted
-from daskcoreset.solvers.linear import round_hinge, solve_svm
-from daskcoreset.core.raking import Calibrated, Target, by_class, calibrate_classes
-from daskcoreset.sensitivities.svm_rough import WIDTH, look, parts, signs_of
+from daskcoreset.core.blocks import class_codes
+from daskcoreset.core.sampling import Calibrated, Target, by_class, calibrate_classes
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.sensitivities.estimated_error import Fitted
+from daskcoreset.sensitivities.svm_pilot import WIDTH, look, parts, signs_of
+from daskcoreset.solvers.linear import round_hinge, solve_svm
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
-    from daskcoreset.sensitivities.svm_rough import Rough, Seen
+    from daskcoreset.sensitivities.svm_pilot import Rough, Seen
 
 __all__ = ["calibrate", "fitted_on", "modes_for"]
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.solvers.divergences import Divergence
-from daskcoreset.core.tiles import (product, tiles)
+from daskcoreset.core.linalg import product, tiles
 from daskcoreset.core.random import RandomState
-from daskcoreset.solvers.bregman import bregman_hard
-from daskcoreset.solvers.bregman_start import Rows, check_count, check_tolerance, prepare
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
+from daskcoreset.solvers.bregman import Rows, bregman_hard, check_count, check_tolerance, prepare
+from daskcoreset.solvers.divergences import Divergence
 
 __all__ = ["SoftClustering", "bregman_soft"]
 

@@ -18,13 +18,12 @@ import pytest
 from dask.base import tokenize
 from hypothesis import HealthCheck, given, settings
 
-from daskcoreset.core.blocks import Block
 from daskcoreset.build import build
-from daskcoreset.core.typing import (Sampling)
-from daskcoreset.core.coreset import Coreset
-from daskcoreset.execution.passes import Lazy
-from daskcoreset.core.provenance import thaw
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.random import Stage, stream
+from daskcoreset.core.typing import AnyArray, FloatArray, Sampling
+from daskcoreset.execution.lazy import Lazy
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.testing.processes import shared_cluster, shared_pool
 from daskcoreset.testing.tools import (
@@ -36,7 +35,6 @@ from daskcoreset.testing.tools import (
     row_sets,
     sparse_block,
 )
-from daskcoreset.core.typing import AnyArray, FloatArray
 
 __all__ = ["SensitivityContract"]
 

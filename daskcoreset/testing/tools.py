@@ -13,16 +13,15 @@ import scipy.stats
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from daskcoreset.core.blocks import Block
-from daskcoreset.constructions.sampling.messages import (Census, Combine, Plan)
-from daskcoreset.core.typing import (Sampling)
-from daskcoreset.inputs.blocks import BlockSpec, RowBlocks, row_blocks
-from daskcoreset.execution.passes import fold_now
-from daskcoreset.constructions.sampling.final_draw import Root, Selection
 from daskcoreset.constructions.sampling.block_steps import Harvest, Summarise, TakePlanned, Weigh
-from daskcoreset.sensitivities import Sensitivity
+from daskcoreset.constructions.sampling.final_draw import Root, Selection
+from daskcoreset.constructions.sampling.messages import Census, Combine, Plan
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.typing import AnyArray, FloatArray, Sampling
+from daskcoreset.execution.fold import fold_now
+from daskcoreset.inputs.blocks import BlockSpec, RowBlocks, row_blocks
 from daskcoreset.inputs.sources import ArraySource
-from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.sensitivities import Sensitivity
 
 __all__ = [
     "CountingArray",

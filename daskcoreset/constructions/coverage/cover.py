@@ -1,25 +1,41 @@
-r"""delta-covers of data of any size: every row lies within half a diameter of a core point."""
+"""delta-covers of data of any size: every row lies within half a diameter of a core point."""
 
 from __future__ import annotations
 
 import numbers
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from daskcoreset.constructions.coverage.metric import Cells
-from daskcoreset.constructions.coverage.cover_result import Cover
+import numpy as np
+import scipy.sparse as sp
+
+from daskcoreset.constructions.coverage.farthest_first import farthest_first
+from daskcoreset.constructions.coverage.metric import Cells, Sorted, dense_tiles, metric_of
+from daskcoreset.constructions.coverage.result import Cover
 from daskcoreset.constructions.coverage.search import Search
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.constructions.tree.reducer import Reducer
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    package_versions,
+    warn_caller,
+)
+from daskcoreset.core.points import WeightedPoints
+from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["Cells", "Cover", "Coverage", "Strategy", "cover"]
+__all__ = ["CoverReducer", "Coverage", "Strategy", "build_cover", "check_options", "cover"]
+
 
 Strategy = Literal["online", "farthest"]
+
 """How core points are chosen: as rows come, or the farthest row next."""
 
 MOST_POINTS = 100_000
+
 """Core points at most where nothing is said: more would be neither small nor quick to use."""
 
 
@@ -170,3 +186,214 @@ def _check(diameter: Any, max_points: Any, cells: Any, strategy: Any) -> None:
         raise InvalidTypeError(f"max_points must be an integer, got {max_points!r}; pass an int.")
     if max_points < 1:
         raise InvalidInputError(f"max_points must be at least 1, got {max_points}; pass more.")
+
+
+def build_cover(
+    X: Any,
+    y: Any = None,
+    *,
+    method: str | Coverage = "coverage",
+    diameter: float | None = None,
+    size: int | None = None,
+    sample_weight: Any = None,
+    chunks: int | Literal["auto"] = "auto",
+    on_invalid: Literal["raise", "drop"] = "raise",
+    split_every: int = 16,
+    progress: bool | None = None,
+) -> Coreset:
+    r"""Build a coreset of core points: every row lies within half a diameter of one.
+
+    Nothing is drawn, so there is no seed: the same input and chunks give the same bits.
+
+    Parameters
+    ----------
+    X, y, sample_weight, chunks, on_invalid, split_every, progress
+        As in `daskcoreset.build`. The promise is about every row, also one of weight zero.
+    method : "coverage" or Coverage, default="coverage"
+    diameter : float or None, default=None
+        :math:`\delta`; None finds the diameter for `size`.
+    size : int or None, default=None
+        Core points at most. Beside a diameter, more are an error.
+
+    Returns
+    -------
+    Coreset
+        Core points with the number, or input weight, of the rows nearest to each, so that the
+        total is that of the data. The provenance has ``diameter``, ``radius`` (the largest
+        distance met), ``cells`` and ``passes`` (the reads it took).
+
+    Raises
+    ------
+    InvalidInputError
+        As in `daskcoreset.constructions.coverage.cover`; also when a construction is given together with
+        its parameters.
+
+    Warns
+    -----
+    CoresetWarning
+        When every row is a core point, so that nothing was reduced.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).random((1000, 2))
+    >>> coreset = build_cover(X, diameter=0.5)
+    >>> coreset.total_weight, coreset.provenance["passes"]
+    (1000.0, 2)
+
+    References
+    ----------
+    Tan, Zhang and Wang (2019), Definitions 1 and 2.
+    """
+    wanted = _construction(method, diameter, size)
+    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+    found = wanted.cover(blocks, split_every=split_every, progress=progress)
+    if len(found) == found.n_rows > 1:
+        warn_caller(
+            f"every one of the {found.n_rows} rows is a core point at diameter={found.diameter:g}: "
+            f"nothing was reduced; pass a larger diameter."
+        )
+    return Coreset(
+        points=sp.csr_array(found.points) if blocks.sparse else found.points,
+        weights=found.weights,
+        indices=found.indices,
+        labels=found.labels,
+        provenance=_provenance(wanted, blocks, found),
+    )
+
+
+def _construction(method: str | Coverage, diameter: float | None, size: int | None) -> Coverage:
+    if not isinstance(method, Coverage):
+        return Coverage(diameter=diameter, max_points=size)
+    if diameter is not None:
+        raise InvalidInputError(
+            f"diameter={diameter} is given beside the construction {method!r}; leave one out."
+        )
+    if size is not None and method.max_points is not None:
+        raise InvalidInputError(
+            f"size={size} is given beside {method!r}, which says max_points; leave one out."
+        )
+    return method if size is None else replace(method, max_points=size)
+
+
+def _provenance(wanted: Coverage, blocks: RowBlocks, found: Cover) -> dict[str, Any]:
+    return {
+        "method": wanted.name,
+        "parameters": wanted.parameters(),
+        "citation": wanted.citation,
+        "passes": found.reads,
+        "size": len(found) if wanted.max_points is None else int(wanted.max_points),
+        "m": len(found),
+        "n": found.n_rows,
+        "n_dropped": sum(found.sizes.values()) - found.n_rows,
+        "d": blocks.rules.n_features,
+        "n_blocks": blocks.n_blocks,
+        "total_weight": float(found.weights.sum()),
+        "cells": found.cells,
+        "diameter": found.diameter,
+        "radius": found.radius,
+        "least_diameter": found.least_diameter,
+        "source": blocks.name,
+        "columns": None if blocks.columns is None else list(blocks.columns),
+        "versions": package_versions(),
+    }
+
+
+def check_options(
+    size: Any, *, compute: bool, dry_run: bool, **options: tuple[Any, Any]
+) -> int | None:
+    """Refuse options of `daskcoreset.build` that a cover has no use for; return the size.
+
+    Parameters
+    ----------
+    size : object
+    compute, dry_run : bool
+    **options : (object, object)
+        What was given, and the default.
+    """
+    if dry_run or not compute:
+        raise InvalidInputError(
+            'method="coverage" reads the data to decide what to read next, so it can be neither '
+            "lazy nor planned; leave out compute=False and dry_run=True."
+        )
+    if isinstance(size, str):
+        raise InvalidInputError(
+            f'size={size!r} is for constructions that draw; with method="coverage" pass a '
+            f"diameter, a number of core points, or both."
+        )
+    for name, (given, default) in options.items():
+        if given != default or isinstance(given, float):
+            raise InvalidInputError(
+                f'{name}={given!r} has no use with method="coverage", which draws nothing; leave '
+                f"it out."
+            )
+    found: int | None = size
+    return found
+
+
+@dataclass(frozen=True)
+class CoverReducer(Reducer):
+    r"""Core points of weighted rows, for streams and stored trees.
+
+    A node takes the farthest row, again and again, until it has `size` rows or all lie within
+    its share of the radius, and gives every core point the weight of the rows nearest to it.
+    Totals are kept. What a node moves by its share, and the nodes above it by theirs, adds up: a
+    row lies within the sum of the shares, `diameter` / 2, of a core point, if no node
+    ran out of room. `daskcoreset.constructions.coverage.cover`, which may read more than once, needs far fewer
+    core points for the same promise.
+
+    Parameters
+    ----------
+    diameter : float or None, default=None
+        None leaves it to `size` alone.
+    levels : int, default=4
+        Nodes between a row and the root, the leaf included: each has an equal share of the
+        radius. Four suffice for 65,536 blocks where 16 are merged at a time.
+    cells : {"euclidean", "chebyshev"}, default="euclidean"
+
+    Examples
+    --------
+    >>> rows = WeightedPoints(np.arange(6.0)[:, None], np.ones(6), np.arange(6))
+    >>> few = CoverReducer().reduce(rows, 2, np.random.default_rng(0))
+    >>> few.indices, few.weights
+    (array([0, 5]), array([3., 3.]))
+
+    References
+    ----------
+    Tsang, Kwok and Cheung (2005), Core vector machines, section 4.1; Tan, Zhang and Wang (2019),
+    Definition 1.
+    """
+
+    diameter: float | None = None
+    levels: int = 4
+    cells: Cells = "euclidean"
+
+    citation: ClassVar[str] = Coverage.citation
+
+    def __post_init__(self) -> None:
+        levels: Any = self.levels
+        # The same checks, one place; a number of points stands for the size of the tree.
+        Coverage(self.diameter, 1, self.cells)
+        if isinstance(levels, bool) or not isinstance(levels, int) or levels < 1:
+            raise InvalidInputError(f"levels must be at least 1, got {levels!r}; pass an int.")
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters by name."""
+        return asdict(self)
+
+    def reduce(self, points: WeightedPoints, size: int, rng: np.random.Generator) -> WeightedPoints:
+        """Return the core points of weighted rows."""
+        del rng
+        metric = metric_of(self.cells)
+        share = 0.0 if self.diameter is None else self.diameter / 2 / self.levels
+        limit = metric.limit(share, points.n_features)
+        rows = np.sort(farthest_first(points.points, size, metric, limit=limit).rows)
+        if len(rows) == len(points):
+            return points
+        kept = points.take(rows)
+        known = Sorted.of(np.concatenate([tile for _, tile in dense_tiles(kept.points)]), metric)
+        weights = np.zeros(len(kept))
+        for start, tile in dense_tiles(points.points):
+            labels, _ = known.nearest(tile)
+            weights += np.bincount(labels, points.weights[start : start + len(tile)], len(kept))
+        return WeightedPoints(kept.points, weights, kept.indices, kept.labels)

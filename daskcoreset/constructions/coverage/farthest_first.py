@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block
 from daskcoreset.constructions.coverage.metric import Metric, Sorted, dense_tiles
-from daskcoreset.constructions.coverage.cover_core import Core, join, pick
+from daskcoreset.constructions.coverage.result import Core, join, pick
+from daskcoreset.core.blocks import Block
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 
 __all__ = [

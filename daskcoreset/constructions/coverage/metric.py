@@ -30,7 +30,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from daskcoreset.core.tiles import (dense_rows)
+from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.rowwise import compiled_loops
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 

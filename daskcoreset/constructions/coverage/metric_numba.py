@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskcoreset.core.compiled import IN_ORDER, ROW_SUMS, jit
+from daskcoreset.core.rowwise_numba import IN_ORDER, ROW_SUMS, jit
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = ["approach_ball", "approach_box", "nearest", "open_balls", "open_boxes"]

@@ -7,10 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.constructions.coverage.metric import Cells, Metric, Sorted, metric_of
-from daskcoreset.constructions.coverage.cover_core import Core, join
-from daskcoreset.constructions.coverage.cover_doubling import MergeRough, OpenAtMost, Rough
-from daskcoreset.constructions.coverage.cover_result import Cover
 from daskcoreset.constructions.coverage.farthest_first import (
     MergeSurveys,
     Survey,
@@ -19,9 +15,18 @@ from daskcoreset.constructions.coverage.farthest_first import (
     farthest_first,
     wanted_of,
 )
-from daskcoreset.constructions.coverage.delta import MergeOpened, OpenCells, Opened
+from daskcoreset.constructions.coverage.metric import Cells, Metric, Sorted, metric_of
+from daskcoreset.constructions.coverage.online import (
+    MergeOpened,
+    MergeRough,
+    OpenAtMost,
+    OpenCells,
+    Opened,
+    Rough,
+)
+from daskcoreset.constructions.coverage.result import Core, Cover, join
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.execution.gathering import Gathered, gather
+from daskcoreset.execution.fold import Gathered, gather
 
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks

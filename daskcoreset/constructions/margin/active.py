@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from daskcoreset.core.validation import check_count, check_flag, check_positive, check_share
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.constructions.margin.asking import Asking
-from daskcoreset.constructions.margin.labelled import Labelled, Phase, Rule
+from daskcoreset.constructions.margin.active_run import Asking
+from daskcoreset.constructions.margin.active_state import Labelled, Phase, Queries, Rule
 from daskcoreset.constructions.margin.oracle import Label, Oracle, coded, plain_labels
 from daskcoreset.constructions.margin.pool import Pool, open_pool
 from daskcoreset.constructions.margin.query_strategy import told
-from daskcoreset.constructions.margin.run_state import Queries
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.validation import check_count, check_flag, check_positive, check_share
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.active_found import ActiveMargin
-    from daskcoreset.constructions.margin.run_state import Step
+    from daskcoreset.constructions.margin.active_state import ActiveMargin, Step
     from daskcoreset.core.storage import Location
 
 __all__ = ["ActiveMaxMargin"]

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, Problem
-from daskcoreset.core.classes import plain_labels
+from daskcoreset.constructions.margin.core_set import Picked, joined, least
+from daskcoreset.core.blocks import Block, Problem, block_labels
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.execution.gathering import Gathered, gather
-from daskcoreset.constructions.margin.picked import Picked, joined, least
-from daskcoreset.core.margin_products import inner_products
+from daskcoreset.core.linalg import inner_products
+from daskcoreset.execution.fold import Gathered, gather
 
 if TYPE_CHECKING:
-    from daskcoreset.inputs.blocks import RowBlocks
     from daskcoreset.core.typing import AnyArray, FloatArray
+    from daskcoreset.inputs.blocks import RowBlocks
 
 __all__ = ["Found", "find_classes", "signs_of"]
 
@@ -42,7 +41,7 @@ class Found:
 
 def signs_of(block: Block, classes: AnyArray) -> FloatArray:
     """+1 for the second of two classes, -1 for the first, and 0 for rows without a weight."""
-    labels = plain_labels(block)
+    labels = block_labels(block)
     signs = np.where(labels == classes[1], 1.0, -1.0)
     signs[block.weights == 0.0] = 0.0
     return signs
@@ -61,7 +60,7 @@ class _First:
     def __call__(self, block: Block, number: int, given: object) -> Found | Problem:
         del given
         used = block.weights > 0.0
-        labels = plain_labels(block)
+        labels = block_labels(block)
         problem = _missing(labels, used)
         if problem is not None:
             return problem

@@ -1,23 +1,26 @@
-"""Examples of several rows in blocks that may cut them.
-
-An example is a run of neighbouring rows of one group, such as the tokens of a sentence; without
-groups every row is one. A run that a block boundary cuts is put together again while results
-are merged, in the order of the blocks, and is looked at by the root: at most one run for every
-boundary, whatever the size of the data.
-"""
+"""Examples of several rows, and the protocol of a structured problem."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, Problem
-from daskcoreset.core.classes import plain_labels
-from daskcoreset.core.typing import AnyArray, IndexArray, Points
+from daskcoreset.core.blocks import Block, Problem, block_labels
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
-__all__ = ["Edges", "Examples", "cut_block", "encoded", "merge_edges"]
+__all__ = [
+    "BatchProblem",
+    "Edges",
+    "Examples",
+    "Rival",
+    "StructuredProblem",
+    "cut_block",
+    "encoded",
+    "merge_edges",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +202,7 @@ def encoded(block: Block, classes: AnyArray | None) -> IndexArray | Problem:
     ndarray of shape (n,), int64, or Problem
         The first label that is no class, or no whole number.
     """
-    labels = plain_labels(block)
+    labels = block_labels(block)
     if classes is None:
         whole = np.asarray(labels.astype(np.float64) if labels.dtype.kind in "biuf" else np.nan)
         bad = np.broadcast_to(whole != np.floor(whole), (len(block),))
@@ -212,3 +215,93 @@ def encoded(block: Block, classes: AnyArray | None) -> IndexArray | Problem:
     at = int(np.flatnonzero(bad)[0])
     found = f"y is {labels[at]!r}".replace("{", "{{").replace("}", "}}")
     return Problem(found + "{row}, which is no class; pass labels of the classes only.", at)
+
+
+@dataclass(frozen=True, eq=False)
+class Rival:
+    """The wrong answer that a separator likes best.
+
+    Attributes
+    ----------
+    y : ndarray of shape (t,), int64
+    margin : float
+        What the right answer is ahead by, divided by `loss`.
+    loss : float
+        How wrong `y` is; 1 where all wrong answers are equally wrong.
+    """
+
+    y: IndexArray
+    margin: float
+    loss: float = 1.0
+
+
+class StructuredProblem(ABC):
+    """Two functions that make a problem; examples are runs of rows, answers labels of them.
+
+    Picklable, and without a state that changes.
+    """
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Length D of the joint features."""
+
+    @abstractmethod
+    def joint_features(self, x: AnyArray, y: IndexArray) -> FloatArray:
+        r"""Return :math:`\\Phi(x, y)`.
+
+        Parameters
+        ----------
+        x : ndarray of shape (t, d), float64
+            The rows of an example.
+        y : ndarray of shape (t,), int64
+            A label for each.
+
+        Returns
+        -------
+        ndarray of shape (D,), float64
+        """
+
+    @abstractmethod
+    def separation_oracle(self, w: FloatArray, x: AnyArray, y: IndexArray | None) -> Rival:
+        r"""Find the answer other than y that is least behind it.
+
+        Parameters
+        ----------
+        w : ndarray of shape (D,), float64
+        x : ndarray of shape (t, d), float64
+        y : ndarray of shape (t,), int64, or None
+            None to find the best of all answers, whose margin is then 0.
+
+        Returns
+        -------
+        Rival
+            Exactly the one of least
+            :math:`\\langle w, \\Phi(x, y) - \\Phi(x, y')\\rangle / \\text{loss}(y, y')`.
+        """
+
+
+class BatchProblem(StructuredProblem, ABC):
+    """A problem that also answers for many examples at a time."""
+
+    @abstractmethod
+    def rivals(
+        self, w: FloatArray, points: Points, labels: IndexArray | None, starts: IndexArray
+    ) -> tuple[IndexArray, FloatArray, FloatArray]:
+        """Do what `separation_oracle` does, for each of many examples.
+
+        Parameters
+        ----------
+        w : ndarray of shape (D,), float64
+        points : ndarray of shape (n, d) or csr_array
+            Rows of all examples.
+        labels : ndarray of shape (n,), int64, or None
+        starts : ndarray of shape (q + 1,), int64
+            Where each example begins, and n.
+
+        Returns
+        -------
+        rivals : ndarray of shape (n,), int64
+            One answer after another.
+        margins, losses : ndarray of shape (q,), float64
+        """

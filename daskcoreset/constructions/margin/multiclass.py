@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.core.blocks import Problem
-from daskcoreset.core.classes import MOST_LABELS, plain_labels
+from daskcoreset.constructions.margin.examples import BatchProblem, Rival
+from daskcoreset.constructions.margin.structured import (
+    StructuredMargin,
+    StructuredStep,
+    structured_margin,
+)
+from daskcoreset.core.blocks import MOST_LABELS, Problem, block_labels
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.execution.gathering import gather
-from daskcoreset.constructions.margin.problem import BatchProblem, Rival
-from daskcoreset.core.margin_products import inner_products
-from daskcoreset.constructions.margin.structured import StructuredMargin, StructuredStep, structured_margin
+from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.execution.fold import gather
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
@@ -147,7 +150,7 @@ class _Survey:
         del number, given
         if not self.grouped and not block.weights.all():
             block = block.take(np.flatnonzero(block.weights))
-        labels = plain_labels(block)
+        labels = block_labels(block)
         if labels.dtype.kind == "f" and np.isnan(labels).any():
             at = int(np.isnan(labels).argmax())
             at = at if block.rows is None else int(block.rows[at])

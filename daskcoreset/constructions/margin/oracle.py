@@ -28,8 +28,6 @@ of shape (q,): the numbers of the rows in the whole pool.
 """
 
 
-
-
 def answer(oracle: Oracle, rows: AnyArray, indices: IndexArray) -> Any:
     """Ask an oracle, which gets copies and cannot change what is asked."""
     if "indices" in _parameters(oracle):

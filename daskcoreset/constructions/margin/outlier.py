@@ -1,51 +1,373 @@
-r"""Fig. 4 and Lemma 5.2: the largest margin when k rows are left out.
-
-Which k rows to leave out is what makes it hard. Three ways, all of which read the data a few
-times whatever the number of candidates is, for a read measures hundreds of separators:
-
-"subsets"
-    Fig. 4 as it stands: the hard margin of every subset of c rows, c = 1, 2, 4, ... and of
-    these the one with the largest :math:`\rho_k`. For a few dozen rows.
-"exact"
-    Rows left out are looked for where they must be. Solve the problem without the rows S left
-    out so far, S within the best choice O. If no row of its support (of the evidence, if it
-    is not separable) is in O, the support bounds what O leaves, so that the separator is as
-    good as the best up to epsilon; else one of them is in O, and each is tried. Supports have
-    at most d + 1 rows, so that :math:`(d+1)^k` problems are enough whatever n is.
-"random"
-    Subsets drawn at random, each row on its own with probability f. A draw is lucky if it
-    holds the support of the best separator, s rows at most, and none of the k left out:
-    then its hard margin is the best one. This has probability :math:`f^s (1-f)^k` at least,
-    greatest at f = s/(s + k), and :math:`\ln\delta / \ln(1 - f^s(1-f)^k)` draws are lucky once
-    with probability :math:`1-\delta`.
-"""
+"""The largest margin when k rows are left out: Fig. 4 and Lemma 5.2 of Har-Peled et al."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from daskcoreset.core.validation import check_count, check_flag, check_share
-from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.inputs.blocks import row_blocks
+import numpy as np
+
 from daskcoreset.constructions.margin.classes import find_classes
-from daskcoreset.constructions.margin.outlier_search import Search
-from daskcoreset.core.random import RandomState
+from daskcoreset.constructions.margin.core_set import joined, row_numbers
+from daskcoreset.constructions.margin.outlier_problems import (
+    Draws,
+    Pool,
+    Problem,
+    Shared,
+    solve_problems,
+)
+from daskcoreset.constructions.margin.separators import Kernel, Separator
+from daskcoreset.core.errors import InvalidInputError, warn_caller
+from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.validation import check_count, check_flag, check_share
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
 
 if TYPE_CHECKING:
-    from daskcoreset.execution.gathering import Gathered
-    from daskcoreset.inputs.blocks import RowBlocks
     from daskcoreset.constructions.margin.classes import Found
-    from daskcoreset.constructions.margin.outlier_result import OutlierMargin
+    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+    from daskcoreset.execution.fold import Gathered
+    from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["METHODS", "Method", "OutlierMaxMargin"]
+__all__ = [
+    "METHODS",
+    "InseparableRestError",
+    "Method",
+    "OutlierMargin",
+    "OutlierMaxMargin",
+    "Search",
+    "n_draws",
+    "try_all_subsets",
+]
+
+
+class InseparableRestError(InvalidInputError):
+    """No separator was found even with the rows that may be left out."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OutlierMargin:
+    r"""The separator found, and what is certain of it.
+
+    Attributes
+    ----------
+    separator : Separator
+        Signed distance of a row from the hyperplane; its normal has length one.
+    margin : float
+        :math:`\rho_k` on all the data, measured by a read: that of the best hyperplane with
+        this normal when the k rows are left out.
+    outliers : ndarray of shape (k,), int64
+        Numbers of the rows left out, those of least margin, in increasing order.
+    probability : float
+        With which `margin` is at least 1 - epsilon of the largest there is; one for "exact"
+        and "subsets".
+    classes : ndarray of shape (2,)
+    method : {"exact", "random", "subsets"}
+    n_problems : int
+        Hard-margin problems that were looked into.
+    reads : int
+    n_rows : int
+    epsilon : float
+    """
+
+    separator: Separator
+    margin: float
+    outliers: IndexArray
+    probability: float
+    classes: AnyArray
+    method: str
+    n_problems: int
+    reads: int
+    n_rows: int
+    epsilon: float
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.method}: margin {self.margin:.6g} without "
+            f"{len(self.outliers)} of {self.n_rows:,} rows, probability {self.probability:.4g}, "
+            f"{self.n_problems:,} problems, {self.reads} reads)"
+        )
+
+    @property
+    def w(self) -> FloatArray:
+        """Normal of length one, of shape (d,)."""
+        assert self.separator.w is not None  # noqa: S101 - no kernels here
+        return self.separator.w
+
+    @property
+    def b(self) -> float:
+        """Intercept; zero through the origin."""
+        return self.separator.intercept
+
+
+_TOGETHER = 512
+
+"""Separators measured by one read."""
+
+
+def try_all_subsets(shared: Shared, n_used: int, limit: int) -> int:
+    r"""Measure the hard margin of every subset of c rows, for c = 1, 2, 4, ...
+
+    It stops when a core set of the clean data has no more than c rows: at the latest with
+    d rows (with an intercept d + 1), which determine every separator, and before that where
+    :math:`c \ge 32 R^2 / (\rho_k^2 \epsilon)` with the largest :math:`\rho_k` found.
+
+    Parameters
+    ----------
+    shared : Shared
+        Its best candidate improves.
+    n_used : int
+        Rows with a weight.
+    limit : int
+        Subsets at most.
+
+    Returns
+    -------
+    int
+        Subsets that were tried.
+
+    Raises
+    ------
+    InvalidInputError
+        If there are more of them than `limit`.
+
+    References
+    ----------
+    Har-Peled, Roth and Zimak (2007), Fig. 4; its test compares with a guess of the margin,
+    here with the margin found.
+    """
+    pool = _all_rows(shared, n_used)
+    radius = float(np.sqrt(np.square(pool.rows).sum(axis=1).max()))
+    enough = min(n_used, pool.rows.shape[1] + int(shared.intercept))
+    tried, c = 0, 1
+    while True:
+        c = min(c, enough)
+        tried += math.comb(n_used, c)
+        if tried > limit:
+            raise InvalidInputError(
+                f'method="subsets" has to try {tried:,} subsets of {c} of {n_used} rows and '
+                f'max_problems is {limit}; pass method="auto".'
+            )
+        normals: list[FloatArray] = []
+        for held in itertools.combinations(range(n_used), c):
+            w = _normal(pool.rows[list(held)], pool.signs[list(held)], intercept=shared.intercept)
+            if w is not None:
+                normals.append(w)
+        for start in range(0, len(normals), _TOGETHER):
+            shared.ask(np.array(normals[start : start + _TOGETHER]))
+        margin = 0.0 if shared.best is None else max(0.0, shared.best.margin)
+        fits = margin > 0 and c >= 32 * (radius / margin) ** 2 / shared.epsilon
+        if c == enough or fits:
+            return tried
+        c *= 2
+
+
+def _normal(rows: FloatArray, signs: FloatArray, *, intercept: bool) -> FloatArray | None:
+    if not intercept:
+        found = hard_margin(rows * signs[:, None])
+    elif abs(signs.sum()) < len(signs):
+        found = hard_margin_bias(rows, signs)
+    else:
+        return None
+    return found.w if found.separable else None
+
+
+def _all_rows(shared: Shared, n_used: int) -> Pool:
+    """Every row of the data, in order: there are few."""
+    # Of length one as every normal: what is asked is measured, and kept if it is the best.
+    axis = np.eye(1, shared.pool.rows.shape[1])
+    answer = shared.ask(axis, most=n_used)
+    found = answer.found
+    return Pool(found.rows, found.signs, answer.indices)
+
+
+def n_draws(n_support: int, k: int, confidence: float) -> tuple[int, float, float]:
+    r"""Draws that are lucky once with the probability wanted.
+
+    Parameters
+    ----------
+    n_support : int
+        Rows that must be in a subset, s.
+    k : int
+        Rows that must not.
+    confidence : float
+
+    Returns
+    -------
+    draws : int
+    share : float
+        Probability f with which a row is in a subset.
+    luck : float
+        Probability :math:`f^s (1-f)^k` of one draw.
+
+    Examples
+    --------
+    >>> n_draws(3, 2, 0.99)
+    (131, 0.6, 0.03456)
+    """
+    share = n_support / (n_support + k)
+    luck = share**n_support * (1.0 - share) ** k
+    if luck >= 1.0:
+        return 1, share, 1.0
+    wanted = math.log1p(-confidence) / math.log1p(-luck) if luck > 0 else math.inf
+    return (math.ceil(wanted) if wanted < 2**62 else 2**62), share, luck
+
+
+class Search:
+    """One search."""
+
+    def __init__(
+        self, options: OutlierMaxMargin, blocks: RowBlocks, gathered: Gathered[Found]
+    ) -> None:
+        self.options = options
+        found = gathered.value
+        if options.k > found.n_used - 2:
+            raise InvalidInputError(
+                f"k is {options.k}, but X has {found.n_used} rows with a weight; pass a smaller k."
+            )
+        rows = joined(found.firsts)
+        signs = np.repeat([-1.0, 1.0], [len(part) for part in found.firsts])
+        points = dense_rows(rows.block.points).astype(np.float64)
+        within: Any = rows.block.rows
+        start = Pool(points, signs, row_numbers(gathered, rows.numbers, within))
+        self.n_rows = gathered.n_rows
+        self.n_used = found.n_used
+        self.n_problems = 0
+        self.shared = Shared(
+            blocks, found.classes, options.k, options.intercept, options.epsilon, start, reads=1
+        )
+        # So that without any k rows something of each class is left.
+        self.direction = _direction(start)
+        answer = self.shared.ask(self.direction[None])
+        more = Pool(answer.found.rows, answer.found.signs, answer.indices)
+        self.shared.pool = start.with_rows(more)
+
+    def result(self) -> OutlierMargin:
+        """Search as the options say."""
+        method, probability = self._find()
+        self._improve()
+        best = self.shared.best
+        if best is None or best.margin <= 0:
+            k = self.options.k
+            raise InseparableRestError(
+                f"X and y are not separable when {k} rows are left out"
+                + ("" if probability == 1.0 else f" (found with probability {probability:.3g})")
+                + "; pass a larger k, or fit a soft margin."
+            )
+        separator = Separator(Kernel(), best.w, intercept=best.intercept)
+        return OutlierMargin(
+            separator,
+            best.margin,
+            best.left_out,
+            probability,
+            self.shared.classes,
+            method,
+            self.n_problems,
+            self.shared.reads,
+            self.n_rows,
+            self.options.epsilon,
+        )
+
+    def _find(self) -> tuple[str, float]:
+        wanted = self.options.method
+        if wanted == "subsets":
+            self.n_problems = try_all_subsets(self.shared, self.n_used, self.options.max_problems)
+            return "subsets", 1.0
+        if wanted != "random" and self._remove():
+            return "exact", 1.0
+        if wanted == "exact":
+            raise InvalidInputError(
+                f"the exact search needs more than max_problems={self.options.max_problems} "
+                f'problems or max_passes={self.options.max_passes}; pass more, or method="random".'
+            )
+        return "random", self._draw()
+
+    def _remove(self) -> bool:
+        """Leave rows out one by one, wherever they may matter; False if it is too much."""
+        level, depth = [Problem()], 0
+        while True:
+            self._solve(level)
+            if any(one.state == "open" for one in level):
+                return False
+            if depth == self.options.k:
+                return True
+            depth += 1
+            children = {one.removed | {int(row)} for one in level for row in one.support}
+            if self.n_problems + len(children) > self.options.max_problems:
+                return False
+            level = [Problem(removed) for removed in sorted(children, key=sorted)]
+
+    def _solve(self, problems: list[Problem], draws: Draws | None = None) -> None:
+        self.n_problems += len(problems)
+        solve_problems(self.shared, problems, max_passes=self.options.max_passes, draws=draws)
+
+    def _draw(self) -> float:
+        """Solve on random subsets; the probability that one of them was lucky."""
+        options, shared = self.options, self.shared
+        # The nearest point of a hull is a combination of d points, of two hulls of d + 1.
+        n_support = shared.blocks.rules.n_features + int(options.intercept)
+        wanted, share, luck = n_draws(n_support, options.k, options.confidence)
+        count = min(wanted, options.max_problems)
+        seed = resolve_seed(options.random_state)
+        self._improve()
+        draws = Draws(seed, share, tuple(range(count)))
+        pool = shared.pool
+        first = shared.ask(np.tile(self.direction, (count, 1)), draws)
+        shared.pool = Pool(first.found.rows, first.found.signs, first.indices, first.found.members)
+        # Only exact solutions bear the promise: what a subset left out has a say as well.
+        exact, shared.epsilon = shared.epsilon, 1e-9
+        problems = [Problem(subset=number) for number in range(count)]
+        self._solve(problems, draws)
+        self._measure([one for one in problems if one.state in ("solved", "open")])
+        shared.pool, shared.epsilon = replace(pool), exact
+        done = sum(one.state != "open" for one in problems)
+        probability = -math.expm1(done * math.log1p(-luck)) if luck < 1.0 else 1.0
+        if probability < options.confidence:
+            warn_caller(
+                f"{done} of {wanted:,} draws were made, for a probability of {probability:.3g} "
+                f"and not {options.confidence}; pass a larger max_problems."
+            )
+        return probability
+
+    def _measure(self, problems: list[Problem]) -> None:
+        normals = [one.w for one in problems if one.w is not None]
+        if normals:
+            self.shared.ask(np.array(normals))
+
+    def _improve(self) -> None:
+        """Leave out the worst rows of the best separator and solve again, while it helps.
+
+        The margin never falls, for the separator itself has it on the rows that are left.
+        """
+        shared = self.shared
+        while True:
+            before = shared.best
+            removed = frozenset() if before is None else frozenset(before.left_out.tolist())
+            self._solve([Problem(removed)])
+            after = shared.best
+            if after is before or (before and after and after.margin <= before.margin * (1 + 1e-9)):
+                return
+
+
+def _direction(pool: Pool) -> FloatArray:
+    """Of length one, from the mean of one class to that of the other."""
+    means = [pool.rows[pool.signs == sign].mean(axis=0) for sign in (1.0, -1.0)]
+    gap: FloatArray = means[0] - means[1]
+    length = float(np.linalg.norm(gap))
+    return gap / length if length else np.eye(len(gap))[0]
+
 
 Method = Literal["auto", "exact", "random", "subsets"]
 
 METHODS = ("auto", "exact", "random", "subsets")
+
 """Names of the methods."""
 
 _STARTS = 16
+
 """Rows of each class to start from."""
 
 

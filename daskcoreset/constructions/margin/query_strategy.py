@@ -26,13 +26,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.constructions.margin.labelled import Phase, separate
-from daskcoreset.constructions.margin.run_state import Queries
+from daskcoreset.constructions.margin.active_state import Phase, Queries, separate
 from daskcoreset.core.random import Stage, stream
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.pool import Pool
-    from daskcoreset.constructions.margin.pool_reads import Found
+    from daskcoreset.constructions.margin.pool import Found, Pool
     from daskcoreset.core.typing import IndexArray
 
 __all__ = ["next_wanted", "told", "verification_length"]
@@ -122,7 +120,7 @@ def told(state: Queries, codes: IndexArray, classes: tuple[object, ...]) -> Quer
 
     Raises
     ------
-    daskcoreset.constructions.margin.labelled.InseparableError
+    daskcoreset.constructions.margin.active_state.InseparableError
         If no separator agrees with all labels, and the rule has no finite C.
     """
     indices, rows = state.queue[state.wanted], state.queue_rows[state.wanted]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from daskcoreset.constructions.margin.examples import BatchProblem, Rival
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.constructions.margin.problem import BatchProblem, Rival
-from daskcoreset.core.margin_products import inner_products
+from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
 __all__ = ["SequenceProblem"]

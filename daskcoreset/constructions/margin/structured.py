@@ -1,37 +1,292 @@
-r"""Maximum margin between the right answer and every other one, for answers of any kind.
-
-A problem says how an example x and an answer y become one vector, :math:`\Phi(x, y)`, and which
-wrong answer y' a separator w finds best: two functions. The margin of w is the least
-:math:`\langle w, \Phi(x, y) - \Phi(x, y')\rangle` over all examples and all :math:`y' \neq y`.
-The core set is made of triples (x, y, y'), and the loop is that of Fig. 1: solve on the core
-set, find the worst triple of the data in one read, add it, until it lies within
-:math:`1 - \epsilon` of the margin on the core set.
-"""
+"""Maximum margin for structured output: core set of triples, solver and predictions."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.validation import check_share
+from daskcoreset.constructions.margin.examples import (
+    Edges,
+    Examples,
+    cut_block,
+    encoded,
+    merge_edges,
+)
+from daskcoreset.constructions.margin.separators import InseparableError
+from daskcoreset.constructions.margin.triples import Place, Triples, rivals_of, worst_triples
+from daskcoreset.core.blocks import Problem
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.constructions.margin.triple_solver import solve_triples
-from daskcoreset.constructions.margin.triples import Place, Triples, worst_triples
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.core.validation import check_share
+from daskcoreset.execution.fold import gather
+from daskcoreset.solvers.hard_margin import hard_margin
 
 if TYPE_CHECKING:
+    from daskcoreset.constructions.margin.examples import StructuredProblem
+    from daskcoreset.core.blocks import Block
     from daskcoreset.inputs.blocks import RowBlocks
-    from daskcoreset.constructions.margin.problem import StructuredProblem
 
 __all__ = [
+    "Solved",
     "StructuredMargin",
     "StructuredStep",
+    "answers_of",
+    "check_whole",
+    "run_numbers",
+    "share_right",
+    "solve_triples",
     "structured_margin",
 ]
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """The separator of some triples.
+
+    Attributes
+    ----------
+    w : ndarray of shape (D,), float64
+    margin : float
+        With slacks.
+    dual : ndarray of shape (m,), float64
+    slacks : ndarray of shape (m,), float64
+        What the example of each triple gains.
+    """
+
+    w: FloatArray
+    margin: float
+    dual: FloatArray
+    slacks: FloatArray
+
+    def slack_of(self, core: Triples) -> dict[Place, float]:
+        """Return the slack of every example that has one."""
+        places = map(tuple, core.places.tolist())
+        return {p: s for p, s in zip(places, self.slacks.tolist(), strict=True) if s}
+
+
+def solve_triples(core: Triples, numbers: IndexArray, C: float) -> Solved:
+    """Find the separator of largest margin on some triples.
+
+    Parameters
+    ----------
+    core : Triples
+    numbers : ndarray of shape (m,), int64
+        Of the first rows of their examples in the whole data.
+    C : float
+        As in `structured_margin`.
+
+    Returns
+    -------
+    Solved
+
+    Raises
+    ------
+    InseparableError
+    """
+    D, rows = core.differences.shape[1], core.differences
+    slack_columns = np.zeros(len(core), dtype=np.int64)
+    if math.isfinite(C):
+        _, slack_columns = np.unique(core.places, axis=0, return_inverse=True)
+        slack_columns = slack_columns.reshape(-1)
+        own = np.equal.outer(slack_columns, np.arange(slack_columns.max() + 1)) / math.sqrt(C)
+        rows = np.concatenate([rows, own], axis=1)
+    found = hard_margin(rows)  # from scratch: a start with many new rows takes longer
+    if not found.separable:
+        raise _inseparable(core, numbers, found.dual)
+    assert found.w is not None  # noqa: S101 - of explicit rows
+    slacks = np.zeros(len(core))
+    if math.isfinite(C):
+        slacks = found.w[D:][slack_columns] / math.sqrt(C)
+    return Solved(found.w[:D], found.margin, found.dual, slacks)
+
+
+def _inseparable(core: Triples, numbers: IndexArray, dual: FloatArray) -> InseparableError:
+    held = np.flatnonzero(dual > 0.0)
+    held = held[np.argsort(-dual[held], kind="stable")]
+    shown = [
+        f"{dual[i]:.3g} for row {numbers[i]}, label {_short(core.answers[i])} against "
+        f"{_short(core.rivals[i])}"
+        for i in held[:4]
+    ]
+    more = f", and {len(held) - 4} more" if len(held) > 4 else ""
+    return InseparableError(
+        f"y cannot be separated from other answers: a convex combination of differences is zero "
+        f"({'; '.join(shown)}{more}); correct the labels, add features, or allow errors with a "
+        f"finite C.",
+        numbers[held],
+        dual[held],
+    )
+
+
+def _short(y: IndexArray) -> str:
+    return " ".join(map(str, y[:8].tolist())) + (" ..." if len(y) > 8 else "")
+
+
+def run_numbers(groups: Any, n_rows: int) -> IndexArray:
+    """Count up the runs of equal neighbours.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n,)
+        Values of any kind.
+    n_rows : int
+        What n must be.
+
+    Returns
+    -------
+    ndarray of shape (n,), int64
+
+    Raises
+    ------
+    InvalidInputError
+        For another shape.
+
+    Examples
+    --------
+    >>> run_numbers(["b", "b", "a", "b"], 4)
+    array([0, 0, 1, 2])
+    """
+    groups = np.asarray(groups)
+    if groups.shape != (n_rows,):
+        raise InvalidInputError(
+            f"groups has shape {groups.shape} where X has {n_rows} rows; pass one value a row."
+        )
+    new = np.ones(n_rows, dtype=np.int64)
+    new[1:] = groups[1:] != groups[:-1]
+    numbers: IndexArray = np.cumsum(new) - 1
+    return numbers
+
+
+def answers_of(
+    problem: StructuredProblem, w: FloatArray, points: Points, groups: FloatArray
+) -> IndexArray:
+    """Return the best answer to every example, row by row.
+
+    Parameters
+    ----------
+    problem : StructuredProblem
+    w : ndarray of shape (D,), float64
+    points : ndarray of shape (n, d) or csr_array
+    groups : ndarray of shape (n,)
+        Equal neighbours are an example.
+
+    Returns
+    -------
+    ndarray of shape (n,), int64
+    """
+    n = len(groups)
+    if not n:
+        return np.empty(0, dtype=np.int64)
+    starts = np.append(np.flatnonzero(np.append(True, groups[1:] != groups[:-1])), n)
+    nothing = np.zeros((len(starts) - 1, 2), dtype=np.int64)
+    examples = Examples(points, np.zeros(n, dtype=np.int64), starts, nothing)
+    return rivals_of(problem, w, examples, free=True)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Right:
+    right: int
+    rows: int
+    edges: Edges
+
+
+@dataclass(frozen=True, eq=False)
+class _Given:
+    problem: StructuredProblem
+    w: FloatArray
+    classes: AnyArray | None
+
+
+@dataclass(frozen=True)
+class _Compare:
+    grouped: bool
+
+    def __call__(self, block: Block, number: int, given: _Given) -> _Right | Problem:
+        labels = encoded(block, given.classes)
+        if isinstance(labels, Problem):
+            return labels
+        examples, edges = cut_block(block, number, labels, grouped=self.grouped)
+        return _Right(_right(examples, given), len(examples.labels), edges)
+
+
+def _right(examples: Examples, given: _Given) -> int:
+    if not len(examples):
+        return 0
+    found = rivals_of(given.problem, given.w, examples, free=True)[0]
+    return int((found == examples.labels).sum())
+
+
+def _merge(first: _Right, second: _Right) -> _Right:
+    edges = merge_edges(first.edges, second.edges)
+    return _Right(first.right + second.right, first.rows + second.rows, edges)
+
+
+def share_right(
+    blocks: RowBlocks,
+    problem: StructuredProblem,
+    w: FloatArray,
+    classes: AnyArray | None,
+    *,
+    grouped: bool,
+) -> float:
+    """Return the share of the rows whose label is that of the best answer; one read.
+
+    Parameters
+    ----------
+    blocks, problem, classes, grouped
+        As in `daskcoreset.constructions.margin.structured.structured_margin`.
+    w : ndarray of shape (D,), float64
+
+    Returns
+    -------
+    float
+    """
+    given = _Given(problem, w, classes)
+    found = gather(blocks, _Compare(grouped), _merge, given=given).value
+    cut = found.edges.closed(blocks.rules.n_features, blocks.rules.dtype)
+    return (found.right + _right(cut, given)) / (found.rows + len(cut.labels))
+
+
+_Cuts = tuple[int, float, float]
+
+"""Boundaries that cut an example, the first group, and the last; NaN of an empty block."""
+
+
+def _cuts(block: Block, number: int, given: object) -> _Cuts:
+    del number, given
+    ends = (block.weights[0], block.weights[-1]) if len(block) else (np.nan, np.nan)
+    return 0, float(ends[0]), float(ends[1])
+
+
+def _count_cuts(first: _Cuts, second: _Cuts) -> _Cuts:
+    if np.isnan(first[1]) or np.isnan(second[1]):
+        return second if np.isnan(first[1]) else first
+    return first[0] + second[0] + (first[2] == second[1]), first[1], second[2]
+
+
+def check_whole(groups: RowBlocks) -> None:
+    """Refuse blocks whose boundaries cut an example; one read of `groups`.
+
+    Parameters
+    ----------
+    groups : RowBlocks
+        Opened with the numbers of groups for `sample_weight`.
+
+    Raises
+    ------
+    InvalidInputError
+        If a boundary lies between two rows of one group.
+    """
+    cuts, _, _ = gather(groups, _cuts, _count_cuts).value
+    if cuts:
+        raise InvalidInputError(
+            f"groups: {cuts} block boundaries cut an example, so that it would be answered in "
+            f"pieces; rechunk X and groups so that each block holds whole ones."
+        )
 
 
 @dataclass(frozen=True)
@@ -156,7 +411,7 @@ def structured_margin(
     ------
     InseparableError
         If no separator has a margin, and C is infinite: with the convex combination that shows
-        it. (`daskcoreset.constructions.margin.labelled`)
+        it. (`daskcoreset.constructions.margin.active_state`)
     InvalidInputError
         If epsilon or a label cannot be used.
 

@@ -8,18 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daskcoreset.constructions.margin.examples import (
+    BatchProblem,
+    Edges,
+    Examples,
+    cut_block,
+    encoded,
+    merge_edges,
+)
 from daskcoreset.core.blocks import Problem
-from daskcoreset.execution.gathering import Gathered, gather
-from daskcoreset.constructions.margin.examples import Edges, Examples, cut_block, encoded, merge_edges
-from daskcoreset.constructions.margin.problem import BatchProblem
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.execution.fold import Gathered, gather
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from daskcoreset.constructions.margin.examples import StructuredProblem
     from daskcoreset.core.blocks import Block
     from daskcoreset.inputs.blocks import RowBlocks
-    from daskcoreset.constructions.margin.problem import StructuredProblem
 
 __all__ = ["Place", "Triples", "Worst", "rivals_of", "worst_triples"]
 

@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.execution.gathering import Gathered, gather
 from daskcoreset.constructions.margin.classes import signs_of
-from daskcoreset.core.tiles import dense_rows
-from daskcoreset.constructions.margin.kernelised import (Separator)
-from daskcoreset.constructions.margin.picked import Picked, joined, least
-from daskcoreset.core.margin_products import inner_products, squared_lengths
+from daskcoreset.constructions.margin.core_set import Picked, joined, least
+from daskcoreset.constructions.margin.separators import Separator
+from daskcoreset.core.linalg import dense_rows, inner_products, squared_lengths
+from daskcoreset.execution.fold import Gathered, gather
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
-    from daskcoreset.inputs.blocks import RowBlocks
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+    from daskcoreset.inputs.blocks import RowBlocks
 
 __all__ = ["Question", "Worst", "ask_worst", "diverse"]
 

@@ -15,15 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.execution.gathering import gather
-from daskcoreset.objectives import Objective
-from daskcoreset.execution.progress import showing
-from daskcoreset.core.provenance import thaw
+from daskcoreset.core.coreset import Coreset, thaw
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, caller_level, warn_caller
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import merge_duplicates
-from daskcoreset.core.surroundings import caller_level, warn_caller
+from daskcoreset.execution.fold import gather
+from daskcoreset.execution.progress import showing
+from daskcoreset.objectives import Objective
 
 if TYPE_CHECKING:
     from daskcoreset.constructions.sampling.job import Job

@@ -24,11 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import BlockRows
-from daskcoreset.constructions.sampling.messages import (Census, Drawn, Plan)
-from daskcoreset.core.typing import (Sampling)
-from daskcoreset.core.errors import (quiet)
-from daskcoreset.core.classes import class_codes
+from daskcoreset.constructions.sampling.messages import Census, Drawn, Plan
+from daskcoreset.core.blocks import BlockRows, class_codes
+from daskcoreset.core.errors import quiet
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
     draw_with_replacement,
@@ -36,7 +34,7 @@ from daskcoreset.core.sampling import (
     raise_classes,
     systematic,
 )
-from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block

@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, concatenate
-from daskcoreset.constructions.sampling.messages import (Census, Drawn, Plan)
-from daskcoreset.core.typing import (Sampling)
-from daskcoreset.core.errors import (quiet)
-from daskcoreset.core.classes import class_codes
-from daskcoreset.core.errors import InvalidInputError, out_of_range
-from daskcoreset.sensitivities.estimated_error import estimated_error
-from daskcoreset.core.random import Stage, stream
 from daskcoreset.constructions.sampling.block_steps import CLASS_SHARE, TakePlanned
+from daskcoreset.constructions.sampling.messages import Census, Drawn, Plan
+from daskcoreset.core.blocks import Block, class_codes, concatenate
+from daskcoreset.core.errors import InvalidInputError, out_of_range, quiet
+from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
     class_inclusion,
     inclusion_probabilities,
@@ -24,10 +20,11 @@ from daskcoreset.core.sampling import (
     split_quota,
     systematic,
 )
-from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
+from daskcoreset.sensitivities.estimated_error import estimated_error
 
 if TYPE_CHECKING:
-    from daskcoreset.core.raking import Calibrated
+    from daskcoreset.core.sampling import Calibrated
     from daskcoreset.sensitivities import Sensitivity
 
 __all__ = ["Draw", "Root", "Selection", "draw_systematically"]

@@ -7,22 +7,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from daskcoreset.constructions.sampling.block_steps import Harvest, Summarise, TakePlanned, Weigh
+from daskcoreset.constructions.sampling.final_draw import Root, Selection
 from daskcoreset.constructions.sampling.messages import Census, Combine, Plan
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.sensitivities.estimated_error import remark_on
-from daskcoreset.inputs.blocks import RowBlocks
-from daskcoreset.objectives import recorded
-from daskcoreset.execution.passes import Lazy, Leaf, apply, fold, fold_now
-from daskcoreset.constructions.sampling.final_draw import Root, Selection
-from daskcoreset.constructions.sampling.block_steps import Harvest, Summarise, TakePlanned, Weigh
-from daskcoreset.core.surroundings import (
+from daskcoreset.core.errors import (
+    InvalidInputError,
     package_versions,
     warn_caller,
     warn_complete,
     warn_few,
     warn_lost,
 )
+from daskcoreset.execution.fold import Leaf, apply, fold, fold_now
+from daskcoreset.execution.lazy import Lazy
+from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.objectives import recorded
+from daskcoreset.sensitivities.estimated_error import remark_on
 
 __all__ = ["Job"]
 

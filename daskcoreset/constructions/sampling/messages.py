@@ -1,24 +1,27 @@
 """What blocks send to the root and what it asks of them: a census, rows, and a plan."""
 
 from __future__ import annotations
-from daskcoreset.core.errors import quiet
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, quiet
 from daskcoreset.core.typing import FloatArray
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block, Problem
     from daskcoreset.sensitivities import Sensitivity
 
-__all__ = ["Census", "Combine", "Drawn", "Plan",]
-
+__all__ = [
+    "Census",
+    "Combine",
+    "Drawn",
+    "Plan",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,5 +155,3 @@ class Plan:
 
     summary: Any
     wanted: dict[int, Any] | None
-
-

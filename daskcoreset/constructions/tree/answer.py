@@ -6,20 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from daskcoreset.core.validation import check_flag
+from daskcoreset.constructions.tree.job import record_of, unite
+from daskcoreset.constructions.tree.schema import canonical
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.constructions.tree.batch import record_of
-from daskcoreset.constructions.tree.schema import canonical
-from daskcoreset.constructions.tree.nodes import unite
+from daskcoreset.core.validation import check_flag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
 
+    from daskcoreset.constructions.tree.persistence import Settings
     from daskcoreset.core.points import WeightedPoints
-    from daskcoreset.constructions.tree.saved import Settings
     from daskcoreset.core.typing import IndexArray
 
 __all__ = ["Answer"]

@@ -20,24 +20,27 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block
-from daskcoreset.core.typing import (Sampling)
-from daskcoreset.core.errors import (quiet)
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, out_of_range
-from daskcoreset.core.points import WeightedPoints
-from daskcoreset.constructions.sampling.final_draw import FEWEST_CANDIDATES, OVERSAMPLING, draw_systematically
 from daskcoreset.constructions.sampling.block_steps import draw_candidates
+from daskcoreset.constructions.sampling.final_draw import (
+    FEWEST_CANDIDATES,
+    OVERSAMPLING,
+    draw_systematically,
+)
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, out_of_range, quiet
+from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.sampling import (
     draw_with_replacement,
     inclusion_probabilities,
     merge_duplicates,
 )
+from daskcoreset.core.typing import Sampling
 from daskcoreset.sensitivities import Sensitivity, construction_for
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Problem
-    from daskcoreset.objectives import Objective
     from daskcoreset.core.typing import FloatArray, IndexArray
+    from daskcoreset.objectives import Objective
 
 __all__ = ["Reducer", "SensitivityReducer", "as_block", "resolve_reducer"]
 

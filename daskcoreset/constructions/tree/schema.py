@@ -12,8 +12,8 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import WeightedPoints
 
 if TYPE_CHECKING:
-    from daskcoreset.inputs.blocks import RowBlocks
     from daskcoreset.core.typing import AnyArray
+    from daskcoreset.inputs.blocks import RowBlocks
 
 __all__ = ["Form", "canonical"]
 

@@ -1,43 +1,177 @@
-"""`CoresetTree`: coresets of data that change, kept in a Zarr store.
-
-A folder that is a Zarr group. Its attributes say how the tree grows; ``versions`` holds a
-directory for every change, with a manifest and the nodes that were new. A version is written
-once and never touched, so a process that is killed leaves the tree as it was or as it should
-become; of two that change the same version one is told so. Members that neither the newest
-version nor the one before needs are removed after a change.
-"""
+"""`CoresetTree`: coresets of data that change, kept in a Zarr store."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from daskcoreset.core.validation import as_path
+from daskcoreset.constructions.tree.answer import Answer
+from daskcoreset.constructions.tree.job import TreeJob, unite
+from daskcoreset.constructions.tree.manifest import (
+    ROW_BITS,
+    SCHEMA_VERSION,
+    Entry,
+    Leaf,
+    LeafTable,
+    Manifest,
+    pick,
+    read_manifest,
+    read_node,
+    time_text,
+    write_version,
+)
+from daskcoreset.constructions.tree.persistence import Settings, commit, newest, sweep
+from daskcoreset.constructions.tree.reducer import Reducer
+from daskcoreset.constructions.tree.schema import Form
+from daskcoreset.constructions.tree.shape import Part, cover, respaced
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, stream
 from daskcoreset.core.storage import read_group, write_group
-from daskcoreset.constructions.tree.answer import Answer
-from daskcoreset.constructions.tree.changing import Change, advance, make_leaf, see_whether_current
-from daskcoreset.constructions.tree.manifest import SCHEMA_VERSION, Manifest, read_manifest, read_node
-from daskcoreset.constructions.tree.reducer import Reducer
-from daskcoreset.constructions.tree.saved import Settings
-from daskcoreset.constructions.tree.shape import cover
-from daskcoreset.constructions.tree.table import ROW_BITS, Entry, Leaf, LeafTable, pick, time_text
+from daskcoreset.core.validation import as_path
+from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
-    from daskcoreset.core.typing import (Sampling)
     from daskcoreset.core.coreset import Coreset
-    from daskcoreset.core.points import WeightedPoints
+    from daskcoreset.core.typing import IndexArray, Sampling
     from daskcoreset.sensitivities import Sensitivity
-    from daskcoreset.core.typing import IndexArray
 
-__all__ = ["CoresetTree"]
+__all__ = ["Change", "CoresetTree", "advance", "make_leaf", "see_whether_current"]
+
+
+_SPLIT_EVERY = 16
+
+"""Coresets of blocks united at a time where a leaf's data are out of core."""
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What a change wants.
+
+    Attributes
+    ----------
+    manifest : Manifest
+        The leaves as they are to be; its version and nodes are still those before.
+    made : dict of str to WeightedPoints
+        Leaves that are new, by the names of their nodes.
+    """
+
+    manifest: Manifest
+    made: dict[str, WeightedPoints]
+
+
+def make_leaf(
+    settings: Settings,
+    manifest: Manifest,
+    entry: Entry,
+    data: tuple[Any, Any, Any],
+    progress: bool | None,
+) -> tuple[Entry, Change]:
+    """Read the rows of a leaf once, and return the change that puts it in its place.
+
+    Parameters
+    ----------
+    settings : Settings
+    manifest : Manifest
+        The tree as it is.
+    entry : Entry
+        The leaf, without what only its rows tell.
+    data : tuple
+        X, y and sample_weight.
+    progress : bool or None
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        If the rows cannot be used, or do not fit those of the other leaves.
+    """
+    form, inner = manifest.form, settings.inner_size
+    blocks = row_blocks(*data, on_invalid=settings.on_invalid)
+    if form is None:
+        form = Form.of(blocks)
+    form.check(Form.of(blocks))
+    # Another seed for every leaf, and every time it is replaced.
+    own = stream(settings.seed, Stage.TREE_LEAVES, entry.uid, entry.revision)
+    seed = int(own.integers(2**63))
+    job = TreeJob(blocks, settings.reducer, inner, inner, seed, _SPLIT_EVERY, part=True)
+    node = job.root(progress)
+    if node.read >> ROW_BITS or entry.uid >> (63 - ROW_BITS):
+        raise InvalidInputError(
+            f"leaf {entry.uid} with {node.read} rows is more than a tree can number; make "
+            f"several leaves of it, or begin another tree."
+        )
+    assert node.points is not None  # noqa: S101 - the root of the leaf was checked
+    points, form = form.fit(node.points)
+    indices = points.indices + (entry.uid << ROW_BITS)
+    points = WeightedPoints(points.points, points.weights, indices, points.labels)
+    dropped = node.read - node.kept
+    leaf = replace(entry.leaf, rows=node.read, weight=node.weight, n_dropped=dropped)
+    entry = replace(entry, leaf=leaf)
+    entries = {old.uid: old for old in manifest.entries} | {entry.uid: entry}
+    uid = max(manifest.next_uid, entry.uid + 1)
+    changed = replace(manifest, entries=tuple(entries.values()), next_uid=uid, form=form)
+    return entry, Change(changed, {entry.node: points})
+
+
+def advance(root: Path, settings: Settings, before: Manifest, change: Change) -> Manifest:
+    """Make the nodes that are not there yet, and write the next version.
+
+    Raises
+    ------
+    StoreError
+        If another process has changed the tree, or the disk refused. It is as it was.
+    """
+    see_whether_current(root, before)
+    made, version = dict(change.made), before.version + 1
+    entries = change.manifest.entries
+    slots = respaced([entry.slot for entry in entries])
+    entries = tuple(replace(e, slot=slot) for e, slot in zip(entries, slots, strict=True))
+    after = replace(change.manifest, version=version, entries=entries)
+    kept: dict[str, tuple[int, int]] = {}
+    for part in after.top or ():
+        if part.name in before.nodes:
+            kept[part.name] = before.nodes[part.name]
+        elif part.below:
+            held = [
+                made[below.name] if below.name in made else read_node(root, before, below.name)
+                for below in part.below
+            ]
+            made[part.name] = _reduced(settings, part, held)
+    fresh = {name: (version, number) for number, name in enumerate(made)}
+    after = replace(after, nodes=kept | fresh)
+    commit(root, version, lambda scratch: write_version(scratch, after, made))
+    needed = before.needed | after.needed  # who has the tree open as it was may go on reading
+    sweep(root, lambda number, member: (number, member) in needed or number > version)
+    return after
+
+
+def _reduced(settings: Settings, part: Part, held: list[WeightedPoints]) -> WeightedPoints:
+    rng = stream(settings.seed, Stage.TREE, int(part.name, 16))
+    return settings.reducer.reduce(unite(held), settings.inner_size, rng)
+
+
+def see_whether_current(root: Path, manifest: Manifest) -> None:
+    """Refuse to change a tree that another process has changed.
+
+    Raises
+    ------
+    StoreError
+        If it has.
+    """
+    there = newest(root)
+    if there != manifest.version:
+        raise StoreError(
+            f"{root.parent}: another writer has changed it since it was opened (version "
+            f"{manifest.version}, now {there}); nothing was written; open it again and repeat "
+            f"the change"
+        )
+
 
 _KIND = "coreset-tree"
 
@@ -126,7 +260,7 @@ class CoresetTree:
             Rows of a coreset that is asked for.
         inner_size : int or None, default=None
             Rows of a node, leaves among them; None takes twice `size`, for the reasons in
-            `daskcoreset.constructions.tree.batch`.
+            `daskcoreset.constructions.tree.job`.
 
         Raises
         ------

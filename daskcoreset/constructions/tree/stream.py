@@ -23,21 +23,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from daskcoreset.core.validation import as_path
+from daskcoreset.constructions.tree.answer import Answer
+from daskcoreset.constructions.tree.job import unite
+from daskcoreset.constructions.tree.persistence import Settings
+from daskcoreset.constructions.tree.reducer import Reducer
+from daskcoreset.constructions.tree.stream_state import Growth, Kept, State, open_batch, read_ahead
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.random import RandomState, Stage, stream
-from daskcoreset.constructions.tree.answer import Answer
-from daskcoreset.constructions.tree.buckets import Growth
-from daskcoreset.constructions.tree.feeding import State, open_batch, read_ahead
-from daskcoreset.constructions.tree.keeping import Kept
-from daskcoreset.constructions.tree.nodes import unite
-from daskcoreset.constructions.tree.reducer import Reducer
-from daskcoreset.constructions.tree.saved import Settings
+from daskcoreset.core.validation import as_path
 
 if TYPE_CHECKING:
-    from daskcoreset.core.typing import (Sampling)
     from daskcoreset.core.coreset import Coreset
     from daskcoreset.core.points import WeightedPoints
+    from daskcoreset.core.typing import Sampling
     from daskcoreset.sensitivities import Sensitivity
 
 __all__ = ["CoresetStream"]
@@ -62,7 +60,7 @@ class CoresetStream:
         work a row and a smaller error, and take more memory. At least `inner_size` + 1.
     inner_size : int or None, default=None
         Rows of a coreset that is kept; None takes twice `size`, for the reasons in
-        `daskcoreset.constructions.tree.batch`.
+        `daskcoreset.constructions.tree.job`.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same rows give the same bits.
     sampling : {"systematic", "multinomial"}, default="systematic"

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from daskcoreset.estimators.kernel.svrg import solve_csvrg
-from daskcoreset.estimators.kernel.newton import solve_exact
-from daskcoreset.estimators.kernel.span import Solution
-from daskcoreset.estimators.kernel.kernel_cover import SHARED, CoverModel
 from daskcoreset.core.random import RandomState
+from daskcoreset.estimators.kernel.base import SHARED, CoverModel
+from daskcoreset.estimators.kernel.kernels import Solution
+from daskcoreset.estimators.kernel.newton import solve_exact
+from daskcoreset.estimators.kernel.svrg import solve_csvrg
 
 if TYPE_CHECKING:
-    from daskcoreset.estimators.kernel.isotropic import KernelMap, Profile
+    from daskcoreset.estimators.kernel.kernels import KernelMap, Profile
     from daskcoreset.estimators.kernel.losses import MarginLoss
     from daskcoreset.estimators.kernel.rows import Rows
 
@@ -46,7 +46,7 @@ class CSVRGClassifier(CoverModel):
         them: 99.65 against 98.75 %), and "odm" on ijcnn1. "hinge" takes three to ten times the
         reads of the others.
     kernel : {"rbf", "laplacian"} or callable, default="rbf"
-        Of the squared Euclidean distance; see `daskcoreset.estimators.kernel.isotropic.resolve_kernel`.
+        Of the squared Euclidean distance; see `daskcoreset.estimators.kernel.kernels.resolve_kernel`.
     gamma : {"scale", "auto"} or float, default="scale"
         Of a kernel with a name, as in `sklearn.svm.SVC`.
     lam : float, optional

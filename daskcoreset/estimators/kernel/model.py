@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskcoreset.estimators.kernel.isotropic import Isotropic, KernelMap
 from daskcoreset.constructions.class_summary import Outline
-from daskcoreset.core.products import thin_product
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
-from daskcoreset.estimators.machine_model import Machine
+from daskcoreset.core.linalg import thin_product
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
+from daskcoreset.estimators.classifier import Machine
+from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap
 
 __all__ = ["Expansion", "resolve_lambda", "warn_unscaled"]
 

@@ -1,42 +1,244 @@
-r"""The problem restricted to the span of the core points, solved exactly by Newton's method.
-
-.. math:: \min_\beta\; \tfrac12 \beta^T K \beta
-          + \frac{\lambda}{M} \sum_i u_i\, l(y_i\, k_i^T \beta),
-          \qquad K_{jl} = k(c_j, c_l), \quad k_{ij} = k(x_i, c_j),
-
-with the true loss at the true rows. With :math:`K = V S V^T` and
-:math:`\gamma = S^{1/2} V^T \beta` the first term is :math:`|\gamma|^2 / 2`: every Hessian is at
-least the identity, and :math:`|\nabla|^2 / 2` bounds how far the objective is above its least
-value.
-"""
+"""The problem restricted to the span of the core points, solved by Newton's method."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+import scipy.linalg
 
-from daskcoreset.estimators.kernel.isotropic import KernelMap
+from daskcoreset.core.linalg import one_thread
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.estimators.kernel.kernels import KernelMap, Solution, Span
 from daskcoreset.estimators.kernel.losses import MarginLoss
-from daskcoreset.estimators.kernel.newton_steps import Newton
-from daskcoreset.estimators.kernel.objective import Answer
+from daskcoreset.estimators.kernel.objective import Answer, Question
 from daskcoreset.estimators.kernel.rows import Rows
-from daskcoreset.estimators.kernel.span import Solution, Span
-from daskcoreset.core.threads import one_thread
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.core.typing import FloatArray
 
-__all__ = ["solve_exact"]
+__all__ = ["Newton", "State", "solve_exact"]
+
+
+LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 0.001)
+
+"""Parts of a step at which losses are summed in the read that looks at its end."""
+
+_FINE = tuple(0.6**i for i in range(20))
+
+"""The same for the hinge, whose whole steps are often too long."""
+
+_SUFFICIENT = 1e-4
+
+"""Part of the decrease that the gradient promises which a whole step must bring (Armijo)."""
+
+_ROUNDING = 1e-9
+
+"""Part of the objective below which a decrease cannot be told from rounding."""
+
+_FAILURES = 3
+
+"""Steps without any length that is better, after which a stage of the hinge is over."""
+
+
+@dataclass(eq=False)
+class State:
+    """Where the problems stand: every array has a column or an entry for each."""
+
+    gamma: FloatArray  # (q, K)
+    move: FloatArray  # (q, K): what led here, zero where the place is known to be good
+    before: FloatArray  # (K,): objective before the move
+    slope: FloatArray  # (K,): derivative along the move where it began
+    floor: FloatArray  # (K,): lower bound of the true objective
+    todo: AnyArray  # (K,) bool: whether the gap is too large
+    open: AnyArray  # (K,) bool: whether the stage is not over yet
+    failures: IndexArray  # (K,): steps in this stage of which no length was better
+
+
+class Newton:
+    """Steps of all problems side by side."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        core: KernelMap,
+        span: Span,
+        lam: float,
+        *,
+        most: int,
+        bent: FloatArray,
+        seed: int,
+        linear: bool,
+    ) -> None:
+        self.rows, self.core, self.span = rows, core, span
+        self.factor = lam / rows.weight
+        self.most, self.seed, self.linear = most, seed, linear
+        self.bent = bent.copy()  # part of the rows that have a second derivative, likely
+        self.objectives = np.empty(0)  # with the true loss, at `best`
+        self.best = np.empty((0, 0))
+
+    def start(self, beta: FloatArray) -> State:
+        """Stand at given coefficients, with nothing known."""
+        with one_thread():
+            gamma = self.span.coordinates(beta)
+        k = gamma.shape[1]
+        self.objectives, self.best = np.full(k, np.inf), gamma.copy()
+        unknown = np.full(k, np.inf)
+        return State(
+            gamma,
+            np.zeros_like(gamma),
+            unknown,
+            np.zeros(k),
+            np.zeros(k),
+            np.ones(k, dtype=bool),
+            np.ones(k, dtype=bool),
+            np.zeros(k, dtype=np.int64),
+        )
+
+    def step(
+        self, state: State, stage: MarginLoss, truth: MarginLoss, tol: float, *, table: bool
+    ) -> Answer:
+        """Read once: accept the moves that led here, or shorten them, and make new ones."""
+        which = np.flatnonzero(state.open)
+        moves = state.move[:, which]
+        gamma = state.gamma[:, which]
+        moved = bool(moves.any())
+        lengths = (_FINE if self.linear else LENGTHS) if moved else (1.0,)
+        # So many that `most` of them have one: of the hinge few do, and of smooth losses not all.
+        n_rows = self.rows.n_rows
+        share = np.minimum(1.0, self.most / np.maximum(1.0, self.bent[which] * n_rows))
+        with one_thread():
+            asked = Question(
+                self.core,
+                stage,
+                self.rows.classes,
+                self.span.into @ gamma,
+                problems=which,
+                move=self.span.into @ moves if moved else None,
+                lengths=lengths,
+                truth=truth,
+                gradient="rows",
+                hessian=share,
+                table=table,
+                seed=self.seed,
+                fold=self.rows.reads,
+            )
+        found = self.rows.ask(asked)
+        self.bent[which] = found.bent / (share * n_rows)
+        for i, k in enumerate(which):
+            along = self._along(gamma[:, i], moves[:, i], found.losses[:, i], lengths)
+            if np.isfinite(state.before[k]) and moves[:, i].any():
+                enough = state.before[k] + _SUFFICIENT * state.slope[k]
+                if not along[0] <= enough:
+                    self._shorten(state, int(k), along, lengths)
+                    continue
+            self._renew(state, int(k), along[0], _Place.of(found, i), tol)
+        return found
+
+    def _along(
+        self, gamma: FloatArray, move: FloatArray, losses: FloatArray, lengths: tuple[float, ...]
+    ) -> FloatArray:
+        """Objectives at parts of the move that ended at `gamma`."""
+        places = (gamma - (1.0 - t) * move for t in lengths)
+        norms = np.array([place @ place for place in places])
+        return np.asarray(0.5 * norms + self.factor * losses)
+
+    def _shorten(self, state: State, k: int, along: FloatArray, lengths: tuple[float, ...]) -> None:
+        """Go back to the best place along the move; its gradient is for the next read."""
+        best = int(np.argmin(along))
+        start = state.gamma[:, k] - state.move[:, k]
+        if along[best] < state.before[k]:
+            state.gamma[:, k] = start + lengths[best] * state.move[:, k]
+        else:
+            state.gamma[:, k] = start
+            # Lost in rounding, or else the Hessian of all rows gives a better step.
+            lost = -state.slope[k] <= _ROUNDING * state.before[k]
+            self.bent[k] = 0.0
+            state.failures[k] += 1
+            state.open[k] = not (lost or (self.linear and state.failures[k] >= _FAILURES))
+            state.todo[k] = not lost
+        state.move[:, k] = 0.0
+        state.before[k] = np.inf
+
+    def _renew(self, state: State, k: int, objective: float, here: _Place, tol: float) -> None:
+        """Take the place as it is, and move on by a Newton step unless it is good enough."""
+        into, gamma = self.span.into, state.gamma[:, k].copy()
+        with one_thread():
+            gradient = gamma + self.factor * (into.T @ here.gradient)
+        above = 0.5 * float(gradient @ gradient)
+        truth = 0.5 * float(gamma @ gamma) + self.factor * here.truth
+        # The least value of the stage bounds nothing where its loss is not the true one; the
+        # slopes of the smoothed hinge are a feasible point of the hinge's dual problem.
+        inner = gamma - gradient
+        gained, paid = -self.factor * here.slopes, float(inner @ inner)
+        part = min(1.0, gained / paid) if paid > 0.0 else 1.0  # as good as any part of it
+        dual = part * gained - 0.5 * part**2 * paid
+        bound = dual if self.linear else truth - above
+        state.floor[k] = max(state.floor[k], bound)
+        if truth < self.objectives[k]:
+            self.objectives[k], self.best[:, k] = truth, gamma
+        state.move[:, k] = 0.0
+        if self.objectives[k] - state.floor[k] <= tol * state.floor[k]:
+            state.todo[k] = state.open[k] = False
+            return
+        with one_thread():
+            hessian = self.factor * (into.T @ here.hessian @ into)
+            hessian[np.diag_indices_from(hessian)] += 1.0
+            move = -_solved(hessian, gradient)
+        slope = float(gradient @ move)
+        # A step would gain half of -slope. The corner costs as much at the hinge's own best place
+        # as here, or somewhat more, for there rows lie in the middle of it.
+        corner = objective - truth if self.linear else 0.0
+        if -slope + 2.0 * corner <= tol * truth:
+            state.todo[k] = state.open[k] = False
+        elif self.linear and -slope <= 0.2 * corner:
+            state.open[k] = False  # the corner costs more than this stage can gain
+        else:
+            state.before[k], state.slope[k] = objective, slope
+            state.move[:, k] = move
+            state.gamma[:, k] = gamma + move
+
+
+def _solved(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
+    """Solve with a matrix whose eigenvalues are one at least, were it not for rounding."""
+    try:
+        factor = scipy.linalg.cho_factor(hessian, lower=True)
+    except np.linalg.LinAlgError:
+        # With many core points and little penalty, the basis magnifies rounding beyond that one.
+        values, vectors = np.linalg.eigh((hessian + hessian.T) / 2.0)
+        return np.asarray(vectors @ ((vectors.T @ gradient) / np.maximum(values, 1.0)))
+    return np.asarray(scipy.linalg.cho_solve(factor, gradient))
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """What a read told of one problem where it stands."""
+
+    truth: float
+    slopes: float
+    gradient: FloatArray
+    hessian: FloatArray
+
+    @classmethod
+    def of(cls, found: Answer, i: int) -> _Place:
+        assert found.hessian is not None  # noqa: S101 - asked for
+        truth, slopes = float(found.truth[i]), float(found.slopes[i])
+        return cls(truth, slopes, found.gradient[:, i], found.hessian[i])
+
 
 _PILOT = 2**30 - 1
+
 """Address of the draw of rows to begin with."""
 
 _BENDING = 20_000
+
 """Rows that Hessians of few core points are made from."""
 
 _RUNGS, _FEWEST, _ROUGH = 4, 2_000, 3e-3
+
 """Every pilot has so many times the rows of the one before, the first at least so many, and all
 of them end where a step would gain less than this part: their rows tell no more."""
 
 _WIDEST, _NARROWER = 2.0, 0.25
+
 """Width of the hinge's rounded corner at first, and from stage to stage."""
 
 

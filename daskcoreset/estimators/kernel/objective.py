@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, concatenate
-from daskcoreset.core.classes import plain_labels
-from daskcoreset.estimators.kernel.isotropic import KernelMap
-from daskcoreset.estimators.kernel.losses import MarginLoss
-from daskcoreset.core.products import GramSum, thin_product
+from daskcoreset.core.blocks import Block, block_labels, concatenate
+from daskcoreset.core.linalg import GramSum, thin_product
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.estimators.kernel.kernels import KernelMap
+from daskcoreset.estimators.kernel.losses import MarginLoss
 
 __all__ = ["Answer", "Draw", "Question", "answer", "n_problems", "signs_of"]
 
@@ -186,7 +185,7 @@ def answer(block: Block, number: int, asked: Question) -> Answer:
     sums = Answer(
         losses, np.zeros(k), np.zeros(k), gradient, np.zeros(k, dtype=np.int64), None, table
     )
-    labels = plain_labels(block)
+    labels = block_labels(block)
     coins, farthest = _coins(block, number, asked), 0.0
     wants_cells = asked.table or asked.gradient == "cells"
     for part, values, nearest in asked.core.tiles(block.points, nearest=wants_cells):

@@ -1,27 +1,35 @@
-r"""The exact optimal margin distribution machine, by coordinate descent on its dual problem.
-
-With :math:`w = \sum_i \alpha_i y_i \varphi(x_i)`, :math:`Q_{ij} = y_i y_j k(x_i, x_j)`,
-:math:`p_i = \lambda u_i / M` and :math:`s = (1 - \theta)^{-2}` the dual problem is
-
-.. math:: \min_\alpha\; \tfrac12 \alpha^T Q \alpha + \sum_i
-          \begin{cases} \alpha_i^2 / (4 s p_i) - (1 - \theta) \alpha_i & \alpha_i \ge 0 \\
-          \alpha_i^2 / (4 s \mu p_i) - (1 + \theta) \alpha_i & \alpha_i < 0 \end{cases}
-
-where a positive coefficient pulls a margin up to the band and a negative one down to it.
-"""
+"""The exact optimal margin distribution machine, for data that fit in memory."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
 
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.linalg import dense_rows, one_thread
+from daskcoreset.core.moments import moments_of
+from daskcoreset.core.points import canonical
+from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.estimators.classifier import MachineModel
+from daskcoreset.estimators.kernel.kernels import KernelMap, resolve_gamma, resolve_kernel
+from daskcoreset.estimators.kernel.losses import MarginLoss, resolve_loss
+from daskcoreset.estimators.kernel.model import Expansion, resolve_lambda
+from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.estimators.kernel.sgd import compiled_steps
-from daskcoreset.estimators.kernel.losses import MarginLoss
-from daskcoreset.core.threads import one_thread
-from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.inputs.blocks import row_blocks
 
-__all__ = ["DualSolution", "solve_dual"]
+if TYPE_CHECKING:
+    from daskcoreset.estimators.kernel.kernels import Profile
+
+__all__ = ["DualSolution", "ODMClassifier", "solve_dual"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,3 +151,198 @@ def _numpy_sweep(  # noqa: PLR0917 - as the compiled loop takes them
         if new != alpha[i]:
             image += ((new - alpha[i]) * signs[i]) * gram[i]
             alpha[i] = new
+
+
+_MOST_ROWS = 20_000
+
+"""Rows whose kernel matrix takes 3.2 GB."""
+
+
+class ODMClassifier(MachineModel):
+    r"""Optimal margin distribution machine with every row as a core point.
+
+    Minimises :math:`|w|^2 / 2 + (\lambda / M) \sum_i u_i ([1 - \theta - z_i]_+^2 +
+    \mu [z_i - 1 - \theta]_+^2) / (1 - \theta)^2` with margins :math:`z_i = y_i \langle w,
+    \varphi(x_i) \rangle`, by coordinate descent on the dual problem. It holds the kernel
+    matrix of the rows, n x n, and is what `CSVRGClassifier` is measured against.
+
+    Parameters
+    ----------
+    kernel, gamma, lam, C, mu, theta
+        As in `CSVRGClassifier`.
+    tol : float, default=1e-4
+        Stop when the gap between the primal and the dual objective is below this part of it.
+    max_iter : int, default=2000
+        Sweeps over the rows at most.
+    random_state : int, Generator, RandomState or None, default=None
+        Of the order of the rows.
+
+    Attributes
+    ----------
+    support_vectors_ : ndarray of shape (r, d), float64
+        Rows outside the band of margins, in any of the problems.
+    dual_coef_ : ndarray of shape (1, r) or (n_classes, r), float64
+    classes_ : ndarray of shape (n_classes,)
+    objective_ : float, or ndarray of shape (n_classes,)
+    gap_ : ndarray of shape (n_problems,), float64
+    n_iter_ : int
+        Most sweeps of a problem.
+    gamma_, lam_ : float
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,), object
+        Where the columns of X have names.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        When `max_iter` ends the work.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).random((200, 2))
+    >>> y = np.where(X[:, 0] > X[:, 1], "below", "above")
+    >>> model = ODMClassifier(lam=256, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.95, bool(model.gap_[0] <= 1e-4 * model.objective_)
+    (True, True)
+
+    References
+    ----------
+    Zhang and Zhou (2019), Optimal margin distribution machine; Tan, Zhang and Wang (2019),
+    equation 3.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [str, callable],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
+        "lam": [Interval(Real, 0, None, closed="neither"), None],
+        "C": [Interval(Real, 0, None, closed="neither"), None],
+        "mu": [Real],
+        "theta": [Real],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    support_vectors_: FloatArray
+    dual_coef_: FloatArray
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Profile = "rbf",
+        gamma: float | Literal["scale", "auto"] = "scale",
+        lam: float | None = None,
+        C: float | None = None,
+        mu: float = 0.4,
+        theta: float = 0.4,
+        tol: float = 1e-4,
+        max_iter: int = 2000,
+        random_state: RandomState = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.lam = lam
+        self.C = C
+        self.mu = mu
+        self.theta = theta
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Train on all rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            In memory.
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        ODMClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        InvalidInputError, InvalidTypeError, ValueError
+            If an argument cannot be used, there is one class only, X is not in memory, more
+            than 20,000 rows are distinct, or sparse ones have too many columns, as in
+            `daskcoreset.constructions.coverage.cover.cover`.
+        """
+        self._validate_params()
+        loss = resolve_loss("odm", theta=self.theta, mu=self.mu)
+        resolve_lambda(self.lam, self.C, 1.0)
+        # A memory map is read whole, like any array.
+        X, y, sample_weight = (
+            np.asarray(part) if isinstance(part, np.memmap) else part
+            for part in (X, y, sample_weight)
+        )
+        held = self._hold(X, y, sample_weight)
+        if held is None:
+            raise InvalidTypeError(
+                f"X is a {type(X).__name__} out of core, but the exact machine needs a matrix of "
+                f"n x n numbers; use CSVRGClassifier, or pass a sample in memory."
+            )
+        row_blocks(held.X).refuse_zeros()
+        check_classification_targets(held.y)
+        seed = resolve_seed(self.random_state)
+        ones = np.ones(held.X.shape[0])
+        weights = ones if held.sample_weight is None else held.sample_weight
+        points, weights, labels = canonical(held.X, weights, held.y)
+        self._check(weights, labels)
+        assert labels is not None  # noqa: S101 - checked
+        self.classes_ = np.unique(labels)
+        rows = dense_rows(points).astype(np.float64)
+        moments = moments_of(rows, weights)
+        variance = float(moments.m2.mean() / moments.weight + moments.mean.var())
+        self.gamma_ = resolve_gamma(self.gamma, self.n_features_in_, variance)
+        self.lam_ = resolve_lambda(self.lam, self.C, moments.weight)
+        core = KernelMap(resolve_kernel(self.kernel, self.gamma_), rows)
+        gram, signs = core.gram(), signs_of(labels, self.classes_)
+        found = [
+            solve_dual(
+                gram,
+                np.ascontiguousarray(signs[:, k]),
+                weights,
+                loss,
+                self.lam_,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                rng=stream(seed, Stage.DESCENT, k),
+            )
+            for k in range(signs.shape[1])
+        ]
+        if not all(one.converged for one in found):
+            warnings.warn(
+                "ODMClassifier stopped before tol was reached; raise max_iter, or tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        objectives = np.array([one.objective for one in found])
+        self.objective_ = float(objectives[0]) if len(found) == 1 else objectives
+        self.gap_ = np.array([one.gap for one in found])
+        self.n_iter_ = max(one.n_iter for one in found)
+        beta = np.stack([one.coefficients for one in found], axis=1)
+        used: AnyArray = np.asarray(beta.any(axis=1))
+        used[0] |= not used.any()  # a model needs a row
+        self.support_vectors_, beta = rows[used], np.ascontiguousarray(beta[used])
+        self.dual_coef_ = np.ascontiguousarray(beta.T)
+        self._machine = Expansion(
+            KernelMap(core.kernel, self.support_vectors_), beta, self.classes_
+        )
+        return self
+
+    def _check(self, weights: FloatArray, labels: AnyArray | None) -> None:
+        classes = np.unique(labels)  # type: ignore[arg-type] # there are labels
+        if len(classes) < 2:
+            raise InvalidInputError(
+                f"y has one class only, {classes}, among the rows with a positive weight; pass "
+                f"rows of two classes or more."
+            )
+        if len(weights) > _MOST_ROWS:
+            raise InvalidInputError(
+                f"X has {len(weights)} distinct rows, whose kernel matrix takes "
+                f"{8e-9 * len(weights) ** 2:.1f} GB; use CSVRGClassifier, or pass at most "
+                f"{_MOST_ROWS}."
+            )

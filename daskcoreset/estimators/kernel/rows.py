@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.core.blocks import Block, concatenate
-from daskcoreset.estimators.kernel.objective import Answer, Draw, Question, answer
-from daskcoreset.execution.gathering import gather
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import split_quota
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.estimators.kernel.objective import Answer, Draw, Question, answer
+from daskcoreset.execution.fold import gather
 
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks

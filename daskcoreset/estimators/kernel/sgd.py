@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.blocks import Block
-from daskcoreset.estimators.kernel.isotropic import KernelMap
+from daskcoreset.core.linalg import one_thread
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.estimators.kernel.kernels import KernelMap
 from daskcoreset.estimators.kernel.losses import MarginLoss
 from daskcoreset.estimators.kernel.objective import signs_of
-from daskcoreset.core.threads import one_thread
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = ["Sample", "averaged_steps", "compiled_steps", "reduced_steps"]
 

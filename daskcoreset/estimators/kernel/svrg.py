@@ -12,16 +12,15 @@ from typing import Literal
 import numpy as np
 
 from daskcoreset.core.blocks import Block
-from daskcoreset.estimators.kernel.sgd import Sample, reduced_steps
-from daskcoreset.estimators.kernel.isotropic import Isotropic, KernelMap
-from daskcoreset.estimators.kernel.losses import MarginLoss
-from daskcoreset.estimators.kernel.objective import Answer, Question
-from daskcoreset.estimators.kernel.rows import ROOT, Rows
-from daskcoreset.estimators.kernel.span import Solution, Span
-from daskcoreset.core.threads import one_thread
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap, Solution, Span
+from daskcoreset.estimators.kernel.losses import MarginLoss
+from daskcoreset.estimators.kernel.objective import Answer, Question
+from daskcoreset.estimators.kernel.rows import ROOT, Rows
+from daskcoreset.estimators.kernel.sgd import Sample, reduced_steps
 
 __all__ = ["approximation_bound", "feature_diameter", "smoothness", "solve_csvrg"]
 

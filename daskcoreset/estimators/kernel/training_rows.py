@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from daskcoreset.core.blocks import Block, concatenate
-from daskcoreset.core.tiles import (dense_rows)
-from daskcoreset.execution.gathering import gather
+from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
-from daskcoreset.core.strata import Stratum, merge_strata, sample_strata
+from daskcoreset.core.sampling import Stratum, merge_strata, sample_strata
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.execution.fold import gather
 
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks

@@ -11,19 +11,19 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError
-from daskcoreset.estimators.base import FLOATS, is_held
-from daskcoreset.estimators.machine_model import MachineModel, Planes
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
-from daskcoreset.constructions.margin.oracle import (PoolLabels)
-from daskcoreset.constructions.margin.asking import (OracleError)
+from daskcoreset.constructions.margin.active_run import OracleError
+from daskcoreset.constructions.margin.oracle import PoolLabels
 from daskcoreset.constructions.margin.pool import open_pool
-from daskcoreset.constructions.margin.separability import InseparableError
+from daskcoreset.constructions.margin.separators import InseparableError
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.random import RandomState
+from daskcoreset.estimators.base import FLOATS, is_held
+from daskcoreset.estimators.classifier import MachineModel, Planes
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.active_found import ActiveMargin, Certificate
-    from daskcoreset.constructions.margin.asking import Asking
+    from daskcoreset.constructions.margin.active_run import Asking
+    from daskcoreset.constructions.margin.active_state import ActiveMargin, Certificate
     from daskcoreset.constructions.margin.oracle import Oracle
     from daskcoreset.constructions.margin.pool import Pool
     from daskcoreset.core.typing import AnyArray, IndexArray

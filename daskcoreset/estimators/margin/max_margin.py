@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from daskcoreset.core.classes import MOST_LABELS
-from daskcoreset.estimators.kernel.isotropic import resolve_gamma
 from daskcoreset.constructions.class_summary import outline
-from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.estimators.machine_model import Planes
-from daskcoreset.estimators.margin_model import MarginModel, Sides
+from daskcoreset.constructions.margin.classes import find_classes
+from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, Violators
+from daskcoreset.constructions.margin.multiclass import MultiClassProblem, plain_weights
+from daskcoreset.constructions.margin.separators import KERNELS, Kernel
+from daskcoreset.constructions.margin.structured import structured_margin
+from daskcoreset.core.blocks import MOST_LABELS
+from daskcoreset.core.errors import InvalidInputError, warn_caller
+from daskcoreset.core.moments import Moments, merge_moments, moments_of
+from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.estimators.classifier import MarginModel, Planes, Sides
+from daskcoreset.estimators.kernel.kernels import resolve_gamma
 from daskcoreset.estimators.margin.soft import (
     SOFT_ROWS,
     one_against_rest,
@@ -23,21 +29,13 @@ from daskcoreset.estimators.margin.soft import (
     soft_planes,
     uniform_rows,
 )
-from daskcoreset.execution.gathering import Gathered, gather
-from daskcoreset.constructions.margin.batch import MaxMarginCoreset, Violators
-from daskcoreset.constructions.margin.classes import find_classes
-from daskcoreset.constructions.margin.kernelised import KERNELS, Kernel
-from daskcoreset.constructions.margin.multiclass import MultiClassProblem, plain_weights
-from daskcoreset.constructions.margin.structured import structured_margin
-from daskcoreset.core.moments import Moments, merge_moments, moments_of
-from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.surroundings import warn_caller
+from daskcoreset.execution.fold import Gathered, gather
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block
-    from daskcoreset.inputs.blocks import RowBlocks
     from daskcoreset.constructions.margin.classes import Found
+    from daskcoreset.core.blocks import Block
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+    from daskcoreset.inputs.blocks import RowBlocks
 
 __all__ = ["MaxMarginClassifier"]
 
@@ -55,7 +53,7 @@ class MaxMarginClassifier(MarginModel):
     r"""Classifier with the largest margin, up to ``1 - epsilon``, found on a few core rows.
 
     For two classes the hyperplane farthest from the nearest rows, through the origin or with a
-    true intercept (`daskcoreset.constructions.margin.batch.MaxMarginCoreset`); for more, one vector a class
+    true intercept (`daskcoreset.constructions.margin.max_margin.MaxMarginCoreset`); for more, one vector a class
     so that every row's own class is ahead of all others by the largest margin (Crammer and
     Singer). Rows are read a few times whatever their number, and the result comes with a
     certificate: `factor_` times the largest margin there is.
@@ -80,7 +78,7 @@ class MaxMarginClassifier(MarginModel):
         Weight of the squared hinge loss in the soft margin.
     violators : {"auto", "block"} or int, default="auto"
     max_passes : int, default=200
-        As in `daskcoreset.constructions.margin.batch.MaxMarginCoreset`.
+        As in `daskcoreset.constructions.margin.max_margin.MaxMarginCoreset`.
     verbose : bool or int, default=False
         Whether every read prints a line, for two classes.
     random_state : int, Generator, RandomState or None, default=None

@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from daskcoreset.core.classes import MOST_LABELS
-from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.estimators.machine_model import Planes
-from daskcoreset.estimators.margin_model import MarginModel
-from daskcoreset.estimators.margin.soft import soft_planes
 from daskcoreset.constructions.margin.classes import find_classes
-from daskcoreset.constructions.margin.outlier import METHODS, Method, OutlierMaxMargin
-from daskcoreset.constructions.margin.outlier_result import InseparableRestError
+from daskcoreset.constructions.margin.outlier import (
+    METHODS,
+    InseparableRestError,
+    Method,
+    OutlierMaxMargin,
+)
+from daskcoreset.core.blocks import MOST_LABELS
+from daskcoreset.core.errors import InvalidInputError, warn_caller
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.surroundings import warn_caller
+from daskcoreset.estimators.classifier import MarginModel, Planes
+from daskcoreset.estimators.margin.soft import soft_planes
 
 if TYPE_CHECKING:
-    from daskcoreset.inputs.blocks import RowBlocks
-    from daskcoreset.constructions.margin.outlier_result import OutlierMargin
+    from daskcoreset.constructions.margin.outlier import OutlierMargin
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+    from daskcoreset.inputs.blocks import RowBlocks
 
 __all__ = ["OutlierMaxMarginClassifier"]
 

@@ -9,18 +9,18 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.svm import SVC
 
-from daskcoreset.core.classes import plain_labels
-from daskcoreset.execution.gathering import gather
-from daskcoreset.core.tiles import dense_rows
-from daskcoreset.constructions.margin.kernelised import (Separator)
-from daskcoreset.constructions.margin.picked import Picked, joined, least
+from daskcoreset.constructions.margin.core_set import Picked, joined, least
+from daskcoreset.constructions.margin.separators import Separator
+from daskcoreset.core.blocks import block_labels
+from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
+from daskcoreset.execution.fold import gather
 
 if TYPE_CHECKING:
+    from daskcoreset.constructions.margin.separators import Kernel
     from daskcoreset.core.blocks import Block
-    from daskcoreset.inputs.blocks import RowBlocks
-    from daskcoreset.constructions.margin.kernelised import Kernel
     from daskcoreset.core.typing import AnyArray, FloatArray
+    from daskcoreset.inputs.blocks import RowBlocks
 
 __all__ = [
     "SOFT_ROWS",
@@ -210,7 +210,7 @@ def uniform_rows(
     block = drawn.rows.block
     share = drawn.n_used / max(1, len(drawn.rows))
     points = dense_rows(block.points).astype(np.float64)
-    return points, plain_labels(block), block.weights * share
+    return points, block_labels(block), block.weights * share
 
 
 @dataclass(frozen=True, eq=False)

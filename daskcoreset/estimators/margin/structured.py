@@ -14,22 +14,28 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from daskcoreset.constructions.margin.examples import StructuredProblem
+from daskcoreset.constructions.margin.multiclass import MultiClassProblem, plain_weights, survey
+from daskcoreset.constructions.margin.separators import InseparableError
+from daskcoreset.constructions.margin.sequence import SequenceProblem
+from daskcoreset.constructions.margin.structured import (
+    StructuredMargin,
+    answers_of,
+    check_whole,
+    run_numbers,
+    share_right,
+    structured_margin,
+)
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators.base import is_held
-from daskcoreset.estimators.machine_model import MachineModel, Planes
+from daskcoreset.estimators.classifier import MachineModel, Planes
+from daskcoreset.execution.fold import map_rows
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.constructions.margin.answers import answers_of, check_whole, run_numbers, share_right
-from daskcoreset.constructions.margin.multiclass import MultiClassProblem, plain_weights, survey
-from daskcoreset.constructions.margin.problem import StructuredProblem
-from daskcoreset.constructions.margin.separability import InseparableError
-from daskcoreset.constructions.margin.sequence import SequenceProblem
-from daskcoreset.constructions.margin.structured import StructuredMargin, structured_margin
-from daskcoreset.execution.passes import map_rows
 
 if TYPE_CHECKING:
-    from daskcoreset.inputs.blocks import RowBlocks
     from daskcoreset.core.typing import AnyArray, FloatArray
+    from daskcoreset.inputs.blocks import RowBlocks
 
 __all__ = ["StructuredMaxMargin"]
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.core.blocks import Problem
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.solvers.divergences.base import Divergence
 from daskcoreset.solvers.divergences.positive import ItakuraSaito, KullbackLeibler
 from daskcoreset.solvers.divergences.quadratic import SquaredEuclidean, SquaredMahalanobis
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block

@@ -1,21 +1,19 @@
 """What a Bregman divergence must say, and what follows for all of them."""
 
 from __future__ import annotations
-from daskcoreset.core.tiles import tiles
-from daskcoreset.core.tiles import dense
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 
 from daskcoreset.core.blocks import Problem
+from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
-__all__ = ["Divergence",]
-
-
+__all__ = [
+    "Divergence",
+]
 
 
 _CANCELLED = 1e-4
@@ -238,9 +236,3 @@ class Divergence(ABC):
         :math:`d(x, o) + d(o, c)`, and :math:`\langle \nabla\phi(c) - \nabla\phi(o), x - o
         \rangle` exact to rounding of the first.
         """
-
-
-
-
-
-

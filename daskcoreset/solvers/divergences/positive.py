@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskcoreset.solvers.divergences.base import (Divergence)
-from daskcoreset.core.tiles import (dense, product)
-from daskcoreset.solvers.divergences.quadratic import SquaredMahalanobis
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.linalg import dense, product
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
+from daskcoreset.solvers.divergences.base import Divergence
+from daskcoreset.solvers.divergences.quadratic import SquaredMahalanobis
 
 __all__ = ["ItakuraSaito", "KullbackLeibler"]
 

@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskcoreset.solvers.divergences.base import (Divergence)
-from daskcoreset.core.tiles import (dense, product)
-from daskcoreset.core.summaries import scatter_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.moments import distances_to
+from daskcoreset.core.linalg import dense, product
+from daskcoreset.core.moments import distances_to, scatter_of
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
+from daskcoreset.solvers.divergences.base import Divergence
 
 __all__ = ["SquaredEuclidean", "SquaredMahalanobis"]
 

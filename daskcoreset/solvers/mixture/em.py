@@ -18,17 +18,17 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.rowwise import column_moments, first_nonfinite_row
 from daskcoreset.core.random import RandomState
-from daskcoreset.solvers.mixture.model import CovarianceType, Mixture, as_covariance_type
+from daskcoreset.core.rowwise import column_moments, first_nonfinite_row
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.solvers.mixture.init import (
     InitParams,
     check_given,
     legacy_random_state,
     start_mixture,
 )
+from daskcoreset.solvers.mixture.model import CovarianceType, Mixture, as_covariance_type
 from daskcoreset.solvers.mixture.steps import expectation, maximisation
-from daskcoreset.core.typing import FloatArray
 
 __all__ = ["MixtureFit", "fit_mixture"]
 

@@ -18,7 +18,8 @@ from sklearn.utils import check_random_state
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.solvers.mixture.mixture_density import tiles
+from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.solvers.mixture.density import tiles
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
     Mixture,
@@ -31,7 +32,6 @@ from daskcoreset.solvers.mixture.steps import (
     merge_components,
     moments_of_components,
 )
-from daskcoreset.core.typing import FloatArray, IndexArray
 
 __all__ = ["Given", "InitParams", "check_given", "legacy_random_state", "start_mixture"]
 

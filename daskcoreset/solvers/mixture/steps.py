@@ -14,14 +14,14 @@ from functools import reduce
 
 import numpy as np
 
-from daskcoreset.solvers.mixture.mixture_density import groups, posterior, tiles
+from daskcoreset.core.typing import FloatArray, Points
+from daskcoreset.solvers.mixture.density import groups, posterior, tiles
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
     Mixture,
     mixture_from_covariances,
     singular_error,
 )
-from daskcoreset.core.typing import FloatArray, Points
 
 __all__ = [
     "ComponentMoments",

@@ -1,0 +1,279 @@
+"""The online rule, by which a row outside every cell opens a new one, and the doubling rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from daskcoreset.constructions.coverage.farthest_first import farthest_first
+from daskcoreset.constructions.coverage.metric import Metric, dense_tiles
+from daskcoreset.constructions.coverage.result import Core, join, pick
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+
+__all__ = [
+    "MergeOpened",
+    "MergeRough",
+    "OpenAtMost",
+    "OpenCells",
+    "Opened",
+    "Rough",
+    "at_most",
+    "online",
+]
+
+
+_GROWTH = 1.5
+
+"""The radius grows at least so much at a time, so that what is lost is a geometric series."""
+
+
+def at_most(
+    points: Points, most: int, metric: Metric, radius: float = 0.0
+) -> tuple[IndexArray, float, float]:
+    """Choose at most so many core points, in one go through the rows.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d) or csr_array
+    most : int
+    metric : Metric
+    radius : float, default=0.0
+        Where to start.
+
+    Returns
+    -------
+    rows : ndarray of shape (r,), int64
+        Increasing.
+    radius : float
+        At the end. From a start of zero, rows lie within three times as much of a core point.
+    apart : float
+        More than half of `most` rows lie pairwise at least so far apart.
+
+    Examples
+    --------
+    >>> rows, radius, apart = at_most(np.arange(100.0)[:, None], 9, Metric(boxes=False))
+    >>> len(rows) <= 9, radius >= apart > 0
+    (True, True)
+
+    References
+    ----------
+    Charikar, Chekuri, Feder and Motwani (2004), Incremental clustering and dynamic information
+    retrieval, section 3.
+    """
+    n_features = points.shape[1]
+    centers = np.empty((most + 1, n_features))  # one too many shows that the radius must grow
+    rows = np.empty(most + 1, dtype=np.int64)
+    count, apart = 0, 0.0
+    for first, tile in dense_tiles(points):
+        stop, before = 0, count
+        while True:
+            limit = metric.limit(radius, n_features)
+            count, stop = metric.open(tile, stop, limit, centers, count, rows)
+            rows[before:count] += first
+            if count <= most:
+                break
+            found = farthest_first(centers, max(1, most // 2), metric)
+            kept = np.sort(found.rows)
+            apart = max(apart, metric.distance(found.left))
+            radius = max(apart, _GROWTH * radius)
+            centers[: len(kept)], rows[: len(kept)] = centers[kept], rows[kept]
+            count = before = len(kept)
+    return rows[:count].copy(), radius, apart
+
+
+@dataclass(frozen=True, eq=False)
+class Rough:
+    """Core points of some blocks, the radius at which they were opened last, and `apart`."""
+
+    core: Core
+    radius: float
+    apart: float
+
+
+@dataclass(frozen=True)
+class OpenAtMost:
+    """Work on one block: at most `most` core points."""
+
+    metric: Metric
+    most: int
+
+    def __call__(self, block: Block, number: int, given: object) -> Rough:
+        """Choose core points of a block."""
+        del given
+        rows, radius, apart = at_most(block.points, self.most, self.metric)
+        return Rough(pick(block, number, rows), radius, apart)
+
+
+@dataclass(frozen=True)
+class MergeRough:
+    """Merges the core points of neighbouring blocks in the same way."""
+
+    metric: Metric
+    most: int
+
+    def __call__(self, first: Rough, second: Rough) -> Rough:
+        """Choose among the core points of both."""
+        both = join([first.core, second.core])
+        radius = max(first.radius, second.radius)
+        rows, radius, apart = at_most(both.points, self.most, self.metric, radius)
+        return Rough(both.take(rows), radius, max(first.apart, second.apart, apart))
+
+
+_CAPACITY = 1024
+
+"""Core points that a block makes room for at first; the room doubles when it is full."""
+
+
+def online(
+    points: Points,
+    radius: float,
+    metric: Metric,
+    *,
+    known: AnyArray | None = None,
+    most: int,
+) -> tuple[IndexArray, bool]:
+    r"""Choose core points among rows, in their order.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d) or csr_array
+    radius : float
+        :math:`\delta / 2`.
+    metric : Metric
+    known : ndarray of shape (s, d), optional
+        Core points that are there already.
+    most : int
+        New core points to stop at.
+
+    Returns
+    -------
+    rows : ndarray of shape (r,), int64
+        Rows that became core points, increasing.
+    full : bool
+        Whether there would be more than `most`.
+
+    Examples
+    --------
+    >>> rows = np.array([[0.0], [0.9], [3.0], [2.9]])
+    >>> online(rows, 1.0, Metric(boxes=False), most=9)
+    (array([0, 2]), False)
+
+    References
+    ----------
+    Le et al. (2017), Approximation Vector Machines, section 4.
+    """
+    n_features = points.shape[1]
+    given = np.empty((0, n_features)) if known is None else known
+    limit = metric.limit(radius, n_features)
+    centers = np.empty((len(given) + min(_CAPACITY, most), n_features))
+    centers[: len(given)] = given
+    rows = np.empty(len(centers), dtype=np.int64)
+    count = len(given)
+    for first, tile in dense_tiles(points):
+        stop, before = 0, count
+        while True:
+            count, stop = metric.open(tile, stop, limit, centers, count, rows)
+            if stop == len(tile) or count == len(given) + most:
+                break
+            centers, rows = _room(centers, rows, len(given) + most)
+        rows[before:count] += first
+        if stop < len(tile):
+            break
+    return rows[len(given) : count].copy(), stop < len(tile)
+
+
+def _room(centers: FloatArray, rows: IndexArray, most: int) -> tuple[FloatArray, IndexArray]:
+    size = min(2 * len(centers), most)
+    wider = np.empty((size, centers.shape[1]))
+    wider[: len(centers)] = centers
+    longer = np.empty(size, dtype=np.int64)
+    longer[: len(rows)] = rows
+    return wider, longer
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """Core points of some blocks.
+
+    Attributes
+    ----------
+    core : Core
+        At more than the radius from one another, in the order of the blocks.
+    dropped : Core or None
+        Core points of blocks that others cover; None once there are too many to hold.
+    full : bool
+        Whether there are more than may be held; then the promise is broken.
+    seen : int
+        Rows looked at.
+    """
+
+    core: Core
+    dropped: Core | None
+    full: bool
+    seen: int
+
+
+@dataclass(frozen=True)
+class OpenCells:
+    """Work on one block: its core points, beside those that all blocks are given.
+
+    Attributes
+    ----------
+    radius : float
+    metric : Metric
+    most : int
+        Core points that a block may open.
+    """
+
+    radius: float
+    metric: Metric
+    most: int
+
+    def __call__(self, block: Block, number: int, given: AnyArray | None) -> Opened:
+        """Cover the rows of a block."""
+        rows, full = online(block.points, self.radius, self.metric, known=given, most=self.most)
+        core = pick(block, number, rows)
+        return Opened(core, core.take(rows[:0]), full, len(block))
+
+
+@dataclass(frozen=True)
+class MergeOpened:
+    """Merges the core points of neighbouring blocks by the online rule.
+
+    Attributes
+    ----------
+    radius : float
+    metric : Metric
+    most : int
+    spare : int
+        Dropped core points to hold at most.
+    """
+
+    radius: float
+    metric: Metric
+    most: int
+    spare: int
+
+    def __call__(self, first: Opened, second: Opened) -> Opened:
+        """Keep the first, and those of the second that it does not cover."""
+        room = max(0, self.most - len(first.core))
+        kept, full = online(
+            second.core.points,
+            self.radius,
+            self.metric,
+            known=first.core.points,
+            most=room,
+        )
+        dropped = None
+        if first.dropped is not None and second.dropped is not None:
+            lost = np.setdiff1d(np.arange(len(second.core)), kept)
+            if len(first.dropped) + len(second.dropped) + len(lost) <= self.spare:
+                dropped = join([first.dropped, second.dropped, second.core.take(lost)])
+        return Opened(
+            join([first.core, second.core.take(kept)]),
+            dropped,
+            first.full or second.full or full,
+            first.seen + second.seen,
+        )

@@ -1,0 +1,447 @@
+"""A run of active learning: requests for labels, answers, saving and resuming."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskcoreset.constructions.margin.active_state import (
+    ActiveMargin,
+    Labelled,
+    Phase,
+    Queries,
+    Rule,
+    Separator,
+    Step,
+    corrected,
+    result_of,
+    separate,
+)
+from daskcoreset.constructions.margin.oracle import Oracle, answer, coded, plain_labels
+from daskcoreset.constructions.margin.query_strategy import next_wanted, told
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.storage import read_group, write_group
+from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.execution.progress import counting
+
+if TYPE_CHECKING:
+    from daskcoreset.constructions.margin.active_state import Trace
+    from daskcoreset.constructions.margin.oracle import Label
+    from daskcoreset.constructions.margin.pool import Pool
+    from daskcoreset.core.storage import JSON, Location
+
+__all__ = ["Asking", "OracleError", "Wanted", "read_queries", "write_queries"]
+
+
+KIND = "active-max-margin"
+
+VERSION = 1
+
+_COUNTERS = ("draws", "verifications", "right", "idle", "needed", "cursor", "reads", "stopped")
+
+_STEP = ("n_labels", "n_core", "margin", "closest", "phase")
+
+
+def write_queries(
+    store: Location, state: Queries, facts: dict[str, Any], *, overwrite: bool = True
+) -> None:
+    """Write a run, whole or not at all, in place of an earlier state of it.
+
+    Parameters
+    ----------
+    store : str, path-like, zarr Store or StorePath
+    state : Queries
+    facts : dict
+        Plain values about the pool, returned by `read_queries`.
+    overwrite : bool, default=True
+        Whether to replace what is there.
+    """
+    labelled, separator = state.labelled, state.separator
+    # Few arrays: each is a file that is flushed to the disk for every answer.
+    arrays: dict[str, AnyArray] = {
+        "labelled": np.stack([labelled.indices, labelled.codes, labelled.phases], axis=1),
+        "row": labelled.rows,
+        "queue": state.queue,
+        "queue_row": state.queue_rows,
+        "trace": np.array(
+            [[float(getattr(step, name)) for name in _STEP] for step in state.trace]
+        ).reshape(-1, len(_STEP)),
+    }
+    dims: dict[str, tuple[str, ...]] = {
+        "labelled": ("labelled", "index_class_phase"),
+        "row": ("labelled", "feature"),
+        "queue": ("queue",),
+        "queue_row": ("queue", "feature"),
+        "trace": ("step", "column"),
+    }
+    attributes: dict[str, JSON] = {
+        "rule": _plain_rule(state.rule),
+        "classes": list(labelled.classes),
+        "counters": {name: getattr(state, name) for name in _COUNTERS},
+        "phase": int(state.phase),
+        "wanted": state.wanted.tolist(),
+        "trace_columns": list(_STEP),
+        "pool": facts,
+        "level": None if separator is None else [separator.b, separator.margin],
+    }
+    if separator is not None:
+        members = [separator.core.astype(np.float64), separator.dual, separator.slack]
+        arrays |= {"w": separator.w, "core": np.stack(members, axis=1)}
+        dims |= {"w": ("feature",), "core": ("member", "position_dual_slack")}
+    write_group(
+        store, arrays, dims, attributes, kind=KIND, schema_version=VERSION, overwrite=overwrite
+    )
+
+
+def read_queries(store: Location) -> tuple[Queries, dict[str, Any]]:
+    """Read a run back, bit for bit.
+
+    Parameters
+    ----------
+    store : str, path-like, zarr Store or StorePath
+
+    Returns
+    -------
+    state : Queries
+    facts : dict
+        As given to `write_queries`.
+
+    Raises
+    ------
+    StoreError
+        If there is no complete, undamaged run.
+    """
+    arrays, attributes = read_group(store, kind=KIND, schema_version=VERSION)
+    separator = None
+    if attributes["level"] is not None:
+        b, margin = attributes["level"]
+        position, dual, slack = np.ascontiguousarray(arrays["core"].T)
+        separator = Separator(arrays["w"], b, margin, position.astype(np.int64), dual, slack)
+    indices, codes, phases = np.ascontiguousarray(arrays["labelled"].T)
+    state = Queries(
+        rule=_rule(attributes["rule"]),
+        labelled=Labelled(indices, arrays["row"], codes, phases, tuple(attributes["classes"])),
+        separator=separator,
+        phase=Phase(attributes["phase"]),
+        queue=arrays["queue"],
+        queue_rows=arrays["queue_row"],
+        wanted=np.array(attributes["wanted"], dtype=np.int64),
+        trace=tuple(_step(row) for row in arrays["trace"].tolist()),
+        **attributes["counters"],
+    )
+    return state, attributes["pool"]
+
+
+def _plain_rule(rule: Rule) -> dict[str, JSON]:
+    # JSON has neither infinity nor integers above 2**53 that every reader keeps.
+    plain = dataclasses.asdict(rule)
+    return {**plain, "C": None if math.isinf(rule.C) else rule.C, "seed": str(rule.seed)}
+
+
+def _rule(plain: dict[str, Any]) -> Rule:
+    C = math.inf if plain["C"] is None else plain["C"]
+    return Rule(**{**plain, "C": C, "seed": int(plain["seed"])})
+
+
+def _step(row: list[float]) -> Step:
+    n_labels, n_core, margin, closest, phase = row
+    return Step(int(n_labels), int(n_core), margin, closest, Phase(int(phase)))
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """Rows whose labels are asked for.
+
+    Attributes
+    ----------
+    indices : ndarray of shape (q,), int64
+        Their numbers in the pool.
+    rows : ndarray of shape (q, d), float32 or float64
+    phase : Phase
+        What for.
+    """
+
+    indices: IndexArray
+    rows: AnyArray
+    phase: Phase
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class Asking:
+    """A run in progress; `daskcoreset.margin.ActiveMaxMargin` starts and resumes one.
+
+    `ask` and `tell` are for people and labelling tools, `run` is for oracles that are called;
+    they can take turns.
+
+    Attributes
+    ----------
+    state : Queries
+        All that is known, as a value.
+    """
+
+    def __init__(
+        self, state: Queries, pool: Pool, *, store: Location | None = None, declared: bool = False
+    ) -> None:
+        self.state = state
+        self._pool = pool
+        self._store = store
+        self._declared = declared
+
+    @classmethod
+    def load(cls, store: Location, pool: Pool) -> Asking:
+        """Go on from what was kept, after the pool was compared with that of before."""
+        state, facts = read_queries(store)
+        _check_pool(state, facts, pool)
+        return cls(state, pool, store=store, declared=facts["declared"])
+
+    @property
+    def done(self) -> bool:
+        """Whether the run has ended; `ask` finds out."""
+        return self.state.phase is Phase.DONE
+
+    @property
+    def n_labels(self) -> int:
+        """Labels paid for so far."""
+        return self.state.paid
+
+    def ask(self) -> Wanted | None:
+        """Return the rows whose labels are wanted now, or None at the end.
+
+        Reads the pool where it has to. Until `tell`, it returns the same rows each time, also
+        after a crash: what is asked follows from the answers, so that only these are stored.
+        """
+        state = next_wanted(self.state, self._pool)
+        if state.phase is Phase.DONE:
+            if state is not self.state:
+                self._keep(state)
+            return None
+        self.state = state
+        wanted = state.wanted
+        return Wanted(state.queue[wanted], state.queue_rows[wanted], state.phase)
+
+    def tell(self, labels: Any) -> None:
+        """Give the labels of the rows that `ask` returned, in the same order.
+
+        Parameters
+        ----------
+        labels : array-like of shape (q,), or one label for one row
+            Two values in all: text, or numbers, or truth values.
+
+        Raises
+        ------
+        InvalidInputError
+            If nothing was asked for, or the labels are not one class for each row.
+        InseparableError
+            If no separator agrees with the labels, and C is infinite.
+        StoreError
+            If the store cannot be written.
+
+        Notes
+        -----
+        Whatever is raised, the state is the one before the call, in memory and in the store.
+        When it returns, the labels are on the disk where the run has a store.
+        """
+        state = self.state
+        if not len(state.wanted):
+            raise InvalidInputError("nothing is asked for; call ask() first, and again after it.")
+        plain = plain_labels(labels, len(state.wanted))
+        codes, classes = coded(plain, state.labelled.classes, declared=self._declared)
+        self._keep(told(state, codes, classes))
+
+    def correct(self, labels: Mapping[int, Label]) -> None:
+        """Change labels that were told, because they were slips.
+
+        Parameters
+        ----------
+        labels : mapping of int to label
+            The right label by the number of the row in the pool.
+
+        Raises
+        ------
+        InvalidInputError
+            If a row has no label yet, or the new one is neither class.
+        InseparableError
+            As in `tell`. The state is the one before the call.
+        """
+        state, labelled = self.state, self.state.labelled
+        for index, label in labels.items():
+            position = labelled.position_of.get(int(index))
+            if position is None:
+                raise InvalidInputError(
+                    f"row {index} has no label yet; correct only rows that were told."
+                )
+            (value,) = plain_labels(label, 1)
+            (code,), classes = coded([value], labelled.classes, declared=self._declared)
+            labelled = replace(corrected(labelled, position, int(code)), classes=classes)
+        self._keep(_separated_anew(replace(state, labelled=labelled)))
+
+    def soften(self, C: float) -> None:
+        """Allow errors from here on, with all labels that were told.
+
+        Parameters
+        ----------
+        C : float
+            Of the squared hinge loss on the core set.
+
+        Raises
+        ------
+        InvalidInputError
+            If C is not positive and finite.
+        """
+        if not 0 < C < math.inf:
+            raise InvalidInputError(f"C must be positive and finite, got {C}; pass such a number.")
+        rule = replace(self.state.rule, C=float(C))
+        self._keep(_separated_anew(replace(self.state, rule=rule)))
+
+    def run(
+        self,
+        oracle: Oracle,
+        *,
+        progress: bool | None = False,
+        report: Callable[[Step], None] | None = None,
+    ) -> ActiveMargin:
+        """Ask a callable until the end.
+
+        Parameters
+        ----------
+        oracle : callable
+            ``oracle(rows)`` or ``oracle(rows, indices=...)``, which returns one label a row.
+        progress : bool or None, default=False
+            Whether to show a bar of labels; None shows one where somebody looks.
+        report : callable or None, default=None
+            Gets every new `Step` of the trace, so that the gap is seen closing.
+
+        Returns
+        -------
+        ActiveMargin
+
+        Raises
+        ------
+        OracleError
+            If the oracle raises, or its answer cannot be used. Its attribute `asking` is this
+            run, with all labels told before.
+        """
+        limit = self.state.rule.max_labels or self._pool.n_usable
+        with counting(progress, limit, unit="label") as advance:
+            advance(self.n_labels)
+            seen = len(self.state.trace)
+            while (wanted := self.ask()) is not None:
+                self._ask_oracle(oracle, wanted)
+                advance(len(wanted))
+                seen = _report(report, self.state.trace, seen)
+            _report(report, self.state.trace, seen)
+        return self.result()
+
+    def _ask_oracle(self, oracle: Oracle, wanted: Wanted) -> None:
+        try:
+            labels = answer(oracle, wanted.rows, wanted.indices)
+        except Exception as error:
+            what = f"raised {type(error).__name__} ({error})."
+            raise self._oracle_error(what, wanted) from error
+        try:
+            self.tell(labels)
+        except InvalidInputError as error:
+            raise self._oracle_error(f"gave what cannot be used: {error}", wanted) from error
+
+    def _oracle_error(self, what: str, wanted: Wanted) -> OracleError:
+        rows = ", ".join(map(str, wanted.indices[:5].tolist())) + ("..." if len(wanted) > 5 else "")
+        kept = f" and in {self._store}" if self._store is not None else ""
+        return OracleError(
+            f"the oracle, asked for row {rows}, {what} The {len(self.state.labelled)} labels told "
+            f"before are kept in the attribute `asking` of this error{kept}; mend the oracle and "
+            f"call asking.run(oracle), after asking.correct() where an earlier label was wrong.",
+            self,
+        )
+
+    def save(self, store: Location, *, overwrite: bool = True) -> None:
+        """Write the run to Zarr, and keep it there from now on.
+
+        Parameters
+        ----------
+        store : path-like or Zarr store
+        overwrite : bool, default=True
+            Whether to replace a run that is there.
+
+        Raises
+        ------
+        StoreError
+            If something else is there, or the disk refuses.
+        """
+        write_queries(store, self.state, self._facts(), overwrite=overwrite)
+        self._store = store
+
+    def result(self) -> ActiveMargin:
+        """Return what is known now, at the end or before."""
+        return result_of(self.state)
+
+    def _keep(self, state: Queries) -> None:
+        # On the disk first: what cannot be kept has not been told.
+        if self._store is not None:
+            write_queries(self._store, state, self._facts())
+        self.state = state
+
+    def _facts(self) -> dict[str, Any]:
+        pool = self._pool
+        return {
+            "n_rows": pool.n_rows,
+            "n_features": pool.n_features,
+            "n_usable": pool.n_usable,
+            "declared": self._declared,
+        }
+
+
+def _separated_anew(state: Queries) -> Queries:
+    """Separate the labels as they are now, and go back to asking."""
+    rule, old, labelled = state.rule, state.separator, state.labelled
+    separator, phase = None, Phase.SEEDING
+    if labelled.both:
+        add = np.empty(0, np.int64) if old is None else old.core
+        separator = separate(labelled, None, add, rule)
+        phase = Phase.QUERYING
+    fresh = replace(state.queued(None), separator=separator, phase=phase, needed=0, right=0)
+    return replace(fresh, idle=0, stopped="").noted()
+
+
+def _report(report: Callable[[Step], None] | None, trace: Trace, seen: int) -> int:
+    if report is not None:
+        for step in trace[seen:]:
+            report(step)
+    return len(trace)
+
+
+def _check_pool(state: Queries, facts: dict[str, Any], pool: Pool) -> None:
+    """Refuse another pool than that of before: labels belong to its rows by number."""
+    found = (pool.n_rows, pool.n_features, pool.n_usable)
+    wanted = (facts["n_rows"], facts["n_features"], facts["n_usable"])
+    indices, rows = state.labelled.indices[:16], state.labelled.rows[:16]
+    same = found == wanted
+    if same and len(indices):
+        fetched = pool.fetch(indices)
+        same = np.array_equal(fetched.indices, indices) and np.array_equal(fetched.rows, rows)
+    if not same:
+        raise InvalidInputError(
+            f"X has {found[0]} rows of {found[1]} columns, {found[2]} of them usable, and is not "
+            f"the pool that the labels belong to ({wanted[0]}, {wanted[1]} and {wanted[2]}, and "
+            f"the same rows); pass the same data in the same order, or start in another store."
+        )
+
+
+class OracleError(InvalidInputError):
+    """An oracle failed, or gave what cannot be used; all labels told before are kept.
+
+    Attributes
+    ----------
+    asking : Asking
+        The run as it was before the call: ``asking.run(oracle)`` goes on from there.
+    """
+
+    def __init__(self, message: str, asking: Asking | None = None) -> None:
+        super().__init__(message)
+        self.asking = asking

@@ -1,0 +1,552 @@
+"""The state of a run of active learning, its labelled rows, and its result."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskcoreset.constructions.margin.pool import heights
+from daskcoreset.constructions.margin.separators import InseparableError
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
+
+if TYPE_CHECKING:
+    from daskcoreset.constructions.margin.pool import Found
+    from daskcoreset.solvers.hard_margin import HardMargin
+
+__all__ = [
+    "ActiveMargin",
+    "Certificate",
+    "Labelled",
+    "Phase",
+    "Queries",
+    "Rule",
+    "Separator",
+    "Step",
+    "Trace",
+    "corrected",
+    "result_of",
+    "separate",
+]
+
+
+class Phase(enum.IntEnum):
+    """What a label is, or was, asked for; the numbers are stored."""
+
+    GIVEN = 0
+    SEEDING = 1
+    QUERYING = 2
+    VERIFYING = 3
+    DONE = 4
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How rows are chosen and when to stop; see `daskcoreset.margin.ActiveMaxMargin`."""
+
+    epsilon: float
+    error: float
+    delta: float
+    intercept: bool
+    batch: int
+    stream: bool
+    max_labels: int | None
+    C: float
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Separator:
+    """A separator of the core set.
+
+    Attributes
+    ----------
+    w : ndarray of shape (d,), float64
+        The rule is the sign of ``w @ x + b``. Of length one, or less with a finite C, for the
+        slacks of the core rows are coordinates of the same vector.
+    b : float
+    margin : float
+        On the core set, its slacks included.
+    core : ndarray of shape (m,), int64
+        Positions of the core rows among the labelled ones.
+    dual : ndarray of shape (m,), float64
+        Their dual coefficients.
+    slack : ndarray of shape (m,), float64
+        What each core row gains by its slack; zeros without a finite C.
+    """
+
+    w: FloatArray
+    b: float
+    margin: float
+    core: IndexArray
+    dual: FloatArray
+    slack: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Rows with labels, in the order in which they were told.
+
+    Attributes
+    ----------
+    indices : ndarray of shape (m,), int64
+        Numbers of the rows in the pool.
+    rows : ndarray of shape (m, d)
+    codes : ndarray of shape (m,), int64
+        Number of the label in `classes`.
+    phases : ndarray of shape (m,), int64
+        What each was asked for.
+    classes : tuple
+        Values of labels in the order of their appearance.
+    """
+
+    indices: IndexArray
+    rows: AnyArray
+    codes: IndexArray
+    phases: IndexArray
+    classes: tuple[Any, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @cached_property
+    def position_of(self) -> dict[int, int]:
+        """Position of every row by its number in the pool."""
+        return {index: i for i, index in enumerate(self.indices.tolist())}
+
+    @property
+    def both(self) -> bool:
+        """Whether both classes are there."""
+        return bool(len(self.codes)) and bool((self.codes != self.codes[0]).any())
+
+    @property
+    def signs(self) -> FloatArray:
+        """+1 for the greater of two classes, -1 for the other."""
+        positive = int(len(self.classes) > 1 and self.classes[1] > self.classes[0])
+        return np.where(self.codes == positive, 1.0, -1.0)
+
+    def with_rows(
+        self,
+        indices: IndexArray,
+        rows: AnyArray,
+        codes: IndexArray,
+        phase: Phase,
+        classes: Sequence[Any],
+    ) -> Labelled:
+        """Return these rows and more."""
+        return Labelled(
+            np.concatenate([self.indices, indices]),
+            np.concatenate([self.rows, rows]),
+            np.concatenate([self.codes, codes]),
+            np.concatenate([self.phases, np.full(len(indices), int(phase), dtype=np.int64)]),
+            tuple(classes),
+        )
+
+    def heights(self, separator: Separator) -> FloatArray:
+        """Margin of every row, without slacks: negative where it is misclassified."""
+        products = heights(self.rows, separator.w, separator.b)
+        margins: FloatArray = self.signs * products
+        return margins
+
+
+def separate(
+    labelled: Labelled,
+    before: Separator | None,
+    add: IndexArray,
+    rule: Rule,
+) -> Separator:
+    r"""Add rows to the core set, and then labelled rows that its separator comes too close to.
+
+    Parameters
+    ----------
+    labelled : Labelled
+        With both classes.
+    before : Separator or None
+        None for a first core set.
+    add : ndarray of int64
+        Positions of the rows to add.
+    rule : Rule
+        Rows of margin below ``1 - epsilon`` times that on the core set are too close. With a
+        finite C every core row has a coordinate of its own with the value ``1 / sqrt(C)``, in
+        which all rows are separable: the squared hinge loss.
+
+    Returns
+    -------
+    Separator
+
+    Raises
+    ------
+    InseparableError
+    """
+    signs = labelled.signs
+    if before is None:
+        firsts = np.array([int((signs == s).argmax()) for s in (1.0, -1.0)])
+        core, dual = np.unique(np.concatenate([firsts, add])), None
+    else:
+        core = np.concatenate([before.core, add])
+        dual = np.concatenate([before.dual, np.zeros(len(add))])
+    while True:
+        found = _solve(labelled, core, dual, rule)
+        margins = labelled.heights(found)
+        margins[core] = np.inf
+        worst = int(margins.argmin())
+        if margins[worst] >= (1.0 - rule.epsilon) * found.margin:
+            return found
+        core, dual = np.append(core, worst), np.append(found.dual, 0.0)
+
+
+def _solve(
+    labelled: Labelled,
+    core: IndexArray,
+    dual: FloatArray | None,
+    rule: Rule,
+) -> Separator:
+    C = rule.C
+    signs, d = labelled.signs[core], labelled.rows.shape[1]
+    rows = labelled.rows[core].astype(np.float64)
+    if np.isfinite(C):
+        rows = np.concatenate([rows, np.diag(signs / np.sqrt(C))], axis=1)
+    found = (
+        hard_margin_bias(rows, signs, start=dual)
+        if rule.intercept
+        else hard_margin(rows * signs[:, None], start=dual)
+    )
+    if not found.separable:
+        raise _inseparable(labelled, core, found)
+    assert found.w is not None  # noqa: S101 - of explicit rows
+    slack = found.w[d:] * signs / np.sqrt(C) if np.isfinite(C) else np.zeros(len(core))
+    return Separator(found.w[:d], found.intercept, found.margin, core, found.dual, slack)
+
+
+def _inseparable(labelled: Labelled, core: IndexArray, found: HardMargin) -> InseparableError:
+    held = np.flatnonzero(found.dual > 0.0)
+    held = held[np.argsort(-found.dual[held], kind="stable")]
+    positions = core[held]
+    shown = [
+        f"{labelled.indices[i]} ({labelled.classes[labelled.codes[i]]!r})" for i in positions[:6]
+    ]
+    more = f" and {len(positions) - 6} more" if len(positions) > 6 else ""
+    twins = len(positions) == 2 and np.array_equal(*labelled.rows[positions])
+    why = (
+        "are the same row with two labels"
+        if twins
+        else "hold a convex combination that no separator can tell apart"
+    )
+    return InseparableError(
+        f"the labels contradict each other: rows {', '.join(shown)}{more} {why}; correct a label "
+        f"with correct(), or allow errors with soften().",
+        labelled.indices[positions],
+        found.dual[held],
+    )
+
+
+def corrected(labelled: Labelled, position: int, code: int) -> Labelled:
+    """Return the rows with another label for one of them."""
+    codes = labelled.codes.copy()
+    codes[position] = code
+    return replace(labelled, codes=codes)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What the random rows of the last verification say about all rows of the pool.
+
+    Attributes
+    ----------
+    error : float
+        Bound on the share (by weight) of the pool that is misclassified; 0 if every row has
+        its label and is right, and 1 if nothing is known.
+    probability : float
+        With which it holds, over the draws of the run: 1 - delta, or 1 where all is known.
+    verified : int
+        Random rows in a row that were right.
+    verifications : int
+        Separators that were put to the test.
+    """
+
+    error: float
+    probability: float
+    verified: int
+    verifications: int
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveMargin:
+    """The result of active learning.
+
+    Attributes
+    ----------
+    w : ndarray of shape (d,), float64
+        Unit normal; zeros if only one class was seen.
+    b : float
+        ``w @ x + b`` is positive for the greater class.
+    margin : float
+        On the core set; infinite if only one class was seen. With a finite C the distance at
+        which a row without slack lies.
+    closest : float
+        Least distance from the boundary of a row of the pool that had no label, when it was
+        last looked for; NaN if never.
+    classes : tuple
+        The two values of labels, the smaller first; or one, or none.
+    core_indices : ndarray of shape (m,), int64
+        Numbers of the rows of the core set.
+    core_rows : ndarray of shape (m, d)
+    core_labels : ndarray of shape (m,)
+    dual : ndarray of shape (m,), float64
+        Their dual coefficients, with sum one (with a bias: over each class).
+    indices : ndarray of shape (n_labelled,), int64
+        Numbers of all rows with labels, in the order told.
+    labels : ndarray of shape (n_labelled,)
+    n_labels : int
+        Labels paid for.
+    n_labels_by_phase : dict of str to int
+        What they were for: "seeding", "querying", "verifying".
+    certificate : Certificate
+    stopped : str
+        "verified"; "max_labels"; "exhausted" (every row has a label); "stalled" (with a finite
+        C: rows with labels stay misclassified, so that no verification can succeed); or empty
+        if the run goes on.
+    reads : int
+        Reads of the whole pool for queries.
+    trace : tuple of Step
+    """
+
+    w: FloatArray
+    b: float
+    margin: float
+    closest: float
+    classes: tuple[Any, ...]
+    core_indices: IndexArray
+    core_rows: AnyArray
+    core_labels: AnyArray
+    dual: FloatArray
+    indices: IndexArray
+    labels: AnyArray
+    n_labels: int
+    n_labels_by_phase: dict[str, int]
+    certificate: Certificate
+    stopped: str
+    reads: int
+    trace: Trace
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Signed distance of rows in memory from the boundary, positive for the greater class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,), float64
+        """
+        return heights(X if hasattr(X, "tocsr") else np.asarray(X), self.w, self.b)
+
+    def predict(self, X: Any) -> AnyArray:
+        """Class of rows in memory; the smaller one on the boundary itself.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        InvalidInputError
+            If no label was told yet.
+        """
+        if not self.classes:
+            raise InvalidInputError("no label was told yet; call ask() and tell() first.")
+        values = np.array(self.classes)
+        if len(values) == 1:
+            return np.full(X.shape[0] if hasattr(X, "shape") else len(X), values[0])
+        return values[(self.decision_function(X) > 0).astype(np.int64)]
+
+
+def result_of(state: Queries) -> ActiveMargin:
+    """Put together what a run knows.
+
+    Parameters
+    ----------
+    state : Queries
+
+    Returns
+    -------
+    ActiveMargin
+    """
+    labelled, separator = state.labelled, state.separator
+    d = labelled.rows.shape[1]
+    seen = sorted({labelled.classes[code] for code in labelled.codes.tolist()})
+    values = np.array([labelled.classes[code] for code in labelled.codes.tolist()])
+    core = np.empty(0, dtype=np.int64)
+    # Of one class alone the sign says which of the two it is.
+    b = 1.0 if seen and seen[-1] == max(labelled.classes) and len(labelled.classes) > 1 else -1.0
+    w, margin, dual = np.zeros(d), math.inf, np.empty(0)
+    if separator is not None:
+        length = float(np.linalg.norm(separator.w)) or 1.0
+        w, b = separator.w / length, separator.b / length
+        margin, core, dual = separator.margin / length, separator.core, separator.dual
+    looked = [step.closest for step in state.trace if not math.isnan(step.closest)]
+    phases = (Phase.SEEDING, Phase.QUERYING, Phase.VERIFYING)
+    return ActiveMargin(
+        w=w,
+        b=b,
+        margin=margin,
+        closest=looked[-1] if looked else math.nan,
+        classes=tuple(seen),
+        core_indices=labelled.indices[core],
+        core_rows=labelled.rows[core],
+        core_labels=values[core],
+        dual=dual,
+        indices=labelled.indices,
+        labels=values,
+        n_labels=state.paid,
+        n_labels_by_phase={
+            phase.name.lower(): int((labelled.phases == phase).sum()) for phase in phases
+        },
+        certificate=_certificate(state),
+        stopped=state.stopped,
+        reads=state.reads,
+        trace=state.trace,
+    )
+
+
+def _certificate(state: Queries) -> Certificate:
+    r"""Say what r right rows in a row prove: :math:`e \leq \ln(\max(|C|, j(j+1))/\delta) / r`.
+
+    A separator of error e reaches a streak of r with chance :math:`(1 - e)^r`, so that the
+    bound fails with no more chance than in a verification of full length, whatever r is.
+    """
+    rule, j = state.rule, max(state.verifications, 1)
+    if state.stopped == "exhausted":
+        wrong = 0
+        if state.separator is not None:
+            wrong = int((state.labelled.heights(state.separator) <= 0.0).sum())
+        if not wrong:
+            return Certificate(0.0, 1.0, 0, state.verifications)
+    seeded = state.separator is None and len(state.labelled) > 0
+    # The first random row chose the class, so that it proves nothing.
+    right = max(state.right - 1, 0) if seeded else state.right
+    n_core = 1 if state.separator is None else len(state.separator.core)
+    error = 1.0
+    if right:
+        error = min(1.0, (math.log(max(n_core, j * (j + 1))) - math.log(rule.delta)) / right)
+    return Certificate(error, 1.0 - rule.delta, right, state.verifications)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One look at the run: after labels were told, or after a read of the pool.
+
+    Attributes
+    ----------
+    n_labels, n_core : int
+        Labels told, and rows of the core set, so far.
+    margin : float
+        On the core set; infinite before there are two classes.
+    closest : float
+        Least distance of an unlabelled row of the pool from the boundary; NaN if this step
+        did not read the pool.
+    phase : Phase
+    """
+
+    n_labels: int
+    n_core: int
+    margin: float
+    closest: float
+    phase: Phase
+
+
+Trace = tuple[Step, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """All that a run knows.
+
+    Attributes
+    ----------
+    rule : Rule
+    labelled : Labelled
+        Rows with labels, in the order in which they were told.
+    separator : Separator or None
+        None before there are two classes.
+    phase : Phase
+    queue : ndarray of shape (q,), int64
+        Rows to be looked at in order, some of which may have labels.
+    queue_rows : ndarray of shape (q, d)
+    wanted : ndarray of shape (p,), int64
+        Positions in the queue whose labels are asked for now.
+    draws : int
+        Times that rows were drawn from the pool.
+    verifications : int
+        Verifications begun, that of one class included.
+    right : int
+        Rows in a row that were right in this verification.
+    idle : int
+        Verifications in a row that failed without a new label.
+    needed : int
+        Rows in a row that this verification needs; zero outside one.
+    cursor : int
+        Last row that a stream has given.
+    reads : int
+        Reads of the whole pool.
+    stopped : str
+        Why the run has ended; empty before.
+    trace : tuple of Step
+    """
+
+    rule: Rule
+    labelled: Labelled
+    separator: Separator | None = None
+    phase: Phase = Phase.SEEDING
+    queue: IndexArray = field(default_factory=lambda: np.empty(0, np.int64))
+    queue_rows: AnyArray = field(default_factory=lambda: np.empty((0, 0)))
+    wanted: IndexArray = field(default_factory=lambda: np.empty(0, np.int64))
+    draws: int = 0
+    verifications: int = 0
+    right: int = 0
+    idle: int = 0
+    needed: int = 0
+    cursor: int = -1
+    reads: int = 0
+    stopped: str = ""
+    trace: Trace = ()
+
+    @property
+    def paid(self) -> int:
+        """Labels that were asked for."""
+        return int((self.labelled.phases != Phase.GIVEN).sum())
+
+    def queued(self, found: Found | None) -> Queries:
+        """Return the run with rows to look at next, or none."""
+        none = np.empty(0, np.int64)
+        if found is None:
+            return replace(self, queue=none, queue_rows=self.queue_rows[:0], wanted=none)
+        return replace(self, queue=found.indices, queue_rows=found.rows, wanted=none)
+
+    def noted(self, closest: float = math.nan) -> Queries:
+        """Return the run with one more step in its trace."""
+        rule = self.separator
+        step = Step(
+            len(self.labelled),
+            len(rule.core) if rule else 0,
+            rule.margin if rule else math.inf,
+            closest,
+            self.phase,
+        )
+        return replace(self, trace=(*self.trace, step))
+
+    def ended(self, why: str) -> Queries:
+        """Return the run at its end."""
+        return replace(self.queued(None), phase=Phase.DONE, stopped=why)

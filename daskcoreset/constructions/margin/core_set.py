@@ -1,0 +1,509 @@
+"""The core set of the largest margin: its rows, its separator, its result and its bounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskcoreset.constructions.margin.separators import (
+    Kernel,
+    NotSeparableError,
+    Separator,
+    opposite_duplicates,
+)
+from daskcoreset.core.blocks import Block, concatenate
+from daskcoreset.core.linalg import dense_rows
+from daskcoreset.solvers.hard_margin import (
+    HardMargin,
+    hard_margin,
+    hard_margin_bias,
+    hard_margin_gram,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from daskcoreset.core.points import WeightedPoints
+    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+    from daskcoreset.execution.fold import Gathered
+
+__all__ = [
+    "Core",
+    "Fit",
+    "MarginCoreset",
+    "Pass",
+    "Picked",
+    "any_violator_bound",
+    "fit_core",
+    "joined",
+    "least",
+    "row_numbers",
+    "worst_violator_bound",
+]
+
+
+def any_violator_bound(radius: float, margin: float, epsilon: float) -> float:
+    r"""Bound where every pass adds some violator (Corollary 3.2).
+
+    The passes are at most :math:`1 + 4R^2/(\epsilon\rho)^2`, however many violators each of
+    them adds. Let x be the shortest vector of the hull, :math:`|x| = \rho_i`, and z a violator,
+    :math:`\langle x, z\rangle < (1-\epsilon)\rho_i^2`. The segment from x to z, of length at
+    most 2R, holds a point of squared length at most
+    :math:`\rho_i^2 (1 - \epsilon^2\rho_i^2/4R^2)`, and so does the next hull. Hence
+    :math:`1/\rho_{i+1}^2 \ge 1/\rho_i^2 + \epsilon^2/4R^2`, which can happen
+    :math:`4R^2/(\epsilon\rho)^2` times before :math:`\rho_i < \rho`. Only x enters, so that
+    rows without a coefficient may be dropped at any time: x stays in the hull, and the
+    lengths go on falling, for which no set of rows comes twice.
+
+    With an intercept x joins the nearest points of two hulls, :math:`|x| = 2\rho_i`, a step
+    within one of them is at most 2R long, R about any center, and the same follows.
+
+    Parameters
+    ----------
+    radius, margin, epsilon : float
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(any_violator_bound(10.0, 1.0, 0.1))
+    40001
+    """
+    if margin <= 0:
+        return math.inf
+    return 1.0 + 4.0 * (radius / margin) ** 2 / epsilon**2
+
+
+def worst_violator_bound(radius: float, margin: float, epsilon: float) -> float:
+    r"""Bound of Lemma 3.1, where the worst violator is added: :math:`64 (R/\rho)^2/\epsilon`.
+
+    Parameters
+    ----------
+    radius, margin, epsilon : float
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> worst_violator_bound(10.0, 1.0, 0.1)
+    64000.0
+
+    References
+    ----------
+    Har-Peled, Roth and Zimak (2007), Lemma 3.1, with the constant of its proof.
+    """
+    return math.inf if margin <= 0 else 64.0 * (radius / margin) ** 2 / epsilon
+
+
+@dataclass(frozen=True, eq=False)
+class Picked:
+    """Rows taken from some blocks.
+
+    Attributes
+    ----------
+    block : Block
+        The rows, numbered within the blocks that they came from.
+    numbers : ndarray of shape (r,), int64
+        Number of the block of each row.
+    signs : ndarray of shape (r,), float64
+        +1 for the second class and -1 for the first.
+    values : ndarray of shape (r,), float64
+        By which rows compete: the smaller, the sooner taken.
+    """
+
+    block: Block
+    numbers: IndexArray
+    signs: FloatArray
+    values: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, positions: IndexArray) -> Picked:
+        """Return some of the rows."""
+        return Picked(
+            self.block.take(positions),
+            self.numbers[positions],
+            self.signs[positions],
+            self.values[positions],
+        )
+
+
+def joined(parts: Sequence[Picked]) -> Picked:
+    """Put rows of neighbouring blocks after one another."""
+    if len(parts) == 1:
+        return parts[0]
+    return Picked(
+        _numbered([part.block for part in parts]),
+        np.concatenate([part.numbers for part in parts]),
+        np.concatenate([part.signs for part in parts]),
+        np.concatenate([part.values for part in parts]),
+    )
+
+
+def _numbered(blocks: Sequence[Block]) -> Block:
+    # An empty block may have labels of another dtype, which would make text of numbers.
+    filled = [block for block in blocks if len(block)]
+    return concatenate(filled) if filled else blocks[0]
+
+
+def least(rows: Picked, most: int) -> Picked:
+    """Keep the rows of smallest value, the first of equal ones, in the order they had."""
+    if len(rows) <= most:
+        return rows
+    order = np.argsort(rows.values, kind="stable")[:most]
+    return rows.take(np.sort(order))
+
+
+def row_numbers(gathered: Gathered[Any], numbers: IndexArray, positions: IndexArray) -> IndexArray:
+    """Numbers, in the whole data, of rows of blocks.
+
+    Parameters
+    ----------
+    gathered : Gathered
+        Of the read that gave the rows.
+    numbers, positions : ndarray of shape (r,), int64
+        Block of each row, and row within it.
+
+    Returns
+    -------
+    ndarray of shape (r,), int64
+
+    Examples
+    --------
+    >>> from daskcoreset.execution.fold import Gathered
+    >>> row_numbers(Gathered(None, {0: 10, 1: 5}), np.array([1, 0]), np.array([2, 3]))
+    array([12,  3])
+    """
+    blocks = np.array(sorted(gathered.sizes), dtype=np.int64)
+    sizes = np.array([gathered.sizes[int(block)] for block in blocks], dtype=np.int64)
+    starts = np.cumsum(sizes) - sizes
+    found: IndexArray = starts[np.searchsorted(blocks, numbers)] + positions
+    return found
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One solution on the core set, and what one read said of it.
+
+    Attributes
+    ----------
+    reads : int
+        Reads of the data so far.
+    size : int
+        Rows in the core set.
+    core_margin : float
+        The largest margin on the core set, which no margin on the data can pass.
+    margin : float
+        Margin of the same separator on the data; negative where it errs.
+    best : float
+        The largest margin on the data of any separator so far.
+    """
+
+    reads: int
+    size: int
+    core_margin: float
+    margin: float
+    best: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MarginCoreset:
+    r"""A core set for the maximum margin, its separator, and the certificate.
+
+    Attributes
+    ----------
+    core : WeightedPoints
+        Rows of the core set with weights of one, row numbers and labels.
+    dual : ndarray of shape (m,), float64
+        Convex coefficients: the normal is in proportion to :math:`\sum_i a_i y_i x_i`; with
+        an intercept their sum is one over each class. Rows with zero add nothing.
+    signs : ndarray of shape (m,), float64
+        +1 for ``classes[1]`` and -1 for ``classes[0]``.
+    classes : ndarray of shape (2,)
+    separator : Separator
+        Signed distance of a row from the hyperplane; its normal has length one.
+    margin : float
+        On all the data, measured by a read: :math:`\min y f(x)`.
+    core_margin : float
+        The largest on the core set, hence not below the largest on the data.
+    epsilon : float
+    converged : bool
+        Whether ``margin >= (1 - epsilon) * core_margin``.
+    intercept : bool
+    radius : float
+        R, the largest distance of a row from the origin; with an intercept and without a
+        kernel, from a center.
+    reads : int
+        Reads of all the data, the one that finds the classes included.
+    n_rows : int
+        Rows of the data.
+    trace : tuple of Pass
+    """
+
+    core: WeightedPoints
+    dual: FloatArray
+    signs: FloatArray
+    classes: AnyArray
+    separator: Separator
+    margin: float
+    core_margin: float
+    epsilon: float
+    converged: bool
+    intercept: bool
+    radius: float
+    reads: int
+    n_rows: int
+    trace: tuple[Pass, ...]
+
+    def __len__(self) -> int:
+        return len(self.core)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({len(self):,} of {self.n_rows:,} rows, margin "
+            f"{self.margin:.6g} >= {self.factor:.4g} x the largest, {self.reads} reads)"
+        )
+
+    @property
+    def factor(self) -> float:
+        r"""Certified share of the largest margin that is reached, :math:`\rho / \rho_C`."""
+        return self.margin / self.core_margin
+
+    @property
+    def w(self) -> FloatArray | None:
+        """Normal of length one, of shape (d,); None with a kernel."""
+        return self.separator.w
+
+    @property
+    def b(self) -> float:
+        """Intercept; zero through the origin."""
+        return self.separator.intercept
+
+    @property
+    def indices(self) -> IndexArray:
+        """Row numbers of the core set."""
+        return self.core.indices
+
+    @property
+    def support(self) -> IndexArray:
+        """Positions, within the core set, of rows with a coefficient."""
+        return np.flatnonzero(self.dual > 0.0)
+
+    @property
+    def passes_bound(self) -> float:
+        """Passes that are enough (Corollary 3.2), however many rows each of them adds."""
+        return any_violator_bound(self.radius, self.core_margin, self.epsilon)
+
+    @property
+    def size_bound(self) -> float:
+        """Rows that are enough where one violator is added at a time (Corollary 3.2)."""
+        return self.passes_bound + 1.0
+
+    @property
+    def size_bound_worst(self) -> float:
+        """Rows that are enough where only the worst of all is added (Lemma 3.1)."""
+        return worst_violator_bound(self.radius, self.core_margin, self.epsilon)
+
+    def decision_function(self, points: Points) -> FloatArray:
+        """Signed distance of every row from the hyperplane.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n, d) or csr_array, float32 or float64
+
+        Returns
+        -------
+        ndarray of shape (n,), float64
+        """
+        return self.separator(points)
+
+    def predict(self, points: Points) -> AnyArray:
+        """Class of every row.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n, d) or csr_array, float32 or float64
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        found: AnyArray = self.classes[(self.separator(points) > 0.0).astype(np.intp)]
+        return found
+
+    def describe(self) -> dict[str, Any]:
+        """Facts for a provenance, plain JSON."""
+        return {
+            "margin": self.margin,
+            "core_margin": self.core_margin,
+            "factor": self.factor,
+            "converged": self.converged,
+            "radius": self.radius,
+            "passes_bound": self.passes_bound,
+            "reads": self.reads,
+            "passes": [
+                {"size": one.size, "core_margin": one.core_margin, "margin": one.margin}
+                for one in self.trace
+            ],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Core:
+    """Rows of the core set.
+
+    Attributes
+    ----------
+    rows : Picked
+    indices : ndarray of shape (m,), int64
+        Row numbers in the whole data.
+    kernel : Kernel
+    intercept : bool
+    gram : ndarray of shape (m, m), float64, or None
+        Kernel values of all pairs; None for the linear kernel.
+    """
+
+    rows: Picked
+    indices: IndexArray
+    kernel: Kernel
+    intercept: bool
+    gram: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @property
+    def points(self) -> Points:
+        """The rows."""
+        return self.rows.block.points
+
+    def start(self) -> Core:
+        """Return the core set with its kernel values."""
+        if self.kernel.is_linear:
+            return self
+        gram = _symmetric(self.kernel(self.points, self.points))
+        return Core(self.rows, self.indices, self.kernel, self.intercept, gram)
+
+    def with_rows(self, rows: Picked, indices: IndexArray) -> Core:
+        """Return a core set with more rows, those left out that it has already."""
+        new = np.flatnonzero(~np.isin(indices, self.indices))
+        rows, indices = rows.take(new), indices[new]
+        gram = None
+        if self.gram is not None:
+            across = self.kernel(self.points, rows.block.points)
+            within = _symmetric(self.kernel(rows.block.points, rows.block.points))
+            gram = np.block([[self.gram, across], [across.T, within]])
+        both = joined([self.rows, rows])
+        numbers = np.concatenate([self.indices, indices])
+        return Core(both, numbers, self.kernel, self.intercept, gram)
+
+    def take(self, positions: IndexArray) -> Core:
+        """Return some of the rows."""
+        gram = None if self.gram is None else self.gram[np.ix_(positions, positions)]
+        rows, indices = self.rows.take(positions), self.indices[positions]
+        return Core(rows, indices, self.kernel, self.intercept, gram)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The separator with the largest margin on a core set.
+
+    Attributes
+    ----------
+    hard : HardMargin
+    separator : Separator
+        Of a normal of length one.
+    middle : ndarray of shape (d,), float64, or None
+        With an intercept and without a kernel, the point midway between the hulls.
+    """
+
+    hard: HardMargin
+    separator: Separator
+    middle: FloatArray | None
+
+
+def fit_core(core: Core, tol: float = 1e-9) -> Fit:
+    """Solve the hard-margin problem on the rows of a core set.
+
+    Parameters
+    ----------
+    core : Core
+    tol : float, default=1e-9
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    NotSeparableError
+        With the evidence.
+    """
+    signs = core.rows.signs
+    middle = None
+    if core.gram is not None:
+        with_bias = signs if core.intercept else None
+        hard = hard_margin_gram(core.gram * np.outer(signs, signs), with_bias, tol=tol)
+        _check(core, hard)
+        normal = 2.0 * hard.length if core.intercept else hard.length
+        held = np.flatnonzero(hard.dual > 0.0)
+        separator = Separator(
+            core.kernel,
+            rows=core.points[held],
+            coefficients=hard.dual[held] * signs[held] / normal,
+            intercept=hard.intercept,
+        )
+        return Fit(hard, separator, None)
+    # Columns that are zero in every row of the core set are zero in the normal.
+    points, columns = _spread(core.points)
+    if core.intercept:
+        hard = hard_margin_bias(points, signs, tol=tol)
+        middle = np.zeros(core.points.shape[1])
+        middle[columns] = hard.dual @ points / 2.0
+    else:
+        hard = hard_margin(points * signs[:, None], tol=tol)
+    _check(core, hard)
+    w = np.zeros(core.points.shape[1])
+    w[columns] = hard.w
+    return Fit(hard, Separator(core.kernel, w, intercept=hard.intercept), middle)
+
+
+def _spread(points: Points) -> tuple[FloatArray, Any]:
+    if isinstance(points, np.ndarray):
+        return points.astype(np.float64), slice(None)
+    columns = np.unique(points.indices)
+    if not len(columns):
+        columns = np.zeros(1, dtype=np.int64)
+    return dense_rows(points[:, columns]).astype(np.float64), columns
+
+
+def _symmetric(gram: FloatArray) -> FloatArray:
+    return (gram + gram.T) / 2.0
+
+
+def _check(core: Core, hard: HardMargin) -> None:
+    if hard.separable:
+        return
+    held = np.flatnonzero(hard.dual > 0.0)
+    labels: Any = core.rows.block.labels
+    raise NotSeparableError(
+        core.indices[held],
+        labels[held],
+        hard.dual[held],
+        # The length is half of the distance between the hulls where there are two.
+        2.0 * hard.length if core.intercept else hard.length,
+        intercept=core.intercept,
+        duplicates=opposite_duplicates(_key(core.points), core.rows.signs, core.indices),
+    )
+
+
+def _key(points: Points) -> AnyArray:
+    return _spread(points)[0]

@@ -1,0 +1,312 @@
+"""Products whose bits do not depend on the number of threads, and linear algebra on one thread."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped] # no annotations
+
+from daskcoreset.core.rowwise import compiled_loops, squared_distances
+from daskcoreset.core.typing import AnyArray, FloatArray
+
+if TYPE_CHECKING:
+    from daskcoreset.core.typing import Points
+
+__all__ = [
+    "GramSum",
+    "dense",
+    "dense_rows",
+    "gram_of",
+    "inner_products",
+    "one_thread",
+    "product",
+    "squared_lengths",
+    "thin_product",
+    "tiles",
+]
+
+
+_TILE_NUMBERS = 2**17
+
+"""Numbers held at a time, 1 MiB in float64: n x k matrices are never formed."""
+
+_BLAS_NUMBERS = 2**18
+
+"""Multiplications per call of BLAS; OpenBLAS spreads larger products over threads."""
+
+_BLAS_ROWS = 32
+
+"""Rows of a product that are worth a call."""
+
+
+def tiles(n_rows: int, width: int) -> Iterator[slice]:
+    """Slices of rows, each of about a MiB in float64 when rows have `width` numbers.
+
+    Examples
+    --------
+    >>> list(tiles(5, 2**16))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    step = max(1, _TILE_NUMBERS // max(1, width))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def dense(points: Any) -> FloatArray:
+    """Rows as a dense float64 array, which shares memory where it can."""
+    rows = points if isinstance(points, np.ndarray) else points.toarray()
+    return rows.astype(np.float64, copy=False)
+
+
+def product(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Matrix product whose bits do not depend on the number of threads.
+
+    It is cut into pieces that BLAS gives to one thread. They stay in the cache, so that
+    this costs no time.
+
+    Examples
+    --------
+    >>> product(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    inner, width = right.shape
+    columns = min(width, max(1, _BLAS_NUMBERS // (_BLAS_ROWS * inner)))
+    rows = max(1, _BLAS_NUMBERS // (inner * columns))
+    out = np.empty((len(left), width))
+    for column in range(0, width, columns):
+        panel = right[:, column : column + columns]
+        for row in range(0, len(left), rows):
+            piece = left[row : row + rows]
+            out[row : row + rows, column : column + columns] = piece @ panel
+    return out
+
+
+def dense_rows(points: Any) -> AnyArray:
+    """Return rows as an array in C order, whether they are sparse or not."""
+    return np.ascontiguousarray(points if isinstance(points, np.ndarray) else points.toarray())
+
+
+_lock = threading.Lock()
+
+_inside = 0
+
+_limit: Any = None
+
+
+@functools.cache
+def _controller() -> Any:
+    # To look the libraries up takes milliseconds, to set their threads microseconds. SciPy
+    # brings a library of its own, which must be there when they are looked up.
+    importlib.import_module("scipy.linalg")
+    return ThreadpoolController()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let BLAS use one thread in the body.
+
+    The number of threads decides how a product is cut, and so its last bits. For work at the
+    root: OpenBLAS heeds the setting in the main thread only, so that tasks, which run on
+    threads of their own, cut their products themselves (`daskcoreset.core.linalg`). The
+    setting is one of the process: the first of several bodies that overlap makes it and the
+    last one undoes it.
+
+    Notes
+    -----
+    On two busy cores a product of 262 x 22 by 22 x 500 took 250 times as long with two threads
+    of BLAS as with one.
+
+    Examples
+    --------
+    >>> with one_thread():
+    ...     pass
+    """
+    global _inside, _limit  # noqa: PLW0603 - a setting of the process
+    with _lock:
+        if not _inside:
+            _limit = _controller().limit(limits=1, user_api="blas")
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if not _inside:
+                _limit.restore_original_limits()
+
+
+_PRODUCTS_AT_ONCE = 2**16
+
+"""Numbers brought to float64 at a time, 512 KiB: they stay in the second-level cache."""
+
+
+def inner_products(points: Points, vectors: FloatArray) -> FloatArray:
+    """Inner product of every row with every vector.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d) or csr_array, float32 or float64
+    vectors : ndarray of shape (q, d), float64
+
+    Returns
+    -------
+    ndarray of shape (n, q), float64
+        Summed in float64.
+
+    Examples
+    --------
+    >>> inner_products(np.eye(2, dtype=np.float32), np.array([[3.0, 4.0]]))
+    array([[3.],
+           [4.]])
+    """
+    n, q = points.shape[0], len(vectors)
+    if not isinstance(points, np.ndarray):
+        sparse: Any = points
+        return np.ascontiguousarray(sparse @ np.ascontiguousarray(vectors.T), dtype=np.float64)
+    out = np.empty((n, q))
+    if compiled_loops() is not None:
+        loops = importlib.import_module("daskcoreset.core.rowwise_numba")
+        loops.inner_products(points, np.ascontiguousarray(vectors), out)
+        return out
+    tile = max(1, _PRODUCTS_AT_ONCE // max(1, points.shape[1]))
+    for start in range(0, n, tile):
+        rows = points[start : start + tile].astype(np.float64)
+        np.einsum("ij,kj->ik", rows, vectors, out=out[start : start + tile])
+    return out
+
+
+def squared_lengths(points: Points, center: FloatArray | None = None) -> FloatArray:
+    """Squared distance of every row from a center, or from the origin.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d) or csr_array
+    center : ndarray of shape (d,), float64, or None, default=None
+        None for the origin.
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
+
+    Examples
+    --------
+    >>> squared_lengths(np.array([[3.0, 4.0]])), squared_lengths(np.ones((1, 2)), np.ones(2))
+    (array([25.]), array([0.]))
+    """
+    if isinstance(points, np.ndarray):
+        origin = np.zeros(points.shape[1]) if center is None else center
+        return squared_distances(points, origin)
+    sparse: Any = points
+    data = sparse.data.astype(np.float64)
+    squares = data**2
+    extra = 0.0
+    if center is not None:
+        squares -= 2.0 * data * center[sparse.indices]
+        extra = float(center @ center)
+    rows = np.repeat(np.arange(sparse.shape[0]), np.diff(sparse.indptr))
+    found = np.bincount(rows, weights=squares, minlength=sparse.shape[0]) + extra
+    return np.asarray(np.maximum(found, 0.0), dtype=np.float64)
+
+
+_SIDE = 64
+
+"""Rows, columns and terms of a piece: 2**18 multiplications, the most for one thread."""
+
+_WAITING = 2**20
+
+"""Numbers that wait in all sums of a block: 8 MiB, so that their own are seldom gone through."""
+
+
+def thin_product(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Product with a matrix of few columns.
+
+    One column alone would be a product of a matrix and a vector, for which BLAS has other
+    limits; a column of zeros beside it costs little.
+
+    Examples
+    --------
+    >>> thin_product(np.eye(2), np.array([[1.0], [2.0]]))
+    array([[1.],
+           [2.]])
+    """
+    if right.shape[1] > 1:
+        return product(left, right)
+    return product(left, np.concatenate([right, np.zeros_like(right)], axis=1))[:, :1]
+
+
+def gram_of(rows: FloatArray) -> FloatArray:
+    """Product of the transpose of rows with them, of shape (r, r).
+
+    Only one half is computed.
+
+    Examples
+    --------
+    >>> gram_of(np.array([[1.0, 2.0]]))
+    array([[1., 2.],
+           [2., 4.]])
+    """
+    n, r = rows.shape
+    out = np.zeros((r, r))
+    for i in range(0, r, _SIDE):
+        first = slice(i, i + _SIDE)
+        for j in range(i, r, _SIDE):
+            second = slice(j, j + _SIDE)
+            block = out[first, second]
+            for k in range(0, n, _SIDE):
+                block += rows[k : k + _SIDE, first].T @ rows[k : k + _SIDE, second]
+            out[second, first] = block.T
+    return out
+
+
+class GramSum:
+    """Sum of products of the transpose of rows with them, of a few rows at a time.
+
+    Parameters
+    ----------
+    width : int
+        Numbers r of a row.
+    beside : int, default=1
+        Sums that are made at the same time.
+
+    Examples
+    --------
+    >>> sum_ = GramSum(2)
+    >>> sum_.add(np.array([[1.0, 2.0]]))
+    >>> sum_.add(np.array([[0.0, 1.0]]))
+    >>> sum_.total()
+    array([[1., 2.],
+           [2., 5.]])
+    """
+
+    def __init__(self, width: int, beside: int = 1) -> None:
+        self._sum = np.zeros((width, width))
+        waiting = _WAITING // (width * beside)
+        self._rows = np.empty((waiting if waiting >= _SIDE else 0, width))
+        self._filled = 0
+
+    def add(self, rows: FloatArray) -> None:
+        """Add rows, of shape (n, r)."""
+        if not len(self._rows):
+            self._sum += gram_of(rows)
+            return
+        while len(rows):
+            some = rows[: len(self._rows) - self._filled]
+            self._rows[self._filled : self._filled + len(some)] = some
+            self._filled += len(some)
+            rows = rows[len(some) :]
+            if self._filled == len(self._rows):
+                self.total()
+
+    def total(self) -> FloatArray:
+        """Return the sum so far, of shape (r, r)."""
+        if self._filled:
+            self._sum += gram_of(self._rows[: self._filled])
+            self._filled = 0
+        return self._sum

@@ -1,0 +1,343 @@
+"""Isotropic kernels, and the span of the core points in feature space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.linalg import dense, one_thread, product
+from daskcoreset.core.typing import FloatArray, IndexArray, Points
+
+__all__ = [
+    "Isotropic",
+    "KernelMap",
+    "Nearest",
+    "Profile",
+    "Solution",
+    "Span",
+    "resolve_gamma",
+    "resolve_kernel",
+]
+
+
+Profile = Callable[[FloatArray], FloatArray]
+
+"""Kernel as a function of squared distances, element by element."""
+
+_TILE_NUMBERS = 2**17
+
+"""Numbers in a tile of kernel values: 1 MiB, so that the sweeps over it stay in the cache."""
+
+_PROBE = np.array([0.0, 0.25, 1.0, 4.0, 100.0])
+
+
+@dataclass(frozen=True)
+class Isotropic:
+    r"""A kernel of the squared distance.
+
+    Parameters
+    ----------
+    name : {"rbf", "laplacian", "callable"}
+    gamma : float, default=1.0
+        Of "rbf", :math:`e^{-\gamma s}`, and "laplacian", :math:`e^{-\gamma \sqrt s}`, where s is
+        the squared Euclidean distance. (`sklearn.metrics.pairwise.laplacian_kernel` takes the
+        Manhattan distance instead, of which a ball knows nothing.)
+    profile : callable, optional
+        Of "callable".
+
+    Examples
+    --------
+    >>> Isotropic("laplacian", 2.0)(np.array([0.0, 1.0])).round(3)
+    array([1.   , 0.135])
+    """
+
+    name: str
+    gamma: float = 1.0
+    profile: Profile | None = None
+
+    def __call__(self, squares: FloatArray) -> FloatArray:
+        """Return the kernel of squared distances, in an array of their shape."""
+        return self.overwrite(np.array(squares, dtype=np.float64))
+
+    def overwrite(self, squares: FloatArray) -> FloatArray:
+        """Return the kernel of squared distances, in their place where that is possible."""
+        if self.profile is not None:
+            return np.asarray(self.profile(squares), dtype=np.float64)
+        if self.name == "laplacian":
+            np.sqrt(squares, out=squares)
+        np.multiply(squares, -self.gamma, out=squares)
+        return np.exp(squares, out=squares)
+
+
+def resolve_gamma(gamma: Any, n_features: int, variance: float) -> float:
+    """Return the number that `gamma` stands for, as in `sklearn.svm.SVC`.
+
+    Parameters
+    ----------
+    gamma : {"scale", "auto"} or float
+        "scale" is ``1 / (d * variance)``, "auto" ``1 / d``.
+    n_features : int
+    variance : float
+        Of all numbers of X.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InvalidInputError
+        If it is neither of the names, nor positive and finite.
+
+    Examples
+    --------
+    >>> resolve_gamma("scale", 4, 0.5), resolve_gamma("auto", 4, 0.5), resolve_gamma(2, 4, 0.5)
+    (0.5, 0.25, 2.0)
+    """
+    if isinstance(gamma, str) and gamma == "scale":
+        return 1.0 / (n_features * variance) if variance > 0 else 1.0
+    if isinstance(gamma, str) and gamma == "auto":
+        return 1.0 / n_features
+    number = isinstance(gamma, Real) and not isinstance(gamma, bool)
+    if not number or not (np.isfinite(gamma) and gamma > 0):
+        raise InvalidInputError(
+            f'gamma must be "scale", "auto" or a positive number, got {gamma!r}; pass one of these.'
+        )
+    return float(gamma)
+
+
+def resolve_kernel(kernel: Any, gamma: float) -> Isotropic:
+    """Return the kernel that an argument stands for.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "laplacian"} or callable
+        A callable takes an array of squared distances and returns k of each; picklable where
+        workers are other processes.
+    gamma : float
+        Of the kernels with a name.
+
+    Returns
+    -------
+    Isotropic
+
+    Raises
+    ------
+    InvalidInputError
+        If the kernel is not isotropic: another name of scikit-learn's, a callable of two sets of
+        rows, or one that is not 1 at 0 and at most 1 elsewhere.
+    InvalidTypeError
+        If it is neither a name nor callable.
+
+    Examples
+    --------
+    >>> def cauchy(squares):
+    ...     return 1 / (1 + squares)
+    >>> resolve_kernel(cauchy, 1.0)(np.array([0.0, 1.0]))
+    array([1. , 0.5])
+    """
+    remedy = (
+        'pass "rbf", "laplacian" or a function k(s) of squared distances with k(0) = 1, for '
+        "core points stand for rows near them only where the kernel depends on the distance alone."
+    )
+    if isinstance(kernel, str):
+        if kernel not in ("rbf", "laplacian"):
+            raise InvalidInputError(f"kernel={kernel!r} is not known to be isotropic; {remedy}")
+        return Isotropic(kernel, gamma)
+    if not callable(kernel):
+        raise InvalidTypeError(
+            f"kernel must be a name or callable, got {type(kernel).__name__}; {remedy}"
+        )
+    try:
+        values = np.asarray(kernel(_PROBE.copy()), dtype=np.float64)
+    except Exception as error:
+        raise InvalidInputError(
+            f"kernel fails on an array of squared distances ({error}); {remedy}"
+        ) from error
+    found = None
+    if values.shape != _PROBE.shape:
+        found = f"returns shape {values.shape} for squared distances of shape {_PROBE.shape}"
+    elif not abs(values[0] - 1.0) <= 1e-9:
+        found = f"is {values[0]:.6g} at distance zero"
+    elif not (np.abs(values) <= 1.0 + 1e-9).all():
+        found = "is above 1, or not finite, at some distance"
+    if found:
+        raise InvalidInputError(f"kernel {found}; {remedy}")
+    return Isotropic("callable", profile=kernel)
+
+
+@dataclass(frozen=True, eq=False)
+class Nearest:
+    """The nearest core point of every row.
+
+    Attributes
+    ----------
+    cells : ndarray of shape (t,), int64
+        The first of several.
+    farthest : float
+        Largest squared distance of a row from its core point.
+    """
+
+    cells: IndexArray
+    farthest: float
+
+    @classmethod
+    def of(cls, squares: FloatArray) -> Nearest:
+        """Find it among squared distances."""
+        cells: IndexArray = squares.argmin(axis=1)
+        return cls(cells, float(squares[np.arange(len(cells)), cells].max(initial=0.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class KernelMap:
+    """Core points and the kernel between them and any rows.
+
+    Attributes
+    ----------
+    kernel : Isotropic
+    points : ndarray of shape (r, d), float64
+        Core points.
+    """
+
+    kernel: Isotropic
+    points: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def gram(self) -> FloatArray:
+        """Kernel between the core points, of shape (r, r).
+
+        Distances are formed from differences: equal points have kernel one to the bit.
+
+        Examples
+        --------
+        >>> KernelMap(Isotropic("rbf"), np.array([[0.0], [1.0]])).gram().round(3)
+        array([[1.   , 0.368],
+               [0.368, 1.   ]])
+        """
+        from scipy.spatial.distance import cdist  # noqa: PLC0415 - not where blocks are worked on
+
+        return self.kernel.overwrite(cdist(self.points, self.points, "sqeuclidean"))
+
+    def tiles(
+        self, rows: Points, *, nearest: bool = False
+    ) -> Iterator[tuple[slice, FloatArray, Nearest | None]]:
+        """Kernel between rows and core points, a few rows at a time.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n, d) or csr_array
+        nearest : bool, default=False
+            Whether the nearest core point of every row is wanted too; the first of several.
+
+        Yields
+        ------
+        part : slice
+            Of the rows.
+        values : ndarray of shape (t, r), float64
+            Free to be overwritten.
+        nearest : Nearest or None
+        """
+        size, n_features = self.points.shape
+        # About their mean, an offset that rows and core points share costs no digits.
+        shift = self.points.mean(axis=0)
+        centers = self.points - shift
+        # One product gives |x|^2 - 2 <x, c> + |c|^2.
+        right = np.empty((n_features + 2, size))
+        right[:n_features] = -2.0 * centers.T
+        right[n_features] = np.einsum("ij,ij->i", centers, centers)
+        right[n_features + 1] = 1.0
+        step = max(16, _TILE_NUMBERS // max(size, n_features))
+        left = np.empty((min(step, rows.shape[0]), n_features + 2))
+        left[:, n_features] = 1.0
+        for start in range(0, rows.shape[0], step):
+            part = slice(start, min(start + step, rows.shape[0]))
+            tile = left[: part.stop - start]
+            inner = tile[:, :n_features]
+            np.subtract(dense(rows[part]), shift, out=inner)
+            np.einsum("ij,ij->i", inner, inner, out=tile[:, n_features + 1])
+            squares = product(tile, right)
+            np.maximum(squares, 0.0, out=squares)  # rounding
+            found = Nearest.of(squares) if nearest else None
+            yield part, self.kernel.overwrite(squares), found
+
+
+_CUT = 1e-11
+
+"""Directions of K with a smaller share of its largest eigenvalue are left out: they are below
+the rounding errors of kernel values, and nearly equal core points make many."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Coefficients of the core points, and how they were found.
+
+    Attributes
+    ----------
+    beta : ndarray of shape (r, K), float64
+    objectives : ndarray of shape (K,), float64
+        Of the K problems, at `beta`.
+    gaps : ndarray of shape (K,), float64, or None
+        How far the objectives are, at most, above the least ones in the span.
+    n_iter : int
+    converged : bool or None
+        Whether they are as near to those as was asked for, see the solvers; None where a number
+        of steps was asked for and nothing else.
+    table : ndarray of shape (r, n_classes), float64
+        Weight of every class in the cell of every core point.
+    radius : float
+        Largest distance of a row from its nearest core point.
+    """
+
+    beta: FloatArray
+    objectives: FloatArray
+    gaps: FloatArray | None
+    n_iter: int
+    converged: bool | None
+    table: FloatArray
+    radius: float
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """Orthonormal coordinates in the span of the core points.
+
+    Attributes
+    ----------
+    gram : ndarray of shape (r, r), float64
+    into : ndarray of shape (r, q), float64
+        Coefficients of an orthonormal basis: ``beta = into @ gamma``.
+    """
+
+    gram: FloatArray
+    into: FloatArray
+
+    @classmethod
+    def of(cls, core: KernelMap) -> Span:
+        """Find a basis.
+
+        Raises
+        ------
+        InvalidInputError
+            If K has a negative eigenvalue, so that the kernel is none.
+        """
+        gram = core.gram()
+        with one_thread():
+            values, vectors = np.linalg.eigh(gram)
+        if values[0] < -1e-8 * values[-1]:
+            raise InvalidInputError(
+                f"kernel is not positive semi-definite: its matrix of the core points has the "
+                f"eigenvalue {values[0]:.3g}; pass another one."
+            )
+        kept = values > _CUT * values[-1]
+        return cls(gram, vectors[:, kept] / np.sqrt(values[kept]))
+
+    def coordinates(self, beta: FloatArray) -> FloatArray:
+        """Return gamma of coefficients, up to the directions that were left out."""
+        return np.asarray(self.into.T @ (self.gram @ beta))

@@ -1,0 +1,678 @@
+"""Linear classifiers on coresets: support vector machine and logistic regression."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from copy import copy
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
+
+from daskcoreset.constructions.tree.stream import CoresetStream
+from daskcoreset.core.blocks import check_classes, plain_labels, unusable_row
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.points import canonical
+from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.estimators.awaiting import Awaiting, known_classes
+from daskcoreset.estimators.base import CoresetModel, Held, refuse_missing
+from daskcoreset.estimators.class_weights import weigh_blocks, weigh_rows
+from daskcoreset.estimators.delegation import Ask
+from daskcoreset.estimators.scoring import accuracy
+from daskcoreset.sensitivities import SVM, Logistic
+from daskcoreset.solvers.linear import solve_svm
+
+if TYPE_CHECKING:
+    from daskcoreset.core.typing import AnyArray, FloatArray
+    from daskcoreset.sensitivities import Sensitivity
+    from daskcoreset.sensitivities.svm import Variant
+
+__all__ = ["CoresetLogisticRegression", "CoresetSVC", "LinearCoresetModel", "LinearSVM"]
+
+
+class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] # no annotations
+    """Base of the linear classifiers; a subclass says which construction and which solver.
+
+    Attributes
+    ----------
+    estimator_ : estimator object
+        The solver, fitted on the coreset.
+    coreset_ : Coreset
+        With the labels of y; those that are objects as text.
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,), object
+        Where the columns of X have names.
+    """
+
+    size: int
+    random_state: RandomState
+    class_weight: Any
+    estimator: Any
+    estimator_: Any
+    classes_: AnyArray
+    _stream: CoresetStream | None
+    _known: AnyArray | None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @abstractmethod
+    def _method(self) -> Sensitivity[Any]:
+        """Return the construction."""
+
+    @abstractmethod
+    def _default_solver(self) -> Any:
+        """Return what is fitted where `estimator` is None."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Build the coreset, and solve on it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+            Any input of `daskcoreset.build`.
+        y : array-like of shape (n,), or str
+            Labels. A string where `daskcoreset.build` knows names.
+        sample_weight : array-like of shape (n,), or str, optional
+            Weights of the rows.
+
+        Returns
+        -------
+        LinearCoresetModel
+            The estimator itself.
+
+        Raises
+        ------
+        InvalidTypeError
+            If the ``fit`` of `estimator` takes no ``sample_weight``.
+        InvalidInputError, ValueError, TypeError
+            If another argument cannot be used; if y is of one class.
+        """
+        self._check_solver()
+        held = self._hold(X, y, sample_weight)
+        if held is None and y is None:
+            raise InvalidInputError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                f"is None; pass the labels."
+            )
+        data: Held | tuple[Any, Any, Any] = (X, y, sample_weight)
+        classes = None
+        if held is not None:
+            check_classification_targets(held.y)
+            assert held.y is not None  # noqa: S101 - scikit-learn has asked for it
+            # Counted from zero: a coreset turns labels that are objects into text.
+            classes, codes = np.unique(held.y, return_inverse=True)
+            weights = weigh_rows(self.class_weight, held.y, held.sample_weight)
+            if weights is not None and len(used := np.unique(codes[weights > 0.0])) == 1:
+                check_classes(classes[used], len(codes))  # with the label of y, not its place
+            data = Held(held.X, codes, weights)
+        elif self.class_weight is not None:
+            data = (weigh_blocks(self.class_weight, X, y, sample_weight), None, None)
+        seed = resolve_seed(self.random_state)
+        coreset = self._coreset_of(data, size=self.size, method=self._method(), seed=seed)
+        self._stream, self._known = None, None
+        if held is None:
+            self._note_features(X, coreset)
+        return self._solve(coreset, classes)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Take further rows into the coreset, and solve again.
+
+        Goes on from earlier calls, and from what `fit` was given: its coreset stands for those
+        rows. Memory is that of `daskcoreset.CoresetStream`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+        y : array-like of shape (n,), or str
+        classes : array-like of shape (n_classes,), optional
+            All labels there will be, remembered from the first call that gives them. Rows of
+            one class are enough then, and `classes_` are these; what was not seen yet is not
+            predicted. Without it, classes are those seen so far, at least two: a new one may come
+            at any time, also after `fit`, which `CSVRGClassifier` refuses.
+        sample_weight : array-like of shape (n,), or str, optional
+
+        Returns
+        -------
+        LinearCoresetModel
+            The estimator itself.
+
+        Raises
+        ------
+        InvalidInputError
+            If rows do not fit those before, or a label is not among `classes`. Nothing was
+            taken then.
+        """
+        self._check_solver()
+        if self.class_weight == "balanced":
+            raise InvalidInputError(
+                'class_weight="balanced" needs the labels of all rows, which partial_fit does not '
+                "have; pass the weights of the classes as a dict."
+            )
+        stream = getattr(self, "_stream", None)
+        fresh = stream is None and not hasattr(self, "coreset_")
+        known = known_classes(classes, getattr(self, "_known", None))
+        held = self._hold(X, y, sample_weight, reset=fresh)
+        if held is not None:
+            check_classification_targets(held.y)
+            assert held.y is not None  # noqa: S101 - scikit-learn has asked for it
+            X, y = held.X, held.y
+            sample_weight = weigh_rows(self.class_weight, held.y, held.sample_weight)
+        elif not fresh:
+            self._open(X)
+        if stream is None:
+            stream = CoresetStream(self._method(), self.size, random_state=self.random_state)
+            if not fresh:
+                old = self.coreset_
+                stream.partial_fit(old.points, old.labels, old.weights)
+        if held is None and self.class_weight is not None:
+            rows: tuple[Any, ...] = (weigh_blocks(self.class_weight, X, y, sample_weight),)
+        else:
+            rows = (X, y, sample_weight)
+        # A copy shares what is never changed, so that a refusal leaves all as it was.
+        stream = copy(stream).partial_fit(*rows)
+        coreset, seen = _answer_of(stream, known)
+        self._stream, self._known = stream, known
+        if held is None:
+            self._note_features(X, coreset)
+        if known is None or len(seen) == len(known):
+            return self._solve(coreset, None)
+        self.coreset_, inner = coreset, None
+        if len(seen) > 1:
+            inner = self._solve(coreset, None).estimator_
+        self.estimator_ = Awaiting(inner, known, seen, coreset.n_features)
+        self.classes_ = known
+        return self
+
+    def _check_solver(self) -> None:
+        self._validate_params()
+        if self.estimator is not None and not has_fit_parameter(self.estimator, "sample_weight"):
+            raise InvalidTypeError(
+                f"estimator is a {type(self.estimator).__name__}, whose fit takes no "
+                f"sample_weight, so that it cannot be fitted on a coreset; pass one that does."
+            )
+
+    def _solve(self, coreset: Coreset, classes: AnyArray | None) -> Self:
+        """Solve on a coreset; with `classes`, its labels are places among these."""
+        points, weights, labels = canonical(coreset.points, coreset.weights, coreset.labels)
+        assert labels is not None  # noqa: S101 - constructions ask for them
+        if classes is not None:
+            labels = classes[labels]
+            coreset = replace(coreset, labels=plain_labels(classes)[coreset.labels])
+        self.coreset_ = coreset
+        found = np.unique(labels)
+        check_classes(found[:2], len(labels))
+        if classes is not None and len(found) < len(classes) and not coreset_is_all(coreset):
+            lost = np.setdiff1d(classes, found)
+            warnings.warn(
+                f"{len(lost)} of the {len(classes)} classes of y have no row in the coreset: "
+                f"{', '.join(map(str, lost[:5]))}. They will never be predicted; raise size.",
+                CoresetWarning,
+                stacklevel=3,
+            )
+        solver = self._default_solver() if self.estimator is None else clone(self.estimator)
+        self.estimator_ = solver.fit(points, labels, sample_weight=weights)
+        self.classes_ = self.estimator_.classes_
+        return self
+
+    @property
+    def coef_(self) -> FloatArray:
+        """Coefficients w, of shape (1, d), or (n_classes, d)."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.coef_  # type: ignore[no-any-return]
+
+    @property
+    def intercept_(self) -> FloatArray:
+        """Intercepts b, of shape (1,), or (n_classes,)."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.intercept_  # type: ignore[no-any-return]
+
+    def _ask(self, X: Any, method: str) -> Any:
+        check_is_fitted(self, "estimator_")
+        ask = getattr(self.estimator_, method)
+
+        def shape(dtype: np.dtype[Any]) -> tuple[Any, int | None]:
+            answer = ask(self.coreset_.points[:1].astype(dtype))
+            return answer.dtype, answer.shape[1] if answer.ndim == 2 else None
+
+        return self._map(X, Ask(self.estimator_, method), ask, shape)
+
+    def predict(self, X: Any) -> Any:
+        """Class of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,)
+            Lazy where X is out of core.
+        """
+        return self._ask(X, "predict")
+
+    def decision_function(self, X: Any) -> Any:
+        """Signed distance from the boundary, times the length of w.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,) or (n, n_classes), float64
+            Lazy where X is out of core.
+        """
+        return self._ask(X, "decision_function")
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy over all rows, in one read.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+        y : array-like of shape (n,), or str
+        sample_weight : array-like of shape (n,), or str, optional
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self, "estimator_")
+        held = self._hold(X, y, sample_weight, reset=False)
+        if held is not None:
+            found = self.estimator_.predict(held.X)
+            return float(accuracy_score(held.y, found, sample_weight=held.sample_weight))
+        return accuracy(self.estimator_, self._open(X, y, sample_weight))
+
+
+def _answer_of(stream: CoresetStream, known: AnyArray | None) -> tuple[Coreset, AnyArray]:
+    """Coreset of a stream, and the classes that it has rows of; refuses unknown classes."""
+    rows = stream.rows()
+    assert rows.labels is not None  # noqa: S101 - constructions ask for them
+    seen = np.unique(rows.labels[rows.weights > 0.0])
+    wrong = np.setdiff1d(seen, seen if known is None else known)
+    if len(wrong):
+        raise InvalidInputError(f"y holds {wrong[0]!r}, which is not among classes, {known}.")
+    if known is None or len(seen) != 1:
+        coreset = stream.coreset(normalize=True)
+        return coreset, np.unique(coreset.labels)  # type: ignore[arg-type] # there are labels
+    # No construction draws from rows of one class: all that is held stands for them.
+    record = {"m": len(rows), "n": stream.n_rows - stream.n_dropped, "d": rows.n_features}
+    return Coreset(rows.points, rows.weights, rows.indices, rows.labels, record), seen
+
+
+def coreset_is_all(coreset: Coreset) -> bool:
+    """Whether a coreset holds every row of its data: what is not in it has no weight."""
+    return int(coreset.provenance["m"]) >= int(coreset.provenance["n"])
+
+
+class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
+    r"""Minimises :math:`|w|^2/2 + C \sum_i u_i [1 - y_i (\langle x_i, w \rangle + b)]_+`.
+
+    The objective is that of ``SVC(kernel="linear")``; the intercept is not penalised, as it is
+    by ``LinearSVC``. Newton's method on a hinge that is rounded off less and less, until the
+    dual problem shows that the cost is within `tol` of the optimum: milliseconds for thousands
+    of rows, whatever C and the units of the features are. For rows in memory; more than two
+    classes go one against the rest.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the penalty.
+    fit_intercept : bool, default=True
+    tol : float, default=1e-5
+        Share of the optimal cost by which the cost may lie above it.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, d) or (n_classes, d), float64
+    intercept_ : ndarray of shape (1,) or (n_classes,), float64
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    n_iter_ : ndarray of shape (1,) or (n_classes,), int64
+        Newton steps taken.
+
+    Examples
+    --------
+    >>> model = LinearSVM().fit([[-2.0], [2.0]], ["left", "right"])
+    >>> model.predict([[0.5], [-0.5]]).tolist()
+    ['right', 'left']
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "fit_intercept": ["boolean"],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+    }
+
+    def __init__(self, *, C: float = 1.0, fit_intercept: bool = True, tol: float = 1e-5) -> None:
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Solve one problem for two classes, or one for each of more.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        LinearSVM
+            The estimator itself.
+
+        Raises
+        ------
+        InvalidInputError, ValueError, TypeError
+            If an argument cannot be used: there is one class only, or squared distances overflow.
+        """
+        self._validate_params()
+        refuse_missing(y)
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], accept_sparse="csr")
+        check_classification_targets(y)
+        u = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        _check_usable(X, u)
+        used = np.flatnonzero(u > 0.0)
+        self.classes_, codes = np.unique(y[used], return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InvalidInputError(
+                f"y holds {len(self.classes_)} class of positive weight, and a classifier needs "
+                f"two; pass rows of two classes."
+            )
+        positive = range(len(self.classes_)) if len(self.classes_) > 2 else (1,)
+        fits = [
+            solve_svm(
+                X[used],
+                np.where(codes == code, 1.0, -1.0),
+                u[used],
+                self.C,
+                intercept=self.fit_intercept,
+                tol=self.tol,
+            )
+            for code in positive
+        ]
+        self.coef_ = np.stack([fit.coef for fit in fits])
+        self.intercept_ = np.array([fit.intercept for fit in fits])
+        self.n_iter_ = np.array([max(fit.steps, 1) for fit in fits])
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Signed distances, times the length of w: of shape (n,), or (n, n_classes)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], accept_sparse="csr", reset=False)
+        _check_usable(X, np.ones(X.shape[0]))
+        values: FloatArray = np.asarray(X @ self.coef_.T) + self.intercept_
+        return values[:, 0] if len(self.classes_) == 2 else values
+
+    def predict(self, X: Any) -> AnyArray:
+        """Class of every row."""
+        values = self.decision_function(X)
+        best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+        found: AnyArray = self.classes_[best]
+        return found
+
+
+def _check_usable(points: Any, weights: FloatArray) -> None:
+    problem = unusable_row(points, weights)
+    if problem is not None:
+        raise problem.error(0)
+
+
+class CoresetLogisticRegression(LinearCoresetModel):
+    r"""Logistic regression of data of any size.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against :math:`|w|^2/2`, as in scikit-learn.
+    size : int, default=10_000
+        Rows of the coreset.
+    estimator : estimator object or None, default=None
+        What solves on the coreset: any linear classifier of scikit-learn whose ``fit`` takes
+        ``sample_weight``, with its own parameters. None takes ``LogisticRegression`` with this
+        `C`.
+    fit_intercept : bool, default=True
+    class_weight : dict of label to float, "balanced" or None, default=None
+        Factors of the weights of rows, as in scikit-learn; "balanced" gives every class the same
+        total weight, and takes one more read of the labels where they are out of core. The draws
+        are made for the weighted loss, and the weights of `coreset_` contain the factors: leave
+        the ``class_weight`` of `estimator` alone.
+    sampling : {"systematic", "multinomial"}, default="systematic"
+        As in `daskcoreset.build`; "multinomial" needs ``passes=2``.
+    passes : {1, 2}, default=1
+        Reads of the data for the coreset, as in `daskcoreset.build`.
+    random_state : int, Generator, RandomState or None, default=None
+
+    Attributes
+    ----------
+    estimator_ : estimator object
+        The solver, fitted on the coreset.
+    coreset_ : Coreset
+        With the labels of y; those that are objects as text.
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,), object
+        Where the columns of X have names.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> X = da.random.default_rng(0).normal(size=(50_000, 3), chunks=(25_000, 3))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> model = CoresetLogisticRegression(size=500, random_state=0).fit(X, y)
+    >>> model.predict_proba(X).shape  # nothing is read yet
+    (50000, 2)
+    >>> model.score(X, y) > 0.98
+    True
+
+    References
+    ----------
+    Munteanu, Schwiegelshohn, Sohler and Woodruff (2018), On Coresets for Logistic Regression.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "size": [Interval(Integral, 1, None, closed="left")],
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "fit_intercept": ["boolean"],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "sampling": [StrOptions({"systematic", "multinomial"})],
+        "passes": [Interval(Integral, 1, 2, closed="both")],
+    }
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        size: int = 10_000,
+        estimator: Any = None,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        sampling: Literal["systematic", "multinomial"] = "systematic",
+        passes: Literal[1, 2] = 1,
+        random_state: RandomState = None,
+    ) -> None:
+        self.C = C
+        self.size = size
+        self.estimator = estimator
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.sampling = sampling
+        self.passes = passes
+        self.random_state = random_state
+
+    def _method(self) -> Logistic:
+        return Logistic(intercept=bool(self.fit_intercept))
+
+    def _default_solver(self) -> LogisticRegression:
+        return LogisticRegression(C=self.C, fit_intercept=self.fit_intercept, max_iter=1000)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probability of every class, for every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n, n_classes), float64
+            Lazy where X is out of core.
+        """
+        return self._ask(X, "predict_proba")
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithm of the probability of every class, for every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n, n_classes), float64
+            Lazy where X is out of core.
+        """
+        return self._ask(X, "predict_log_proba")
+
+
+class CoresetSVC(LinearCoresetModel):
+    r"""Linear support vector machine of data of any size.
+
+    Builds a coreset for the objective :math:`F(w, b) = |w|^2/2 + C \sum_x u(x) [1 - y(x)
+    (\langle x, w \rangle + b)]_+`, solves on it, and predicts for all rows.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses, as in scikit-learn; the paper's :math:`\lambda`.
+    size : int, default=2000
+        Rows of the coreset. ``benchmarks/results/svm_offline.md`` says how far the cost over all
+        data is from the optimum then: little with some ten columns, and several times the optimum
+        on w8a, which has 300 and few positives.
+    estimator : estimator object or None, default=None
+        What solves on the coreset: any linear classifier of scikit-learn whose ``fit`` takes
+        ``sample_weight``, with its own parameters. None takes `LinearSVM` with this `C`, which
+        leaves the intercept without penalty, as the objective does. ``LinearSVC`` penalises it
+        unless its ``intercept_scaling`` is large.
+    fit_intercept : bool, default=True
+    class_weight : dict of label to float, "balanced" or None, default=None
+        Factors of the weights of rows, as in scikit-learn; "balanced" gives every class the same
+        total weight, and takes one more read of the labels where they are out of core. The draws
+        are made for the weighted loss, and the weights of `coreset_` contain the factors: leave
+        the ``class_weight`` of `estimator` alone.
+    variant : {"auto", "pilot_mix", "calibrated", "systematic", "paper"}, default="auto"
+        As in `daskcoreset.SVM`.
+    n_clusters : int or None, default=None
+        As in `daskcoreset.SVM`.
+    sampling : {"systematic", "multinomial"}, default="systematic"
+        As in `daskcoreset.build`; "multinomial" needs ``passes=2``.
+    passes : {1, 2}, default=1
+        As in `daskcoreset.build`: with 1 the data are read twice in all.
+    random_state : int, Generator, RandomState or None, default=None
+
+    Attributes
+    ----------
+    estimator_ : estimator object
+        The solver, fitted on the coreset.
+    coreset_ : Coreset
+        With the labels of y; those that are objects as text.
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,), object
+        Where the columns of X have names.
+
+    See Also
+    --------
+    daskcoreset.metrics.svm_cost : The objective over all data.
+
+    Notes
+    -----
+    A coreset is one for the features as they are, and so is the penalty: scale them first
+    where their units differ. scikit-learn's ``StandardScaler`` in a pipeline does so in
+    memory; out of core, scale the array by its means and deviations.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> X = da.random.default_rng(0).normal(size=(50_000, 3), chunks=(25_000, 3))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> model = CoresetSVC(size=500, random_state=0).fit(X, y)
+    >>> model.predict(X)  # nothing is read yet
+    dask.array<..., shape=(50000,), dtype=int64, chunksize=(25000,), chunktype=numpy.ndarray>
+    >>> model.score(X, y) > 0.98
+    True
+
+    References
+    ----------
+    Tukan, Baykal, Feldman and Rus (2020), On Coresets for Support Vector Machines.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "size": [Interval(Integral, 1, None, closed="left")],
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "fit_intercept": ["boolean"],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "variant": [StrOptions({"auto", "pilot_mix", "calibrated", "systematic", "paper"})],
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        "sampling": [StrOptions({"systematic", "multinomial"})],
+        "passes": [Interval(Integral, 1, 2, closed="both")],
+    }
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        size: int = 2000,
+        estimator: Any = None,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        variant: Variant = "auto",
+        n_clusters: int | None = None,
+        sampling: Literal["systematic", "multinomial"] = "systematic",
+        passes: Literal[1, 2] = 1,
+        random_state: RandomState = None,
+    ) -> None:
+        self.C = C
+        self.size = size
+        self.estimator = estimator
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.variant = variant
+        self.n_clusters = n_clusters
+        self.sampling = sampling
+        self.passes = passes
+        self.random_state = random_state
+
+    def _method(self) -> SVM:
+        return SVM(float(self.C), self.n_clusters, self.variant, bool(self.fit_intercept))
+
+    def _default_solver(self) -> LinearSVM:
+        return LinearSVM(C=self.C, fit_intercept=self.fit_intercept)

@@ -1,0 +1,526 @@
+"""Costs and errors over data of any size, one read for any number of solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import add
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from daskcoreset.core.blocks import Block, Problem, block_labels, label_problem
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.linalg import dense, tiles
+from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
+from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.validation import check_flag, check_positive
+from daskcoreset.execution.fold import gather
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.objectives.clustering import as_centers, nearest_distances
+from daskcoreset.sensitivities import SVM
+
+if TYPE_CHECKING:
+    from daskcoreset.core.coreset import Coreset
+
+__all__ = [
+    "SVMReport",
+    "accuracy",
+    "distortion",
+    "hinge_loss",
+    "kmeans_cost",
+    "relative_error",
+    "svm_cost",
+    "svm_report",
+    "svm_sensitivity",
+]
+
+
+def svm_sensitivity(
+    X: Any,
+    y: Any,
+    *,
+    lam: float = 1.0,
+    sample_weight: Any = None,
+    n_clusters: int | None = None,
+    provable: bool = False,
+    intercept: bool = True,
+    random_state: RandomState = 0,
+) -> float:
+    r"""Total sensitivity t: the sum of the bounds of Lemma 2 over all rows, in three reads.
+
+    The bound of a row is capped at one: no row has more than all of the cost.
+
+    A coreset of m rows has a squared error of the order of t / m (Theorem 1). Where t is of the
+    order of the number of rows, no small coreset is known to exist.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d), or path
+        Any input of `daskcoreset.build`.
+    y : array-like of shape (n,), or str
+    lam : float, default=1.0
+    sample_weight : array-like of shape (n,), optional
+    n_clusters, intercept
+        As in `daskcoreset.SVM`.
+    provable : bool, default=False
+        Whether the easy case counts as three alpha, as in the proof, or as two, as printed.
+    random_state : int, Generator, RandomState or None, default=0
+        For the clusters and the rough solution.
+
+    Returns
+    -------
+    float
+        ``provenance["total_sensitivity"]`` of a coreset estimates the same from fewer reads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> 10 < svm_sensitivity(X, X[:, 0] + X[:, 1] ** 2 > 0.5) < 400
+    True
+
+    References
+    ----------
+    Tukan, Baykal, Feldman and Rus (2020), Lemmas 2 and 3, and Table 1.
+    """
+    check_flag("provable", provable)
+    construction = SVM(lam, n_clusters, "paper" if provable else "systematic", intercept)
+    blocks = row_blocks(X, y, sample_weight)
+    if not blocks.has_labels:
+        raise InvalidInputError("y is missing; pass the labels of the rows.")
+    seed, summary = resolve_seed(random_state), None
+    for fold in range(construction.folds):
+        found = gather(
+            blocks, _Summarise(construction, seed, fold), construction.merge, given=summary
+        )
+        if not found.value:
+            raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
+        summary = construction.settle(found.value, stream(seed, Stage.SETTLING, 0, fold))
+        construction.check(summary)
+    total: float = gather(blocks, _Score(construction), add, given=summary).value
+    return total
+
+
+@dataclass(frozen=True)
+class _Summarise:
+    construction: SVM
+    seed: int
+    fold: int
+
+    def __call__(self, block: Block, number: int, given: Any) -> Any:
+        problem = self.construction.problem(block)
+        rng = stream(self.seed, Stage.SUMMARIES, number, self.fold)
+        return problem or self.construction.summarise(block, given, rng)
+
+
+@dataclass(frozen=True)
+class _Score:
+    construction: SVM
+
+    def __call__(self, block: Block, number: int, given: Any) -> float:
+        del number
+        return float(np.minimum(self.construction.scores(block, given), 1.0).sum())
+
+
+class SVMReport(NamedTuple):
+    """What `svm_report` found; numbers for one classifier, arrays for several.
+
+    Attributes
+    ----------
+    cost : float or ndarray
+        F.
+    hinge_loss : float or ndarray
+        Weighted mean of the hinge.
+    accuracy : float or ndarray
+        Weighted share of the rows on the right side.
+    """
+
+    cost: Any
+    hinge_loss: Any
+    accuracy: Any
+
+
+def svm_report(
+    X: Any,
+    y: Any,
+    w: Any,
+    lam: float = 1.0,
+    sample_weight: Any = None,
+    *,
+    intercept: Any = None,
+    classes: Any = None,
+) -> SVMReport:
+    r"""Cost, hinge loss and accuracy of linear classifiers, in one read.
+
+    .. math::
+
+        F(w, b) = \frac{|w|^2}{2} + \lambda \sum_x u(x) [1 - y(x) (\langle x, w \rangle + b)]_+
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d), or path
+        Any input of `daskcoreset.build`; read once, block by block.
+    y : array-like of shape (n,), or str
+        Labels of two values; the one that sorts last is +1.
+    w : array-like of shape (d,) or (d + 1,), or (n_solutions, d) or (n_solutions, d + 1)
+        One classifier or several. A last entry beyond the features is the bias. A fitted
+        estimator with ``coef_`` and ``intercept_`` will do, and a list of such.
+    lam : float, default=1.0
+        :math:`\lambda`, the C of scikit-learn.
+    sample_weight : array-like of shape (n,), optional
+        Input weights u; ones by default.
+    intercept : float or array-like of shape (n_solutions,), optional
+        b, where `w` holds none; zero by default.
+    classes : sequence of two labels, optional
+        Which label is -1 and which +1, in this order; needed where X has rows of one only.
+
+    Returns
+    -------
+    SVMReport
+
+    Raises
+    ------
+    InvalidInputError
+        If shapes disagree, numbers are not finite, or labels are not of two values.
+
+    Examples
+    --------
+    >>> X, y = np.array([[-2.0], [2.0], [3.0]]), ["a", "b", "a"]
+    >>> svm_report(X, np.array(y), [1.0], intercept=0.0)
+    SVMReport(cost=4.5, hinge_loss=1.333..., accuracy=0.666...)
+
+    References
+    ----------
+    Tukan, Baykal, Feldman and Rus (2020), section 2.
+    """
+    check_positive("lam", lam)
+    blocks = row_blocks(X, y, sample_weight)
+    if not blocks.has_labels:
+        raise InvalidInputError("y is missing; pass the labels of the rows.")
+    coef, shift, single = _solutions(w, intercept, blocks.rules.n_features)
+    found = _by_label(blocks, coef, shift)
+    labels = _two_labels(found, classes)
+    total = sum(part.weight for part in found.values())
+    if not total > 0.0:
+        raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
+    hinge, right = np.zeros(len(coef)), np.zeros(len(coef))
+    for label, part in found.items():
+        positive = label == labels[1]
+        hinge += part.hinge[int(positive)]
+        right += part.above if positive else part.weight - part.above
+    cost = np.einsum("pj,pj->p", coef, coef) / 2.0 + lam * hinge
+    values = (cost, hinge / total, right / total)
+    return SVMReport(*(float(value[0]) if single else value for value in values))
+
+
+def svm_cost(
+    X: Any,
+    y: Any,
+    w: Any,
+    lam: float = 1.0,
+    sample_weight: Any = None,
+    *,
+    intercept: Any = None,
+    classes: Any = None,
+) -> Any:
+    """Objective F of linear support vector machines, over all rows; see `svm_report`.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_solutions,), float64
+
+    Examples
+    --------
+    >>> svm_cost(np.array([[-1.0], [1.0]]), np.array([0, 1]), [[1.0], [0.0]])
+    array([0.5, 2. ])
+    """
+    return svm_report(X, y, w, lam, sample_weight, intercept=intercept, classes=classes).cost
+
+
+def hinge_loss(
+    X: Any,
+    y: Any,
+    w: Any,
+    sample_weight: Any = None,
+    *,
+    intercept: Any = None,
+    classes: Any = None,
+) -> Any:
+    """Weighted mean of the hinge loss over all rows; see `svm_report`.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_solutions,), float64
+
+    Examples
+    --------
+    >>> hinge_loss(np.array([[-1.0], [1.0]]), np.array([0, 1]), [0.5])
+    0.5
+    """
+    found = svm_report(X, y, w, 1.0, sample_weight, intercept=intercept, classes=classes)
+    return found.hinge_loss
+
+
+def accuracy(
+    X: Any,
+    y: Any,
+    w: Any,
+    sample_weight: Any = None,
+    *,
+    intercept: Any = None,
+    classes: Any = None,
+) -> Any:
+    """Weighted share of the rows that a linear classifier has right; see `svm_report`.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_solutions,), float64
+
+    Examples
+    --------
+    >>> accuracy(np.array([[-1.0], [1.0], [2.0], [0.5]]), np.array([0, 1, 1, 0]), [0.5])
+    0.75
+    """
+    found = svm_report(X, y, w, 1.0, sample_weight, intercept=intercept, classes=classes)
+    return found.accuracy
+
+
+@dataclass(frozen=True, eq=False)
+class _OfLabel:
+    """Sums over the rows of one label: which sign it has is not known before all are read."""
+
+    weight: float
+    hinge: FloatArray  # as if the label were -1, and as if it were +1: shape (2, n_solutions)
+    above: FloatArray  # weight of the rows above zero
+
+    def __add__(self, other: _OfLabel) -> _OfLabel:
+        return _OfLabel(
+            self.weight + other.weight, self.hinge + other.hinge, self.above + other.above
+        )
+
+
+def _by_label(blocks: RowBlocks, coef: FloatArray, shift: FloatArray) -> dict[Any, _OfLabel]:
+    found: dict[Any, _OfLabel] = gather(blocks, _sums, _joined, given=(coef, shift)).value
+    return found
+
+
+def _sums(
+    block: Block, number: int, given: tuple[FloatArray, FloatArray]
+) -> dict[Any, _OfLabel] | Problem:
+    del number
+    problem = label_problem(block)
+    if problem is not None:
+        return problem
+    coef, shift = given
+    values = np.empty((len(block), len(coef)))
+    points: Any = block.points
+    for rows in tiles(len(block), points.shape[1]):
+        tile = dense(points[rows])
+        for i, one in enumerate(coef):
+            values[rows, i] = np.einsum("ij,j->i", tile, one) + shift[i]
+    labels, u = block_labels(block), block.weights
+    found = {}
+    for label in np.unique(labels):
+        own = np.flatnonzero((labels == label) & (u > 0.0))
+        if not len(own):
+            continue
+        mine, weights = values[own], u[own]
+        hinge = [
+            np.einsum("i,ip->p", weights, np.maximum(1.0 - sign * mine, 0.0)) for sign in (-1, 1)
+        ]
+        above = np.einsum("i,ip->p", weights, (mine > 0.0).astype(np.float64))
+        found[label.item()] = _OfLabel(float(weights.sum()), np.stack(hinge), above)
+    return found
+
+
+def _joined(first: dict[Any, _OfLabel], second: dict[Any, _OfLabel]) -> dict[Any, _OfLabel]:
+    merged = dict(first)
+    for label, part in second.items():
+        merged[label] = merged[label] + part if label in merged else part
+    return merged
+
+
+def _two_labels(found: dict[Any, _OfLabel], classes: Any) -> list[Any]:
+    labels = sorted(found) if classes is None else list(np.asarray(classes).tolist())
+    if len(labels) != 2 or not set(found) <= set(labels):
+        shown = ", ".join(map(repr, sorted(found)[:5]))
+        raise InvalidInputError(
+            f"y holds {len(found)} classes ({shown}) where two are wanted; pass classes=(negative, "
+            f"positive) where one has no rows, and y == label for one of many."
+        )
+    return labels
+
+
+def _solutions(w: Any, intercept: Any, d: int) -> tuple[FloatArray, FloatArray, bool]:
+    several = isinstance(w, Sequence) and len(w) > 0 and all(hasattr(one, "coef_") for one in w)
+    if several or hasattr(w, "coef_"):
+        models = list(w) if several else [w]
+        rows = [np.append(np.ravel(one.coef_), np.ravel(one.intercept_)) for one in models]
+        w = np.array(rows) if several else rows[0]
+    given: AnyArray = np.asarray(w, dtype=np.float64)
+    single, matrix = given.ndim < 2, np.atleast_2d(given)
+    if matrix.ndim != 2 or matrix.shape[1] not in (d, d + 1) or not len(matrix):
+        raise InvalidInputError(
+            f"w has shape {given.shape}; pass one classifier of {d} entries, or of {d + 1} with "
+            f"its bias, or a row for each of several."
+        )
+    if matrix.shape[1] == d + 1 and intercept is not None:
+        raise InvalidInputError(
+            "w holds a bias already, and intercept is given as well; pass one of both."
+        )
+    shift = np.zeros(len(matrix))
+    if matrix.shape[1] == d + 1:
+        shift += matrix[:, d]
+    elif intercept is not None:
+        if np.shape(intercept) not in ((), (1,), (len(matrix),)):
+            raise InvalidInputError(
+                f"intercept has shape {np.shape(intercept)} beside {len(matrix)} classifiers; pass "
+                f"one number for each."
+            )
+        shift += np.asarray(intercept, dtype=np.float64)
+    if not (np.isfinite(matrix).all() and np.isfinite(shift).all()):
+        raise InvalidInputError("w or intercept is not finite; pass finite numbers.")
+    return np.ascontiguousarray(matrix[:, :d]), shift, single
+
+
+def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
+    r"""Quantization error :math:`\phi_X(Q) = \sum_x u(x) \min_{q \in Q} |x - q|^2`.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d), or path
+        Any input of `daskcoreset.build`; read once, block by block.
+    centers : array-like of shape (k, d), or sequence of such
+        One solution, or several to be evaluated in the same read.
+    sample_weight : array-like of shape (n,), optional
+        Input weights u; ones by default.
+
+    Returns
+    -------
+    float, or ndarray of shape (n_solutions,), float64
+        One cost for one solution, else one for each. Distances are formed from
+        differences in float64: float32 data with a large offset lose nothing.
+
+    Raises
+    ------
+    InvalidInputError
+        If `centers` has another number of columns than X, or is not finite.
+
+    Examples
+    --------
+    >>> kmeans_cost(np.array([[0.0], [1.0], [5.0]]), [[0.0], [5.0]])
+    1.0
+    >>> kmeans_cost(np.array([[0.0], [1.0]]), [np.zeros((1, 1)), np.ones((1, 1))])
+    array([1., 1.])
+
+    References
+    ----------
+    Bachem, Lucic and Krause (2018), section 2.
+    """
+    blocks = row_blocks(X, None, sample_weight)
+    solutions, single = _as_solutions(centers, blocks.rules.n_features)
+    costs = gather(blocks, _costs_of_block, add, given=solutions).value
+    return float(costs[0]) if single else costs
+
+
+def relative_error(cost: Any, reference: Any) -> Any:
+    r"""Relative error :math:`(\phi - \phi_{\mathrm{ref}}) / \phi_{\mathrm{ref}}`.
+
+    Parameters
+    ----------
+    cost : float or array-like
+        Cost, over all data, of solutions found on coresets.
+    reference : float or array-like
+        Cost of the solution found on all data.
+
+    Returns
+    -------
+    float or ndarray, float64
+        Negative where the coreset's solution is the better one.
+
+    Raises
+    ------
+    InvalidInputError
+        If `reference` is not positive.
+
+    Examples
+    --------
+    >>> relative_error(105.0, 100.0)
+    0.05
+
+    References
+    ----------
+    Bachem, Lucic and Krause (2018), section 7.
+    """
+    reference = np.asarray(reference, dtype=np.float64)
+    if not (reference > 0).all():
+        raise InvalidInputError(
+            f"reference must be positive, found {reference.min()}; a cost of zero has no "
+            f"relative error."
+        )
+    error = (np.asarray(cost, dtype=np.float64) - reference) / reference
+    return float(error) if error.ndim == 0 else error
+
+
+def distortion(coreset: Coreset, X: Any, solutions: Any, sample_weight: Any = None) -> float:
+    r"""Largest relative difference between costs on the coreset and on all data.
+
+    .. math::
+
+        \max_Q \max\left(\frac{\phi_C(Q)}{\phi_X(Q)}, \frac{\phi_X(Q)}{\phi_C(Q)}\right) - 1
+
+    Parameters
+    ----------
+    coreset : Coreset
+    X : array-like of shape (n, d), or path
+        The data it was built from; read once.
+    solutions : array-like of shape (k, d), or sequence of such
+        Candidate solutions Q: solutions found on the coreset show most, for those are
+        where a coreset that misses something is wrong.
+    sample_weight : array-like of shape (n,), optional
+        Input weights u of the data.
+
+    Returns
+    -------
+    float
+        Zero for a coreset that is right on every candidate; infinite where it has cost zero
+        and the data have not.
+
+    Examples
+    --------
+    >>> import daskcoreset
+    >>> X = np.arange(20.0).reshape(10, 2)
+    >>> coreset = daskcoreset.build(X, size=9, random_state=0)
+    >>> 0 <= distortion(coreset, X, [X[:2], X[5:7]]) < 1
+    True
+
+    References
+    ----------
+    Schwiegelshohn and Sheikh-Omar (2022), An Empirical Evaluation of k-Means Coresets,
+    section 4.
+    """
+    several, _ = _as_solutions(solutions, coreset.points.shape[1], "solutions")
+    on_all = kmeans_cost(X, several, sample_weight)
+    on_coreset = kmeans_cost(coreset.points, several, coreset.weights)
+    both_zero = (on_all == 0) & (on_coreset == 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(both_zero, 1.0, on_coreset / on_all)
+        return float(np.maximum(ratio, 1.0 / ratio).max() - 1.0)
+
+
+def _as_solutions(
+    centers: Any, n_features: int, name: str = "centers"
+) -> tuple[list[FloatArray], bool]:
+    several = isinstance(centers, Sequence) and all(np.ndim(one) == 2 for one in centers)
+    several = several or np.ndim(centers) == 3
+    solutions = [as_centers(one, n_features, name) for one in (centers if several else [centers])]
+    if not solutions:
+        raise InvalidInputError(f"{name} is empty; pass at least one solution.")
+    return solutions, not several
+
+
+def _costs_of_block(block: Block, number: int, solutions: list[FloatArray]) -> FloatArray:
+    del number
+    distances = (nearest_distances(block.points, centers) for centers in solutions)
+    return np.array([(block.weights * squares).sum() for squares in distances])

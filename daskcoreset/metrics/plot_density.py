@@ -1,0 +1,319 @@
+"""Axes, histogram and marks of a picture of a coreset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import add
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from daskcoreset.execution.fold import gather
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from daskcoreset.core.blocks import Block
+    from daskcoreset.core.coreset import Coreset
+    from daskcoreset.core.typing import AnyArray, FloatArray
+    from daskcoreset.inputs.blocks import RowBlocks
+
+__all__ = [
+    "MOST_COLUMNS",
+    "Frame",
+    "data_frame",
+    "draw_density",
+    "draw_line",
+    "draw_rows",
+    "explain",
+    "histogram",
+    "rows_frame",
+]
+
+
+_INK = 9000.0
+
+"""Area of all markers together, in square points: some 15 % of a usual picture."""
+
+_SMALLEST, _LARGEST = 2.0, 350.0
+
+"""Areas at which a marker can just be seen, and at which it hides its neighbours."""
+
+_MOST_CLASSES = 10
+
+"""So many colours can be told apart; labels of more values are shown on a scale."""
+
+_SHORT_LEGEND = 6
+
+"""Entries that some corner of a picture has room for."""
+
+
+def draw_density(ax: Axes, counts: FloatArray, edges: Sequence[FloatArray]) -> None:
+    """Draw a histogram of the data in greys, empty cells white."""
+    from matplotlib.colors import LogNorm  # noqa: PLC0415 - optional
+
+    if not counts.any():
+        return
+    # A logarithm, for dense cells would leave nothing to see of the others.
+    cells = np.ma.masked_equal(counts.T, 0.0)
+    most = float(counts.max())
+    # Neither the lightest nor the darkest grey is used: one is lost, the other hides rows.
+    norm = LogNorm(max(float(cells.min()) / 3, most * 1e-6), 2 * most)
+    ax.pcolormesh(*edges, cells, cmap="Greys", norm=norm, alpha=0.65, lw=0, rasterized=True)
+
+
+def draw_rows(ax: Axes, shown: FloatArray, coreset: Coreset, style: dict[str, Any]) -> list[Any]:
+    """Draw rows as markers whose area is their weight; return what a legend needs."""
+    areas = _areas(coreset.weights)
+    order = np.argsort(-areas, kind="stable")  # large ones first, small ones on top of them
+    options: dict[str, Any] = {
+        "alpha": 0.75,
+        "linewidths": 0.4,
+        "edgecolors": "white",
+        "zorder": 2,
+    }
+    colors, handles = _colors(coreset.labels)
+    if style.keys() & {"c", "color"}:
+        colors, handles = {}, []
+    values = colors.get("c")
+    if isinstance(values, np.ndarray):
+        colors["c"] = values[order]
+    drawn = ax.scatter(
+        shown[order, 0], shown[order, 1], s=areas[order], **(options | colors | style)
+    )
+    if "cmap" in colors and ax.figure is not None:
+        ax.figure.colorbar(drawn, ax=ax, label="label")
+    return handles + _sizes(coreset.weights, areas)
+
+
+def draw_line(
+    ax: Axes,
+    shown: FloatArray,
+    coreset: Coreset,
+    counts: FloatArray | None,
+    edge: FloatArray,
+    *,
+    style: dict[str, Any],
+) -> list[Any]:
+    """Draw one column: the density of the data, that of the coreset, and its rows below."""
+    handles: list[Any] = []
+    if counts is not None and counts.any():
+        density = counts / (counts.sum() * (edge[1] - edge[0]))
+        handles.append(ax.stairs(density, edge, fill=True, color="0.8", label="data"))
+    # So few rows fill wider cells only.
+    cells = max(5, min(len(edge) - 1, int(1.5 * np.sqrt(len(coreset)))))
+    coarse = np.linspace(edge[0], edge[-1], cells + 1)
+    held, _ = np.histogram(shown, coarse, weights=coreset.weights)
+    density = held / (held.sum() * (coarse[1] - coarse[0]))
+    handles.append(ax.stairs(density, coarse, color="C0", lw=1.5, label="coreset"))
+    top = ax.get_ylim()[1]
+    places = np.stack([shown, np.full(len(shown), -0.07 * top)], axis=1)
+    handles += draw_rows(ax, places, coreset, style)
+    ax.set_ylim(-0.14 * top, top)
+    ax.axhline(0.0, color="0.6", lw=0.8)
+    return handles
+
+
+def explain(ax: Axes, handles: list[Any]) -> None:
+    """Draw the legend; a long one gets room of its own, for it would hide the rows."""
+    place: Literal["best", "upper right"] = "best"
+    if len(handles) > _SHORT_LEGEND:
+        low, high = ax.get_xlim()
+        ax.set_xlim(low, high + 0.3 * (high - low))
+        place = "upper right"
+    ax.legend(handles=handles, loc=place, framealpha=0.85, fontsize="small")
+
+
+def _areas(weights: FloatArray) -> FloatArray:
+    positive = weights[weights > 0]
+    mean = float(positive.mean()) if len(positive) else 1.0
+    each = min(60.0, max(6.0, _INK / len(weights)))
+    areas: FloatArray = np.clip(weights * (each / mean), _SMALLEST, _LARGEST)
+    return areas
+
+
+def _colors(labels: AnyArray | None) -> tuple[dict[str, Any], list[Any]]:
+    """Colours of the rows, as options of a scatter, and the handles that name them."""
+    if labels is None:
+        return {"color": "C0"}, []
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) <= _MOST_CLASSES:
+        from matplotlib import colormaps  # noqa: PLC0415 - optional
+
+        palette = np.asarray(colormaps["tab10"](np.arange(len(classes))))
+        handles = [
+            _dot(7.0, f"{name}", color) for name, color in zip(classes, palette, strict=True)
+        ]
+        return {"c": palette[codes]}, handles
+    if labels.dtype.kind in "fiu":
+        return {"c": labels.astype(np.float64), "cmap": "viridis"}, []
+    return {"color": "C0"}, []  # text of many values: no colours would tell them apart
+
+
+def _sizes(weights: FloatArray, areas: FloatArray) -> list[Any]:
+    """Return handles for a light, a usual and a heavy row."""
+    place = np.argsort(weights, kind="stable")[[len(weights) // 20, len(weights) // 2, -1]]
+    names = {f"weight {_short(weights[i])}": float(areas[i]) for i in place}
+    return [_dot(float(np.sqrt(area)), name, "0.5") for name, area in names.items()]
+
+
+def _short(weight: float) -> str:
+    return f"{weight:,.0f}" if weight >= 100 else f"{weight:.3g}"
+
+
+def _dot(diameter: float, label: str, color: Any) -> Any:
+    from matplotlib.lines import Line2D  # noqa: PLC0415 - optional
+
+    return Line2D([], [], ls="", marker="o", ms=diameter, color=color, mec="white", label=label)
+
+
+MOST_COLUMNS = 1024
+
+"""Above this a covariance matrix (8 MiB) is not gathered from the blocks."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Where rows are shown.
+
+    Attributes
+    ----------
+    center : ndarray of shape (d,), float64
+    axes : ndarray of shape (d, 1 or 2), float64
+        Orthonormal columns.
+    shares : tuple of float or None
+        Share of the variance along each axis; None for data shown as they are.
+    """
+
+    center: FloatArray
+    axes: FloatArray
+    shares: tuple[float, ...] | None = None
+
+    def of(self, points: Any) -> FloatArray:
+        """Return the coordinates of rows, float64 of shape (n, 1 or 2)."""
+        if self.shares is None:
+            dense = points if isinstance(points, np.ndarray) else points.toarray()
+            return np.asarray(dense, dtype=np.float64)
+        if isinstance(points, np.ndarray):
+            moved: FloatArray = (points - self.center) @ self.axes
+            return moved
+        return np.asarray(points @ self.axes - self.center @ self.axes, dtype=np.float64)
+
+
+def rows_frame(points: Any, weights: FloatArray) -> Frame:
+    """Two principal axes of weighted rows in memory; none for at most two columns."""
+    d = int(points.shape[1])
+    mean = np.asarray(weights @ points, dtype=np.float64) / weights.sum()
+    if d <= 2:
+        return Frame(np.zeros(d), np.eye(d))
+    root = np.sqrt(weights / weights.sum())
+    if min(points.shape) <= 3:
+        dense = points if isinstance(points, np.ndarray) else points.toarray()
+        moved = root[:, np.newaxis] * (dense - mean)
+        _, spread, axes = np.linalg.svd(np.vstack([moved, np.zeros((2, d))]), full_matrices=False)
+        return Frame(mean, *_upright(axes[:2].T, spread[:2] ** 2, float((spread**2).sum())))
+    from scipy.sparse.linalg import LinearOperator, svds  # noqa: PLC0415 - slow to import
+
+    # Never formed: rows less their mean, which would make sparse rows dense.
+    operator = LinearOperator(
+        points.shape,
+        matvec=lambda v: root * (points @ v.ravel() - mean @ v.ravel()),
+        rmatvec=lambda v: points.T @ (root * v.ravel()) - mean * (root @ v.ravel()),
+        dtype=np.float64,
+    )
+    start = np.random.default_rng(0).normal(size=min(points.shape))
+    _, spread, axes = svds(operator, k=2, v0=start)
+    squares = points * points if isinstance(points, np.ndarray) else points.multiply(points)
+    total = float((root**2 @ squares).sum() - mean @ mean)
+    order = np.argsort(-spread)
+    return Frame(mean, *_upright(axes[order].T, spread[order] ** 2, total))
+
+
+def data_frame(blocks: RowBlocks, center: FloatArray) -> Frame:
+    """Two principal axes of all rows, in one read.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+        Of three columns or more.
+    center : ndarray of shape (d,), float64
+        Near the mean, such as that of a coreset: products are formed about it, so that a
+        large offset cancels nothing.
+    """
+    d = len(center)
+    found = gather(blocks, _ProductsOfBlock(center), add).value
+    weight, first, second = found[0], found[1 : d + 1], found[d + 1 :].reshape(d, d)
+    gap = first / weight
+    values, vectors = np.linalg.eigh(second / weight - np.outer(gap, gap))
+    axes, shares = _upright(vectors[:, [-1, -2]], values[[-1, -2]], float(values.sum()))
+    return Frame(center + gap, axes, shares)
+
+
+def histogram(blocks: RowBlocks, frame: Frame, edges: Sequence[FloatArray]) -> FloatArray:
+    """Weight of the rows in every cell of a grid, in one read.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+    frame : Frame
+    edges : sequence of one or two ndarray of shape (bins + 1,), float64
+        Evenly spaced. Rows outside are left out.
+
+    Returns
+    -------
+    ndarray of shape (bins,) or (bins, bins), float64
+    """
+    counts: FloatArray = gather(blocks, _HistogramOfBlock(frame, tuple(edges)), add).value
+    return counts.reshape([len(edge) - 1 for edge in edges])
+
+
+def _upright(
+    axes: FloatArray, variances: FloatArray, total: float
+) -> tuple[FloatArray, tuple[float, ...]]:
+    """Fix the signs, so that the same data always look the same; divide the variances."""
+    largest = axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])]
+    shares = np.maximum(variances, 0.0) / total if total > 0 else np.zeros(len(variances))
+    return axes * np.where(largest < 0, -1.0, 1.0), tuple(float(share) for share in shares)
+
+
+@dataclass(frozen=True, eq=False)
+class _ProductsOfBlock:
+    """Weight, weighted sum and weighted products of rows about a center, in one vector."""
+
+    center: FloatArray
+
+    def __call__(self, block: Block, number: int, given: object) -> FloatArray:
+        del number, given
+        d = len(self.center)
+        values = np.zeros(1 + d + d * d)
+        if len(block):
+            points, u = block.points, block.weights
+            dense = points if isinstance(points, np.ndarray) else points.toarray()
+            moved = dense - self.center
+            values[0] = u.sum()
+            values[1 : d + 1] = u @ moved
+            values[d + 1 :] = (moved.T @ (u[:, np.newaxis] * moved)).ravel()
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class _HistogramOfBlock:
+    frame: Frame
+    edges: tuple[FloatArray, ...]
+
+    def __call__(self, block: Block, number: int, given: object) -> FloatArray:
+        del number, given
+        shape = [len(edge) - 1 for edge in self.edges]
+        values = np.zeros(int(np.prod(shape)))
+        if len(block):
+            shown = self.frame.of(block.points)
+            cells = np.zeros(len(shown), dtype=np.int64)
+            inside = np.ones(len(shown), dtype=bool)
+            for j, edge in enumerate(self.edges):
+                place = (shown[:, j] - edge[0]) / (edge[-1] - edge[0]) * shape[j]
+                inside &= (place >= 0) & (place < shape[j])
+                cells = cells * shape[j] + np.where(inside, place, 0.0).astype(np.int64)
+            u = block.weights[inside]
+            values += np.bincount(cells[inside], weights=u, minlength=len(values))
+        return values

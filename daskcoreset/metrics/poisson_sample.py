@@ -1,0 +1,403 @@
+"""Exact costs of some solutions, and intervals for others from a Poisson sample, in one read."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from daskcoreset.core.blocks import Block, Problem, block_labels, concatenate
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, out_of_range, quiet
+from daskcoreset.core.random import Stage, stream
+from daskcoreset.execution.fold import gather
+
+if TYPE_CHECKING:
+    from daskcoreset.core.typing import FloatArray
+    from daskcoreset.inputs.blocks import RowBlocks
+    from daskcoreset.objectives import Objective
+    from daskcoreset.objectives.cells import Cells
+
+__all__ = [
+    "BASE",
+    "Interval",
+    "Reading",
+    "Survey",
+    "SurveyBlock",
+    "checked_confidence",
+    "read_survey",
+]
+
+
+BASE = 0.75
+
+"""Share of the score that bounds what rows can hold."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What some blocks gave.
+
+    Attributes
+    ----------
+    costs : ndarray of shape (n_solutions,), float64
+        Exact.
+    weight, score : float
+        Sums of u and of u s over the rows.
+    threshold : float
+        tau.
+    rows : Block
+        The sample; its weights are the input weights u.
+    scores, coins : ndarray of shape (r,), float64
+        u s and the random number of every sampled row.
+    n_rows : int
+        Rows that were counted: all but invalid ones that were dropped.
+    n_weighed : int
+        Those of a positive weight.
+    sums : ndarray of shape (4, k), float64
+        Sums of `Placed.z` by cell, over all rows.
+    """
+
+    costs: FloatArray
+    weight: float
+    score: float
+    threshold: float
+    rows: Block | None
+    scores: FloatArray
+    coins: FloatArray
+    n_rows: int
+    n_weighed: int
+    sums: FloatArray
+
+    @property
+    def inclusion(self) -> FloatArray:
+        """Inclusion probabilities of the sampled rows."""
+        return np.minimum(1.0, self.threshold * self.scores)
+
+    def thinned(self, threshold: float) -> Reading:
+        """Return the sample as a lower threshold would have drawn it."""
+        if self.rows is None or threshold >= self.threshold:
+            return self
+        left = np.flatnonzero(self.coins < threshold * self.scores)
+        return replace(
+            self,
+            threshold=threshold,
+            rows=self.rows.take(left),
+            scores=self.scores[left],
+            coins=self.coins[left],
+        )
+
+    def check(self) -> None:
+        """Raise an error where there is nothing to compare with."""
+        if not self.weight > 0:
+            raise InvalidInputError(
+                "X has no row with a positive weight; pass the data that the coreset is of."
+            )
+        if not np.isfinite([*self.costs, self.score]).all():
+            raise out_of_range()
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyBlock:
+    """Leaf of the read.
+
+    Attributes
+    ----------
+    objective : Objective
+    solutions : tuple
+        Of the objective's kind.
+    cells : Cells
+        By which rows are scored.
+    shares : ndarray of shape (n_solutions,), float64
+        What a unit of the cost of every solution adds to the score of a row.
+    size : int
+        Rows wanted in the sample, on average.
+    seed : int
+    """
+
+    objective: Objective[Any]
+    solutions: tuple[Any, ...]
+    cells: Cells
+    shares: FloatArray
+    size: int
+    seed: int
+
+    def __call__(self, block: Block, number: int, given: object) -> Reading | Problem:
+        """Add up costs and draw from one block."""
+        del given
+        problem = self.objective.problem(block) or self._other_labels(block)
+        if problem is not None:
+            return problem
+        nothing, sums = np.zeros(0), np.zeros((4, len(self.cells)))
+        costs = np.zeros(len(self.solutions))
+        if not len(block):
+            return Reading(costs, 0.0, 0.0, np.inf, None, nothing, nothing, 0, 0, sums)
+        u = block.weights
+        with quiet():
+            placed = self.cells.place(block)
+            sums = self.cells.sums(block, placed)
+            scores = np.multiply(BASE, self.cells.score(placed))
+            for i, solution in enumerate(self.solutions):
+                losses = self.objective.losses(block, solution)
+                costs[i] = (u * losses).sum()
+                scores += self.shares[i] * losses
+            # Zero by zero where a distance overflows, on a row that does not count.
+            scores = np.where(u > 0.0, u * scores, 0.0)
+            total = float(scores.sum())
+            # Half of what is expected: should there be less, the sample is smaller, not wrong.
+            threshold = self.size / max(total, 0.5)
+            coins = stream(self.seed, Stage.AUDIT, number).random(len(block))
+            drawn = np.flatnonzero(coins < threshold * scores)
+        return Reading(
+            costs,
+            float(u.sum()),
+            total,
+            threshold,
+            block.take(drawn),
+            scores[drawn],
+            coins[drawn],
+            len(block),
+            int(np.count_nonzero(u)),
+            sums,
+        )
+
+    def _other_labels(self, block: Block) -> Problem | None:
+        """Return what is wrong with labels of another kind than those of the coreset, or None."""
+        if self.cells.labels is None or block.labels is None or not len(block):
+            return None
+        own, labels = self.cells.labels, block_labels(block)
+        if (own.dtype.kind == "U") == (labels.dtype.kind == "U"):
+            return None
+        return Problem(
+            f"y is {labels[0].item()!r}" + "{row}, and the labels of the coreset are "
+            f"{own[:3].tolist()}: text for text, and numbers for numbers; pass the labels that it "
+            f"was built with.",
+            0 if block.rows is None else int(block.rows[0]),
+        )
+
+
+@dataclass(frozen=True)
+class _Merge:
+    """Merges neighbouring readings, in the order of the blocks."""
+
+    size: int
+
+    def __call__(self, first: Reading, second: Reading) -> Reading:
+        score = first.score + second.score
+        whole = self.size / score if score > 0 else np.inf
+        threshold = min(whole, first.threshold, second.threshold)
+        with quiet():
+            parts = first.thinned(threshold), second.thinned(threshold)
+        rows = [part.rows for part in parts if part.rows is not None]
+        return Reading(
+            costs=np.sum([part.costs for part in parts], axis=0),
+            weight=float(sum(part.weight for part in parts)),
+            score=score,
+            threshold=threshold,
+            rows=concatenate(rows) if rows else None,
+            scores=np.concatenate([part.scores for part in parts]),
+            coins=np.concatenate([part.coins for part in parts]),
+            n_rows=sum(part.n_rows for part in parts),
+            n_weighed=sum(part.n_weighed for part in parts),
+            sums=np.sum([part.sums for part in parts], axis=0),
+        )
+
+
+def read_survey(blocks: RowBlocks, leaf: SurveyBlock, *, progress: bool | None = None) -> Reading:
+    """Read all rows once.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+    leaf : SurveyBlock
+    progress : bool or None, default=None
+        As in `daskcoreset.build`.
+
+    Returns
+    -------
+    Reading
+
+    Raises
+    ------
+    InvalidInputError
+        For the first row that no cost can be given to.
+    """
+    reading = gather(blocks, leaf, _Merge(leaf.size), progress=progress).value
+    reading.check()
+    return reading
+
+
+_ROUNDING = 1e-12
+
+"""Part of the cost that rounding may add to what a single row holds."""
+
+_LADDER = np.array([[0.0625, 0.25, 1.0, 4.0, 16.0], [0.0625, 0.125, 0.625, 0.125, 0.0625]])
+
+"""Multiples of the best theta that are tried, and their shares of alpha."""
+
+
+class Interval(NamedTuple):
+    """An estimate and its confidence interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+def checked_confidence(confidence: Any) -> float:
+    """Return a confidence level as a float, or refuse it."""
+    if isinstance(confidence, bool) or not isinstance(confidence, numbers.Real):
+        raise InvalidTypeError(f"confidence must be a number, got {confidence!r}; pass a float.")
+    level = float(confidence)
+    if not 0 < level < 1:
+        raise InvalidInputError(
+            f"confidence must lie between 0 and 1, got {confidence}; pass for example 0.95."
+        )
+    return level
+
+
+class _Way(NamedTuple):
+    """One way to leave out what is known: per row of weight one, and limits of X."""
+
+    total: float
+    on_sample: FloatArray
+    on_coreset: FloatArray
+    below: float
+    above: float
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What a read found, and how rows were scored.
+
+    Attributes
+    ----------
+    reading : Reading
+    objective : Objective
+    cells : Cells
+    own : Block
+        Rows of the coreset.
+    """
+
+    reading: Reading
+    objective: Objective[Any]
+    cells: Cells
+    own: Block
+
+    def interval(self, solutions: Sequence[Any], solution: Any, confidence: float) -> Interval:
+        """Return the interval for a solution.
+
+        Parameters
+        ----------
+        solutions : sequence
+            The audited ones, whose costs are known.
+        solution : object
+        confidence : float
+        """
+        reading, objective = self.reading, self.objective
+        rows = reading.rows
+        assert rows is not None  # noqa: S101 - the total weight is positive
+        fixed = objective.constant(solution)
+        for known, cost in zip(solutions, reading.costs, strict=True):
+            if _same(known, solution):
+                return Interval(fixed + cost, fixed + cost, fixed + cost)
+        losses = objective.losses(rows, solution)
+        certain = float((rows.weights * losses).sum())
+        if len(rows) == reading.n_weighed:
+            return Interval(fixed + certain, fixed + certain, fixed + certain)
+        inclusion = reading.inclusion
+        chance = inclusion < 1.0
+        low, high = certain, math.inf
+        guess = float((rows.weights * losses / inclusion).sum())
+        ways = list(self._ways(solutions, solution, losses))
+        if ways:
+            level = math.log(2.0 / (1.0 - confidence))
+            best = min(ways, key=lambda way: self._width(way, level))
+            held = rows.weights * best.on_sample
+            exact = best.total + float(held[~chance].sum())
+            x = held[chance] / inclusion[chance]
+            guess = exact + float(x.sum())
+            theta = self._theta(best, level)
+            low = max(low, exact - _most(-x, best.below, theta, level))
+            high = exact + _most(x, best.above, theta, level)
+            for bracket, i in objective.brackets(self.cells, solution, solutions):
+                known = 0.0 if i is None else float(reading.costs[i])
+                middle = known + float((bracket.control * reading.sums).sum())
+                low = max(low, middle - _sum(bracket.low, reading.sums))
+                high = min(high, middle + _sum(bracket.high, reading.sums))
+        high = max(high, low)
+        return Interval(fixed + min(max(guess, low), high), fixed + low, fixed + high)
+
+    def _ways(self, solutions: Sequence[Any], solution: Any, losses: FloatArray) -> Iterator[_Way]:
+        reading, rows = self.reading, self.reading.rows
+        assert rows is not None  # noqa: S101 - as in `interval`
+        here, there = self.cells.place(rows), self.cells.place(self.own)
+        on_coreset = self.objective.losses(self.own, solution)
+        for bracket, i in self.objective.brackets(self.cells, solution, solutions):
+            held = losses - (bracket.control[:, here.cells] * here.z).sum(axis=0)
+            expected = on_coreset - (bracket.control[:, there.cells] * there.z).sum(axis=0)
+            total = float((bracket.control * reading.sums).sum())
+            if i is not None:
+                held = held - self.objective.losses(rows, solutions[i])
+                expected = expected - self.objective.losses(self.own, solutions[i])
+                total += float(reading.costs[i])
+            # What rounding leaves of a difference of losses may be above a bound of zero.
+            least = _ROUNDING * float((self.own.weights * on_coreset).sum())
+            limits = (
+                self.cells.ratio(bounds) / (BASE * reading.threshold) + least
+                for bounds in (bracket.low, bracket.high)
+            )
+            yield _Way(total, held, expected, *limits)
+
+    def _spread(self, way: _Way) -> float:
+        """Return the sum of X squared that the coreset lets expect."""
+        own = self.own
+        scores = BASE * self.cells.score(self.cells.place(own))
+        inclusion = self.reading.threshold * scores
+        chance = (inclusion < 1.0) & (own.weights > 0.0)
+        squares = np.square(way.on_coreset[chance]) / inclusion[chance]
+        return float((own.weights[chance] * squares).sum())
+
+    def _theta(self, way: _Way, level: float) -> float:
+        """Return the best theta for rows like those of the coreset; zero where nothing is left."""
+        spread = self._spread(way)
+        if spread > 0.0:
+            return math.sqrt(2.0 * level / spread)
+        limit = sum(each for each in (way.below, way.above) if math.isfinite(each))
+        return 1.0 / limit if limit > 0.0 else 0.0
+
+    def _width(self, way: _Way, level: float) -> float:
+        return math.sqrt(8.0 * level * self._spread(way)) + level * (way.below + way.above)
+
+
+def _most(x: FloatArray, limit: float, theta: float, level: float) -> float:
+    """Bound of the sum of all r from the X of the sample, none of which exceeds `limit`.
+
+    Where one does, the objective's bounds are wrong, and nothing is known.
+    """
+    if math.isinf(limit) or (x > limit).any():
+        return math.inf
+    if theta == 0.0:
+        return 0.0  # no row can hold anything
+    ladder, shares = _LADDER
+    thetas = np.minimum(theta * ladder, (1.0 - 1e-9) / limit if limit > 0.0 else math.inf)
+    gains = np.log1p(-thetas[:, np.newaxis] * x).sum(axis=1)
+    return float(((level - np.log(shares) - gains) / thetas).min())
+
+
+def _sum(bounds: FloatArray, sums: FloatArray) -> float:
+    """Sum of the least of several bounds over all rows."""
+    counted = sums[0] > 0.0
+    each = np.where(bounds[:, :, counted] == 0.0, 0.0, bounds[:, :, counted] * sums[:, counted])
+    return float(each.sum(axis=1).min(axis=0).sum())
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two solutions are equal in every number."""
+    parts, others = (getattr(each, "__dict__", {"": each}) for each in (one, other))
+    return parts.keys() == others.keys() and all(
+        np.array_equal(value, others[name]) for name, value in parts.items()
+    )

@@ -1,0 +1,331 @@
+"""The pilot of SVM coresets: a rough classifier, cells, and sums of both over all rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from daskcoreset.core.blocks import Block, class_codes
+from daskcoreset.core.linalg import dense, tiles
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.solvers.kmeans import assign, seed_clusters
+from daskcoreset.solvers.linear import round_hinge, solve_svm
+
+if TYPE_CHECKING:
+    from daskcoreset.core.sampling import Pilot
+
+__all__ = [
+    "WIDTH",
+    "Rough",
+    "Seen",
+    "Sums",
+    "exact_solution",
+    "look",
+    "merge_sums",
+    "rough_solution",
+    "signs_of",
+    "sums_over",
+]
+
+
+WIDTH = 0.1
+
+"""Width of the rounded hinge whose sums are calibrated: near the hinge, but smooth enough that
+a sample of some hundred rows has rows on the slope."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rough:
+    r"""A rough solution, settled.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (K,)
+        Sorted labels.
+    origin : ndarray of shape (d,), float64
+        Subtracted from rows before anything else is done with them; zero without intercept.
+    coef : ndarray of shape (p, d), float64
+        :math:`\tilde w` of every problem.
+    intercept : ndarray of shape (p,), float64
+        For rows without `origin`.
+    centers : ndarray of shape (k, d), float64
+        A row belongs to the nearest of its class's.
+    owners : ndarray of shape (k,), int64
+        Class of every cell.
+    means : ndarray of shape (k, d), float64
+        :math:`c_i`, the means of the cells, without `origin`.
+    weights : ndarray of shape (k,), float64
+        :math:`U(P_i)`.
+    n_rows : int
+        Rows of positive weight.
+    bound : float
+        Lower bound of the cost of the pilot in any problem.
+    opt : float
+        What Lemma 2 calls opt.
+    radius : float
+        Typical length of an entry of a row, which the entry of one for the intercept is
+        compared with.
+    totals : ndarray of shape (3,), float64
+        Sums of the scores of Lemma 2, of the activities, and of the scores capped at one.
+    cost : ndarray of shape (p,), float64
+        :math:`F(\tilde w)`; of the pilot, until a fold has summed it up.
+    sums : Sums or None
+        Of all the data; None after the first fold.
+    """
+
+    classes: AnyArray
+    origin: FloatArray
+    coef: FloatArray
+    intercept: FloatArray
+    centers: FloatArray
+    owners: IndexArray
+    means: FloatArray
+    weights: FloatArray
+    n_rows: int
+    bound: float
+    opt: float
+    radius: float
+    totals: FloatArray
+    cost: FloatArray
+    sums: Sums | None = None
+
+    @property
+    def weight(self) -> float:
+        """Total weight U."""
+        return float(self.weights.sum())
+
+    def class_sums(self) -> tuple[FloatArray, FloatArray]:
+        """Weight of every class, and the weighted sum of its rows without `origin`."""
+        weights = np.zeros(len(self.classes))
+        sums = np.zeros((len(self.classes), len(self.origin)))
+        np.add.at(weights, self.owners, self.weights)
+        np.add.at(sums, self.owners, self.weights[:, np.newaxis] * self.means)
+        return weights, sums
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    r"""Sums over rows, given a rough solution.
+
+    Attributes
+    ----------
+    rough : Rough
+        Of the fold before.
+    weights : ndarray of shape (k,), float64
+        :math:`U(P_i)`.
+    shifts : ndarray of shape (k, d), float64
+        Weighted sums of the rows of every cell about its mean as the pilot has it.
+    hinge, rounded : ndarray of shape (p,), float64
+        Weighted sums of the hinge, and of the rounded hinge.
+    slopes : ndarray of shape (p, d + 1), float64
+        Weighted sums of the slopes of the rounded hinge times y times the row and one.
+    totals : ndarray of shape (3,), float64
+        As in `Rough`.
+    """
+
+    rough: Rough
+    weights: FloatArray
+    shifts: FloatArray
+    hinge: FloatArray
+    rounded: FloatArray
+    slopes: FloatArray
+    totals: FloatArray
+
+
+class Seen(NamedTuple):
+    r"""Rows as a rough solution sees them.
+
+    Attributes
+    ----------
+    codes, cells : ndarray of shape (n,), int64
+        Class and cell of every row.
+    squares : ndarray of shape (n,), float64
+        :math:`|p_\Delta|^2`, squared distance to the mean of the cell.
+    margins : ndarray of shape (n, p), float64
+    lengths : ndarray of shape (n,), float64
+        Of the rows without `origin`, with an entry of `radius` appended.
+    """
+
+    codes: IndexArray
+    cells: IndexArray
+    squares: FloatArray
+    margins: FloatArray
+    lengths: FloatArray
+
+
+def signs_of(codes: IndexArray, n_classes: int) -> FloatArray:
+    """Labels of every problem, -1 or +1, of shape (n, p).
+
+    Examples
+    --------
+    >>> signs_of(np.array([0, 1]), 2).ravel()
+    array([-1.,  1.])
+    >>> signs_of(np.array([0, 2]), 3)
+    array([[ 1., -1., -1.],
+           [-1., -1.,  1.]])
+    """
+    positive = np.arange(n_classes) if n_classes > 2 else np.array([n_classes - 1])
+    return np.where(codes[:, np.newaxis] == positive, 1.0, -1.0)
+
+
+def parts(block: Block, rough: Rough) -> Iterator[tuple[slice, FloatArray]]:
+    """Go through the rows of a block, without `origin` and in float64, some at a time."""
+    points: Any = block.points
+    for rows in tiles(len(block), points.shape[1]):
+        yield rows, dense(points[rows]).astype(np.float64, copy=False) - rough.origin
+
+
+def look(block: Block, rough: Rough) -> Seen:
+    """Class, cell, distance, margins and length of every row."""
+    codes = class_codes(block, rough.classes)
+    signs = signs_of(codes, len(rough.classes))
+    cells = np.zeros(len(block), dtype=np.int64)
+    squares, lengths = np.zeros(len(block)), np.zeros(len(block))
+    margins = np.empty((len(block), len(rough.coef)))
+    for rows, tile in parts(block, rough):
+        cells[rows] = _cells_of(tile, codes[rows], rough)
+        gaps = tile - rough.means[cells[rows]]
+        squares[rows] = np.einsum("ij,ij->i", gaps, gaps)
+        lengths[rows] = np.einsum("ij,ij->i", tile, tile)
+        for problem, (coef, shift) in enumerate(zip(rough.coef, rough.intercept, strict=True)):
+            margins[rows, problem] = np.einsum("ij,j->i", tile, coef) + shift
+    margins *= signs
+    return Seen(codes, cells, squares, margins, np.sqrt(lengths + rough.radius**2))
+
+
+def _cells_of(tile: FloatArray, codes: IndexArray, rough: Rough) -> IndexArray:
+    cells = np.zeros(len(tile), dtype=np.int64)
+    for code in np.unique(codes):
+        rows, own = np.flatnonzero(codes == code), np.flatnonzero(rough.owners == code)
+        cells[rows] = own[assign(tile[rows], rough.centers[own])[0]]
+    return cells
+
+
+def sums_over(block: Block, rough: Rough, seen: Seen, totals: FloatArray) -> Sums:
+    """Sum over a block whose rows have been looked at."""
+    d, u = len(rough.origin), block.weights
+    signs = signs_of(seen.codes, len(rough.classes))
+    loss, slope = round_hinge(seen.margins, WIDTH)
+    pulls = u[:, np.newaxis] * slope * signs
+    shifts = np.zeros((len(rough.centers), d))
+    slopes = np.zeros((len(rough.coef), d + 1))
+    for rows, tile in parts(block, rough):
+        gaps = u[rows, np.newaxis] * (tile - rough.means[seen.cells[rows]])
+        places = np.arange(len(tile))
+        ones = (np.ones(len(tile)), (seen.cells[rows], places))
+        shifts += sp.csr_array(ones, shape=(len(shifts), len(tile))) @ gaps
+        for problem in range(len(slopes)):
+            slopes[problem, :d] += np.einsum("i,ij->j", pulls[rows, problem], tile)
+    slopes[:, d] = pulls.sum(axis=0)
+    return Sums(
+        rough=rough,
+        weights=np.bincount(seen.cells, u, minlength=len(shifts)).astype(np.float64),
+        shifts=shifts,
+        hinge=np.einsum("i,ip->p", u, np.maximum(1.0 - seen.margins, 0.0)),
+        rounded=np.einsum("i,ip->p", u, loss),
+        slopes=slopes,
+        totals=totals,
+    )
+
+
+def merge_sums(first: Sums, second: Sums) -> Sums:
+    """Add the sums over two disjoint sets of rows."""
+    return Sums(
+        first.rough,
+        first.weights + second.weights,
+        first.shifts + second.shifts,
+        first.hinge + second.hinge,
+        first.rounded + second.rounded,
+        first.slopes + second.slopes,
+        first.totals + second.totals,
+    )
+
+
+_PILOT_TOL = 1e-4
+
+
+def rough_solution(
+    pilot: Pilot, n_clusters: int, lam: float, rng: np.random.Generator, *, intercept: bool
+) -> Rough:
+    """Solve and cluster a pilot.
+
+    Parameters
+    ----------
+    pilot : Pilot
+    n_clusters : int
+        Cells of every class; fewer where it has fewer distinct rows.
+    lam : float
+    rng : numpy.random.Generator
+    intercept : bool
+
+    Returns
+    -------
+    Rough
+        With cells, costs and opt as the pilot has them; ``totals`` are ones.
+    """
+    origin = np.zeros(pilot.points.shape[1])
+    if intercept:
+        origin += np.average(pilot.points, axis=0, weights=pilot.weights)
+    points, u = pilot.points - origin, pilot.weights
+    tables = [
+        seed_clusters(points[own], u[own], n_clusters, rng).centers
+        for own in (pilot.codes == code for code in range(len(pilot.classes)))
+    ]
+    fits = [
+        solve_svm(points, y, u, lam, intercept=intercept, tol=_PILOT_TOL)
+        for y in signs_of(pilot.codes, len(pilot.classes)).T
+    ]
+    centers = np.concatenate(tables)
+    length = float(np.average((points**2).mean(axis=1), weights=u))
+    rough = Rough(
+        classes=pilot.classes,
+        origin=origin,
+        coef=np.stack([fit.coef for fit in fits]),
+        intercept=np.array([fit.intercept for fit in fits]),
+        centers=centers,
+        owners=np.repeat(np.arange(len(tables)), [len(table) for table in tables]),
+        means=centers,
+        weights=np.zeros(len(centers)),
+        n_rows=pilot.n_rows,
+        bound=min(fit.bound for fit in fits),
+        opt=0.0,
+        radius=math.sqrt(length) or 1.0,
+        totals=np.ones(3),
+        cost=np.array([fit.cost for fit in fits]),
+    )
+    block = Block(pilot.points, u, pilot.classes[pilot.codes])
+    rough = _moved(sums_over(block, rough, look(block, rough), np.ones(3)))
+    return replace(rough, opt=_opt(rough, lam))
+
+
+def exact_solution(sums: Sums, lam: float) -> Rough:
+    """Put sums over all the data in the place of the pilot's estimates."""
+    rough = _moved(sums)
+    squares = np.einsum("pj,pj->p", rough.coef, rough.coef)
+    rough = replace(rough, cost=squares / 2 + lam * sums.hinge, totals=sums.totals, sums=sums)
+    return replace(rough, opt=_opt(rough, lam))
+
+
+def _opt(rough: Rough, lam: float) -> float:
+    scale = lam * rough.weight
+    if len(rough.classes) < 2:
+        # A part of the data that has one class only: every row may cost as much as lambda.
+        return scale
+    return max(min(rough.bound, float(rough.cost.min())), 1e-9 * scale)
+
+
+def _moved(sums: Sums) -> Rough:
+    """Move the means and weights of the cells to what was summed up."""
+    rough, used = sums.rough, sums.weights > 0.0
+    return replace(
+        rough,
+        centers=rough.centers[used],
+        owners=rough.owners[used],
+        means=rough.means[used] + sums.shifts[used] / sums.weights[used, np.newaxis],
+        weights=sums.weights[used],
+    )

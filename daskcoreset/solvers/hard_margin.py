@@ -1,0 +1,474 @@
+"""The nearest point of a convex hull, and the hard margin that it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.linalg import qr, solve_triangular
+from scipy.linalg.lapack import dpstrf
+from scipy.optimize import nnls
+
+from daskcoreset.core.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from daskcoreset.core.typing import FloatArray, IndexArray
+
+__all__ = [
+    "ZERO",
+    "HardMargin",
+    "Shortest",
+    "hard_margin",
+    "hard_margin_bias",
+    "hard_margin_gram",
+    "shortest_vector",
+]
+
+
+ZERO = 1e-10
+
+"""Length, as a share of the longest row, below which a vector counts as none."""
+
+_DEPENDENT = 1e-13
+
+"""Diagonal of a triangular factor, as a share of its largest, that counts as zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shortest:
+    """The shortest vector of a sum of convex hulls.
+
+    Attributes
+    ----------
+    vector : ndarray of shape (d,), float64
+    dual : ndarray of shape (m,), float64
+        Coefficients of the rows, not negative, with sum one over each group.
+    levels : ndarray of shape (n_groups,), float64
+        Smallest product of `vector` with a row of each group. By duality their sum is at most
+        ``vector @ vector``, and equal to it but for rounding.
+    """
+
+    vector: FloatArray
+    dual: FloatArray
+    levels: FloatArray
+
+
+def shortest_vector(
+    rows: FloatArray,
+    groups: IndexArray,
+    *,
+    start: FloatArray | None = None,
+    tol: float = 1e-10,
+) -> Shortest:
+    """Find the shortest vector of the sum of the hulls of groups of rows.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (m, d), float64
+        Of length about one: the longest row sets the scale of what counts as zero.
+    groups : ndarray of shape (m,), int64
+        Group of each row, from zero; no group is empty.
+    start : ndarray of shape (m,) or None, default=None
+        Coefficients to start from, such as those of a smaller problem; scaled to sum one in
+        every group.
+    tol : float, default=1e-10
+        Gap between the squared length and the sum of levels, as a share of the former.
+
+    Returns
+    -------
+    Shortest
+        Of length below `ZERO` where the sum of hulls holds the origin.
+
+    Examples
+    --------
+    >>> found = shortest_vector(np.array([[0.0, 1.0], [1.0, 0.0]]), np.zeros(2, dtype=int))
+    >>> found.vector, found.dual
+    (array([0.5, 0.5]), array([0.5, 0.5]))
+
+    References
+    ----------
+    Wolfe (1976), Finding the nearest point in a polytope: "corrals" are the sets `active`.
+    """
+    scale = float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max(initial=0.0)))
+    n_groups = int(groups.max()) + 1
+    dual = _scaled(_guess(rows, groups, n_groups) if start is None else start, groups)
+    best: Shortest | None = None
+    # Every set of active rows occurs once at most; the limit only guards against rounding.
+    left = 10 * (len(rows) + rows.shape[1]) + 100
+    while True:
+        left -= 1
+        dual, vector = _to_corral(rows, groups, dual)
+        products = rows @ vector
+        levels = _smallest(products, groups, n_groups)
+        found = Shortest(vector, dual, levels)
+        square = float(vector @ vector)
+        if best is not None and (square >= float(best.vector @ best.vector) or not left):
+            # No progress is possible in this arithmetic: the sharper certificate wins.
+            return found if levels.sum() > best.levels.sum() else best
+        best = found
+        if square <= (ZERO * scale) ** 2 or levels.sum() >= square * (1.0 - tol):
+            return found
+        held = dual > 0.0
+        # Rows of a corral have one product each group, so that others violate by this much.
+        reached = np.array([products[held & (groups == g)].mean() for g in range(n_groups)])
+        violation = np.where(held, -np.inf, reached[groups] - products)
+        worst = int(violation.argmax())
+        if violation[worst] <= 0.0:
+            return found
+        dual = dual.copy()
+        dual[worst] = np.finfo(np.float64).tiny
+
+
+def _guess(rows: FloatArray, groups: IndexArray, n_groups: int) -> FloatArray:
+    r"""Coefficients by non-negative least squares, as Lawson and Hanson (1974, chapter 23).
+
+    Minimising :math:`|Z^T a|^2 + c^2 \sum_g (\sum_{i \in g} a_i - 1)^2` over a >= 0 gives a
+    multiple of the answer for one group, and nearly so for more.
+    """
+    penalty = 1.0 if n_groups == 1 else 10.0
+    of_group = np.equal.outer(np.arange(n_groups), groups)
+    matrix = np.concatenate([rows.T, penalty * of_group])
+    target = np.concatenate([np.zeros(rows.shape[1]), np.full(n_groups, penalty)])
+    try:
+        guess: FloatArray = nnls(matrix, target)[0]
+    except RuntimeError:  # its limit of steps; what follows gets there from anywhere
+        return np.zeros(len(rows))
+    return guess
+
+
+def _scaled(start: FloatArray, groups: IndexArray) -> FloatArray:
+    dual = np.maximum(np.asarray(start, dtype=np.float64), 0.0)
+    sums = np.bincount(groups, weights=dual)
+    for g in np.flatnonzero(~(sums > 0.0)):
+        dual[np.flatnonzero(groups == g)[0]] = 1.0
+        sums[g] = 1.0
+    scaled: FloatArray = dual / sums[groups]
+    return scaled
+
+
+def _smallest(products: FloatArray, groups: IndexArray, n_groups: int) -> FloatArray:
+    return np.array([products[groups == g].min() for g in range(n_groups)])
+
+
+def _to_corral(
+    rows: FloatArray, groups: IndexArray, dual: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Wolfe's minor cycle: drop rows until the affine minimiser lies within the hulls."""
+    active = np.flatnonzero(dual > 0.0)
+    current = dual[active]
+    while True:
+        wanted, vector = _affine_minimiser(rows[active], groups[active], current)
+        if wanted.min() > 0.0:
+            break
+        falling = wanted <= 0.0
+        gap = current - wanted
+        # A row that stands at zero and is to stay there sets the step: none.
+        shares = np.divide(current, gap, out=np.zeros_like(gap), where=gap > 0.0)
+        step = float(shares[falling].min())
+        current = current + step * (wanted - current)
+        # The one that sets the step leaves, even where rounding says that a little is left.
+        gone = falling & (current <= 4.0 * np.finfo(np.float64).eps * step)
+        ratio = np.where(falling, dual[active] * 0.0 + current, np.inf)
+        gone[int(ratio.argmin())] = True
+        active, current = active[~gone], current[~gone]
+    result = np.zeros(len(rows))
+    result[active] = wanted
+    return result, vector
+
+
+def _affine_minimiser(
+    rows: FloatArray, groups: IndexArray, current: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Shortest vector of the sum of affine hulls, with its coefficients.
+
+    Written as one row of each group plus differences to it, from which the residual of least
+    squares is taken twice: the second time its error is relative to the short result, no more
+    to the long rows ("twice is enough").
+    """
+    n_groups = int(groups.max()) + 1
+    # The row with the largest share is the reference of its group.
+    order = np.lexsort((-current, groups))
+    first = order[np.searchsorted(groups[order], np.arange(n_groups))]
+    others = np.ones(len(rows), dtype=bool)
+    others[first] = False
+    vector = rows[first].sum(axis=0)
+    coefficients = np.zeros(len(rows))
+    if others.any():
+        differences = (rows[others] - rows[first[groups[others]]]).T
+        q, r, columns = _cholesky(differences)
+        moved = np.zeros(len(columns))
+        for _ in range(2):
+            part = q.T @ vector
+            vector = vector - q @ part
+            moved -= solve_triangular(r, part)
+        within = np.zeros(differences.shape[1])
+        within[columns] = moved
+        coefficients[others] = within
+    coefficients[first] = 1.0 - np.bincount(groups, weights=coefficients, minlength=n_groups)
+    return coefficients, vector
+
+
+def _cholesky(columns: FloatArray) -> tuple[FloatArray, FloatArray, IndexArray]:
+    """QR of independent columns; of dependent ones a largest independent set is taken."""
+    n = columns.shape[1]
+    if n <= columns.shape[0]:
+        q, r = qr(columns, mode="economic", check_finite=False)
+        sizes = np.abs(np.diag(r))
+        if sizes.min() > _DEPENDENT * sizes.max():
+            return q, r, np.arange(n)
+    q, r, order = qr(columns, mode="economic", pivoting=True, check_finite=False)
+    sizes = np.abs(np.diag(r))
+    rank = int((sizes > _DEPENDENT * sizes[0]).sum())
+    return q[:, :rank], r[:rank, :rank], order[:rank]
+
+
+_NOT_POSITIVE = 1e-7
+
+"""What a Gram matrix may miss of its factors, as a share of its largest entry."""
+
+
+@dataclass(frozen=True, eq=False)
+class HardMargin:
+    r"""A separator with the largest margin, and the evidence for it.
+
+    Attributes
+    ----------
+    w : ndarray of shape (d,), float64, or None
+        Unit normal; None for a Gram matrix, whose separator is
+        ``sum_i dual[i] z_i / length``. Where the rows are not separable it is zero.
+    margin : float
+        :math:`\rho = \min_i \langle w, z_i\rangle`; with a bias, half the width of the strip
+        between the classes. Reached by `w` as it is, rounding included.
+    dual : ndarray of shape (m,), float64
+        Convex coefficients: not negative, with sum one (with a bias: over each class).
+    length : float
+        :math:`|\sum_i a_i z_i|` (with a bias: half of it), which no margin can pass.
+        ``margin / length`` is one but for rounding.
+    separable : bool
+        False where the origin lies in the hull, up to `ZERO` of the longest row: then `dual`
+        is the evidence, a convex combination of length about zero (with a bias: the hulls of
+        the two classes meet).
+    intercept : float, default=0.0
+        With a bias, the rule is the sign of ``w @ x + intercept``.
+    levels : ndarray of shape (1,) or (2,), float64
+        Smallest :math:`\langle w, z_i\rangle`, with a bias of the class +1 and of -1, where
+        ``z`` is ``x`` and ``-x``.
+    """
+
+    w: FloatArray | None
+    margin: float
+    dual: FloatArray
+    length: float
+    separable: bool
+    levels: FloatArray
+    intercept: float = 0.0
+
+
+def hard_margin(z: Any, *, start: FloatArray | None = None, tol: float = 1e-8) -> HardMargin:
+    r"""Find the separator through the origin with the largest margin.
+
+    Parameters
+    ----------
+    z : array-like of shape (m, d)
+        Rows times labels, :math:`z_i = y_i x_i`; m and d up to some thousands.
+    start : ndarray of shape (m,) or None, default=None
+        Dual coefficients to start from, zeros for new rows; saves time, changes nothing else.
+    tol : float, default=1e-8
+        Relative gap between `margin` and `length` at which to stop. In double precision about
+        :math:`10^{-15} R / \rho` can be reached, and usually is.
+
+    Returns
+    -------
+    HardMargin
+
+    Raises
+    ------
+    InvalidInputError
+        If `z` is not a finite matrix with at least one row.
+
+    Examples
+    --------
+    >>> found = hard_margin([[1.0, 1.0], [3.0, 0.0]])
+    >>> found.w.round(6), round(found.margin, 6)
+    (array([0.707107, 0.707107]), 1.414214)
+    >>> hard_margin([[1.0], [-1.0]]).separable
+    False
+    """
+    rows = _as_rows(z, "z")
+    return _solve(rows, np.zeros(len(rows), dtype=np.int64), start, tol)
+
+
+def hard_margin_bias(
+    points: Any, labels: Any, *, start: FloatArray | None = None, tol: float = 1e-8
+) -> HardMargin:
+    r"""Find the hyperplane, through the origin or not, with the largest margin.
+
+    Its normal joins the nearest points of the hulls of the two classes. This is not the same
+    as a column of ones: that would shrink the bias, too.
+
+    Parameters
+    ----------
+    points : array-like of shape (m, d)
+    labels : array-like of shape (m,)
+        +1 and -1, both present.
+    start, tol
+        As in `hard_margin`.
+
+    Returns
+    -------
+    HardMargin
+        ``labels * (points @ w + intercept)`` is at least `margin`.
+
+    Raises
+    ------
+    InvalidInputError
+        If `points` is not a finite matrix, or the labels are not both of +1 and -1.
+
+    Examples
+    --------
+    >>> found = hard_margin_bias([[4.0], [6.0], [9.0]], [-1, 1, 1])
+    >>> found.w, found.intercept, found.margin
+    (array([1.]), -5.0, 1.0)
+    """
+    points = _as_rows(points, "points")
+    signs = _as_signs(labels, len(points))
+    # Moving all points moves no hull against the other, and a common offset costs digits.
+    center = points.mean(axis=0)
+    rows = (points - center) * signs[:, None]
+    found = _solve(rows, (signs < 0).astype(np.int64), start, tol)
+    assert found.w is not None  # noqa: S101 - of explicit rows
+    intercept = float((found.levels[1] - found.levels[0]) / 2 - found.w @ center)
+    return HardMargin(
+        found.w,
+        found.margin / 2,
+        found.dual,
+        found.length / 2,
+        found.separable,
+        found.levels + np.array([1.0, -1.0]) * float(found.w @ center),
+        intercept,
+    )
+
+
+def hard_margin_gram(
+    gram: Any,
+    labels: Any = None,
+    *,
+    start: FloatArray | None = None,
+    tol: float = 1e-8,
+) -> HardMargin:
+    r"""Find the separator with the largest margin in the space of a kernel.
+
+    Parameters
+    ----------
+    gram : array-like of shape (m, m)
+        :math:`\langle z_i, z_j\rangle = y_i y_j k(x_i, x_j)`, symmetric and positive
+        semidefinite. With `labels` the same matrix.
+    labels : array-like of shape (m,) or None, default=None
+        +1 and -1, for a separator with a bias; None for one through the origin.
+    start, tol
+        As in `hard_margin`. Entries are known to :math:`10^{-16} R^2`, so that the margin is
+        to about :math:`10^{-16} (R / \rho)^2`.
+
+    Returns
+    -------
+    HardMargin
+        With ``w`` None: the separator is :math:`\sum_i a_i z_i` over its length, which is
+        `length` without and ``2 * length`` with a bias.
+
+    Raises
+    ------
+    InvalidInputError
+        If `gram` is not a symmetric positive semidefinite matrix.
+
+    Examples
+    --------
+    >>> z = np.array([[1.0, 1.0], [3.0, 0.0]])
+    >>> round(hard_margin_gram(z @ z.T).margin, 6)
+    1.414214
+    """
+    gram = _as_rows(gram, "gram")
+    if gram.shape[0] != gram.shape[1] or not np.allclose(gram, gram.T, rtol=1e-6, atol=0.0):
+        raise InvalidInputError(
+            f"gram, of shape {gram.shape}, is not symmetric; pass inner products of all pairs."
+        )
+    rows = _factor(gram)
+    if labels is None:
+        groups, share = np.zeros(len(rows), dtype=np.int64), 1.0
+    else:
+        groups, share = (_as_signs(labels, len(rows)) < 0).astype(np.int64), 0.5
+    found = _solve(rows, groups, start, tol)
+    # Half the difference between the levels moves the rule into the middle of the strip.
+    intercept = 0.0 if labels is None else float(found.levels[1] - found.levels[0]) / 2
+    return HardMargin(
+        None,
+        found.margin * share,
+        found.dual,
+        found.length * share,
+        found.separable,
+        found.levels,
+        intercept,
+    )
+
+
+def _solve(
+    rows: FloatArray, groups: np.ndarray[Any, Any], start: FloatArray | None, tol: float
+) -> HardMargin:
+    """Scale, solve, and measure what the unit normal reaches on the rows as they were."""
+    scale = float(np.abs(rows).max(initial=0.0))
+    if scale == 0.0:
+        scale = 1.0
+    scaled = rows / scale
+    longest = float(np.sqrt(np.einsum("ij,ij->i", scaled, scaled).max()))
+    found = shortest_vector(scaled, groups, start=start, tol=min(tol, 1.0) / 100)
+    length = float(np.linalg.norm(found.vector))
+    levels = np.zeros(len(found.levels))
+    w = np.zeros(rows.shape[1])
+    separable = length > ZERO * longest
+    if separable:
+        w = found.vector / length
+        products = rows @ w
+        levels = np.array([products[groups == g].min() for g in range(len(levels))])
+        separable = bool(levels.sum() > 0.0)
+    if not separable:
+        w, levels = np.zeros(rows.shape[1]), np.zeros(len(levels))
+    # Of the coefficients themselves, not of the vector they belong to: this is what is told.
+    reached = float(np.linalg.norm(found.dual @ scaled)) * scale
+    return HardMargin(w, float(levels.sum()), found.dual, reached, separable, levels)
+
+
+def _factor(gram: FloatArray) -> FloatArray:
+    """Rows whose inner products are `gram`, by a Cholesky factor with pivots."""
+    largest = float(np.abs(gram).max(initial=0.0))
+    if largest == 0.0:
+        return np.zeros((len(gram), 1))
+    lower, order, rank, _ = dpstrf(gram, lower=1, tol=1e-15 * largest)
+    order = order - 1
+    rows = np.zeros((len(gram), rank))
+    rows[order] = np.tril(lower)[:, :rank]
+    if np.abs(rows @ rows.T - gram).max() > _NOT_POSITIVE * largest:
+        raise InvalidInputError(
+            "gram is not positive semidefinite, so that it holds no inner products; use another "
+            "kernel or other parameters of it."
+        )
+    return rows
+
+
+def _as_rows(value: Any, name: str) -> FloatArray:
+    rows = np.asarray(value, dtype=np.float64)
+    if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
+        raise InvalidInputError(
+            f"{name} has shape {rows.shape}, or is not finite; pass a finite matrix with at least "
+            f"one row and one column."
+        )
+    return rows
+
+
+def _as_signs(labels: Any, m: int) -> FloatArray:
+    signs = np.asarray(labels, dtype=np.float64)
+    if signs.shape != (m,) or set(np.unique(signs).tolist()) != {-1.0, 1.0}:
+        raise InvalidInputError(
+            f"labels has the values {np.unique(signs).tolist()[:5]} in shape {signs.shape}; pass "
+            f"+1 and -1, both present, one for each of {m} rows."
+        )
+    return signs

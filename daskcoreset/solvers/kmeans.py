@@ -1,0 +1,584 @@
+"""k-means in memory: k-means++, Lloyd steps, nearest centers, and clusters of weighted rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.cluster import KMeans
+
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.rowwise import compiled_loops
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from daskcoreset.core.blocks import Block
+
+__all__ = [
+    "Centers",
+    "Clusters",
+    "Distances",
+    "Labels",
+    "Partition",
+    "approach",
+    "assign",
+    "cells",
+    "cells_of",
+    "check_init",
+    "cluster",
+    "costs_of",
+    "nearest",
+    "own_distances",
+    "plus_plus",
+    "pool",
+    "seed_cells",
+    "seed_clusters",
+    "solve",
+    "weighted_cost",
+]
+
+
+_TILE_NUMBERS = 2**17
+
+"""Numbers of sparse rows spread out at a time: 1 MiB."""
+
+_LLOYD_STEPS = 10
+
+"""A rough solution is all that scores need; cost falls little after a few steps."""
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    r"""Cells of a rough solution B.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (k, d), float64
+    weights : ndarray of shape (k,), float64
+        :math:`U(B_i)`, the weight of each cell.
+    costs : ndarray of shape (k,), float64
+        :math:`\phi_{B_i}(B)`, its quantization error.
+    """
+
+    centers: FloatArray
+    weights: FloatArray
+    costs: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.centers)
+
+    @property
+    def weight(self) -> float:
+        """Total weight U."""
+        return float(self.weights.sum())
+
+    @property
+    def cost(self) -> float:
+        r"""Total quantization error :math:`\phi_X(B)`."""
+        return float(self.costs.sum())
+
+
+def seed_clusters(
+    points: Points, weights: FloatArray, n_clusters: int, rng: np.random.Generator
+) -> Clusters:
+    """Seed by k-means++ and move the centers to the means of their cells.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d) or csr_array
+    weights : ndarray of shape (n,), float64
+    n_clusters : int
+        Centers wanted; fewer come back when fewer rows are distinct.
+    rng : numpy.random.Generator
+        Asked for `n_clusters` uniform numbers.
+
+    Returns
+    -------
+    Clusters
+        Cells by the seeds, their weighted means as centers, and costs about the means.
+
+    Examples
+    --------
+    >>> rows = np.array([[0.0], [1.0], [10.0]])
+    >>> found = seed_clusters(rows, np.ones(3), 2, np.random.default_rng(0))
+    >>> sorted(found.centers.ravel().tolist())
+    [0.5, 10.0]
+
+    References
+    ----------
+    Arthur and Vassilvitskii (2007), k-means++: the advantages of careful seeding.
+    """
+    return seed_cells(points, weights, n_clusters, rng).clusters
+
+
+class Partition(NamedTuple):
+    """Cells of a block, and where its rows lie.
+
+    Attributes
+    ----------
+    clusters : Clusters
+    labels : ndarray of shape (n,), int64
+        Cell of every row.
+    distances : ndarray of shape (n,), float64
+        Squared distance of every row to the center of its own cell.
+    """
+
+    clusters: Clusters
+    labels: IndexArray
+    distances: FloatArray
+
+
+def seed_cells(
+    points: Points, weights: FloatArray, n_clusters: int, rng: np.random.Generator
+) -> Partition:
+    """Do as `seed_clusters`, and say where the rows lie."""
+    dense = dense_rows(points)
+    labels, distances = np.zeros(len(dense), dtype=np.int64), np.full(len(dense), np.inf)
+    rows = plus_plus(dense, weights, rng.random(n_clusters), labels, distances)
+    return cells_of(dense, weights, labels, dense[rows].astype(np.float64))
+
+
+def plus_plus(  # noqa: PLR0917 - all of them are always given
+    points: AnyArray,
+    weights: FloatArray,
+    coins: FloatArray,
+    labels: IndexArray,
+    distances: FloatArray,
+    known: int = 0,
+) -> IndexArray:
+    """Draw further centers by k-means++, one for each of the uniform numbers `coins`.
+
+    `labels` and `distances` are those by the `known` centers; without any, infinite. They
+    follow the rows that are returned; fewer than `coins` once no row has a distance left.
+    """
+    seed = _numpy_seeds if (loops := compiled_loops()) is None else loops.kmeans_plus_plus
+    rows: IndexArray = seed(points, weights, coins, known, labels, distances)
+    return rows
+
+
+def assign(points: Points, centers: FloatArray) -> tuple[IndexArray, FloatArray]:
+    """Nearest center of every row, and the squared distance to it.
+
+    Returns
+    -------
+    labels : ndarray of shape (n,), int64
+    distances : ndarray of shape (n,), float64
+
+    Examples
+    --------
+    >>> assign(np.array([[0.0], [9.0]]), np.array([[1.0], [10.0]]))
+    (array([0, 1]), array([1., 1.]))
+    """
+    labels = np.zeros(points.shape[0], dtype=np.int64)
+    distances = np.full(points.shape[0], np.inf)
+    approach(points, centers, 0, labels, distances)
+    return labels, distances
+
+
+def approach(
+    points: Points, centers: AnyArray, first: int, labels: IndexArray, distances: FloatArray
+) -> None:
+    """Let rows that are nearer to new centers, numbered from `first`, change over to them."""
+    centers = np.ascontiguousarray(centers)
+    nearest = _numpy_nearest if (loops := compiled_loops()) is None else loops.nearest_center
+    for rows, tile in _tiles(points):
+        nearest(tile, centers, first, labels[rows], distances[rows])
+
+
+def own_distances(points: Points, labels: IndexArray, centers: FloatArray) -> FloatArray:
+    """Squared distances of rows to the centers that `labels` give them."""
+    distances = np.empty(len(labels))
+    own = _numpy_own if (loops := compiled_loops()) is None else loops.own_distances
+    for rows, tile in _tiles(points):
+        own(tile, labels[rows], centers, distances[rows])
+    return distances
+
+
+def cells(points: Points, weights: FloatArray, centers: FloatArray) -> Clusters:
+    """Cells of given centers: each moves to the mean of the rows nearest to it."""
+    labels, _ = assign(points, centers)
+    return cells_of(points, weights, labels, np.array(centers, dtype=np.float64)).clusters
+
+
+def cluster(
+    points: Points,
+    weights: FloatArray,
+    n_clusters: int,
+    rng: np.random.Generator,
+    *,
+    tries: int = 3,
+) -> Clusters:
+    """Solve roughly: k-means++ and a few steps of Lloyd, the best of several tries."""
+    dense = dense_rows(points)
+    best: Clusters | None = None
+    for _ in range(tries):
+        found = seed_clusters(dense, weights, n_clusters, rng)
+        for _ in range(_LLOYD_STEPS):
+            cost = found.cost
+            found = cells(dense, weights, found.centers)
+            if found.cost >= 0.99 * cost:
+                break
+        if best is None or found.cost < best.cost:
+            best = found
+    assert best is not None  # noqa: S101 - tries >= 1
+    return best
+
+
+def pool(parts: Iterable[Clusters], n_clusters: int, rng: np.random.Generator) -> Clusters:
+    r"""Cluster the cells of many blocks into cells of all data.
+
+    A block's cell with center c, weight w and cost v that goes to the center b adds weight w
+    and cost :math:`v + w |c - b|^2`: exact when all its rows are nearest to b.
+    """
+    tables = list(parts)
+    centers = np.concatenate([part.centers for part in tables])
+    weights = np.concatenate([part.weights for part in tables])
+    costs = np.concatenate([part.costs for part in tables])
+    found = cluster(centers, weights, n_clusters, rng)
+    labels, distances = assign(centers, found.centers)
+    inner = costs + weights * distances
+    k = len(found)
+    return Clusters(
+        found.centers,
+        np.bincount(labels, weights=weights, minlength=k).astype(np.float64),
+        np.bincount(labels, weights=inner, minlength=k).astype(np.float64),
+    )
+
+
+def _tiles(points: Points) -> Iterator[tuple[slice, AnyArray]]:
+    """All rows at once, or sparse ones spread out a few at a time."""
+    n, d = points.shape
+    step = n if isinstance(points, np.ndarray) else max(1, _TILE_NUMBERS // max(1, d))
+    for start in range(0, n, max(1, step)):
+        rows = slice(start, start + step)
+        yield rows, dense_rows(points[rows])
+
+
+def cells_of(
+    points: Points, weights: FloatArray, labels: IndexArray, centers: FloatArray
+) -> Partition:
+    """Cells of `labels` about their means, found from `centers` so that offsets cost nothing."""
+    k = len(centers)
+    mass, shift = np.zeros(k), np.zeros(centers.shape)
+    means = _numpy_means if (loops := compiled_loops()) is None else loops.cell_means
+    if not k:  # no row has a weight
+        return Partition(Clusters(centers, mass, mass), labels, np.zeros(len(labels)))
+    for rows, tile in _tiles(points):
+        means(tile, weights[rows], labels[rows], centers, mass, shift)
+    used = mass > 0
+    centers[used] += shift[used] / mass[used, np.newaxis]
+    distances = own_distances(points, labels, centers)
+    costs = np.bincount(labels, weights=costs_of(weights, distances), minlength=k)
+    if not used.all():
+        labels = np.maximum(np.cumsum(used) - 1, 0)[labels]
+    found = Clusters(centers[used], mass[used], costs[used].astype(np.float64))
+    return Partition(found, labels, distances)
+
+
+def costs_of(weights: FloatArray, distances: FloatArray) -> FloatArray:
+    """Costs of rows, u d^2."""
+    mass = weights * distances
+    mass[weights == 0.0] = 0.0  # a row without weight may lie at any distance
+    return mass
+
+
+def _numpy_seeds(  # noqa: PLR0917 - as the compiled loop takes them
+    points: AnyArray,
+    weights: FloatArray,
+    coins: FloatArray,
+    known: int,
+    labels: IndexArray,
+    distances: FloatArray,
+) -> IndexArray:
+    chosen: list[int] = []
+    for label, coin in enumerate(coins, start=known):
+        running = np.cumsum(weights * distances if label else weights)
+        if running[-1] == 0:
+            break
+        target = min(coin * running[-1], np.nextafter(running[-1], 0.0))
+        row = int(np.searchsorted(running, target, side="right"))
+        chosen.append(row)
+        _numpy_nearest(points, points[[row]].astype(np.float64), label, labels, distances)
+    return np.array(chosen, dtype=np.int64)
+
+
+def _numpy_nearest(
+    points: AnyArray, centers: AnyArray, first: int, labels: IndexArray, distances: FloatArray
+) -> None:
+    for label, center in enumerate(centers, start=first):
+        gaps = points - center
+        squares = np.einsum("ij,ij->i", gaps, gaps)
+        nearer = squares < distances
+        labels[nearer] = label
+        distances[nearer] = squares[nearer]
+
+
+def _numpy_means(  # noqa: PLR0917 - as the compiled loop takes them
+    points: AnyArray,
+    weights: FloatArray,
+    labels: IndexArray,
+    centers: FloatArray,
+    mass: FloatArray,
+    shift: FloatArray,
+) -> None:
+    k = len(centers)
+    mass += np.bincount(labels, weights=weights, minlength=k)
+    for j in range(centers.shape[1]):
+        moved = weights * (points[:, j] - centers[labels, j])
+        shift[:, j] += np.bincount(labels, weights=moved, minlength=k)
+
+
+def _numpy_own(
+    points: AnyArray, labels: IndexArray, centers: FloatArray, distances: FloatArray
+) -> None:
+    gaps = points - centers[labels]
+    np.einsum("ij,ij->i", gaps, gaps, out=distances)
+
+
+class Centers(NamedTuple):
+    """A solution: centers of shape (k, d) in float64, and the steps it took."""
+
+    centers: FloatArray
+    n_iter: int
+
+
+def check_init(init: Any, n_clusters: int, n_features: int) -> None:
+    """Refuse initial centers that do not fit, before the data are read for long."""
+    shape = np.shape(init)
+    if shape != (n_clusters, n_features):
+        raise InvalidInputError(
+            f"init has shape {shape}; pass {n_clusters} centers of {n_features} features, one "
+            f"for each of n_clusters."
+        )
+
+
+def solve(
+    points: Points,
+    weights: FloatArray,
+    n_clusters: int,
+    *,
+    init: Any,
+    n_init: int,
+    max_iter: int,
+    tol: float,
+    seed: int,
+) -> Centers:
+    """Run k-means on weighted rows.
+
+    All is done in float64, and dense rows are moved to their weighted mean before anything is
+    squared: scikit-learn takes distances from products, of which a large offset, or clusters far
+    apart, would leave nothing in float32. All rows are divided by a power
+    of two, which changes no digit, for squares must not overflow. scikit-learn measures `tol`
+    by the variance of the rows as they are; that of a coreset is larger than that of the
+    data, for its far rows are many and light, so `tol` is put in proportion.
+
+    Parameters
+    ----------
+    points : ndarray of shape (m, d) or csr_array
+        Distinct rows, at least k.
+    weights : ndarray of shape (m,), float64
+        Positive.
+    n_clusters, init, n_init, max_iter, tol
+        As in `CoresetKMeans`; `n_init` a number.
+    seed : int
+        Below 2**32.
+
+    Returns
+    -------
+    Centers
+
+    Examples
+    --------
+    >>> rows = np.float32(1e6) + np.array([[0.0], [1.0], [9.0]], dtype=np.float32)
+    >>> options = {"init": "k-means++", "n_init": 1, "max_iter": 10, "tol": 1e-4, "seed": 0}
+    >>> found = solve(rows, np.array([1.0, 3.0, 1.0]), 2, **options)
+    >>> sorted(round(float(center) - 1e6, 3) for center in found.centers[:, 0])
+    [0.75, 9.0]
+    """
+    shift: Any = 0.0
+    if isinstance(points, np.ndarray):
+        shift, points, scale, ratio = _centered(points, weights)
+        tol *= ratio
+    else:
+        scale = _power_of_two(points.data)
+        points = points.astype(np.float64) / scale
+    if callable(init):
+        init = _Shifted(init, shift, scale)
+    elif not isinstance(init, str):
+        init, n_init = (np.asarray(init, dtype=np.float64) - shift) / scale, 1
+    model = KMeans(
+        n_clusters,
+        init=init,
+        n_init=n_init,
+        max_iter=max_iter,
+        tol=tol,
+        random_state=seed,
+        copy_x=False,
+    ).fit(points, sample_weight=weights)
+    centers: FloatArray = model.cluster_centers_.astype(np.float64) * scale + shift
+    return Centers(centers, int(model.n_iter_))
+
+
+def _centered(points: AnyArray, weights: FloatArray) -> tuple[FloatArray, AnyArray, float, float]:
+    mean: FloatArray = np.average(points, axis=0, weights=weights)
+    moved = points - mean
+    scale = _power_of_two(moved)
+    moved /= scale
+    variance = float(moved.var(axis=0).mean())
+    weighted = float(np.average(np.square(moved), axis=0, weights=weights).mean())
+    return mean, moved, scale, weighted / variance if variance else 1.0
+
+
+def _power_of_two(values: AnyArray) -> float:
+    """Return the power of two next above the largest value."""
+    return float(2.0 ** np.frexp(np.float64(abs(values).max(initial=0.0)))[1])
+
+
+class _Shifted:
+    """Calls a user's `init` with the rows where the user knows them to be."""
+
+    def __init__(self, init: Any, shift: Any, scale: float) -> None:
+        self.init, self.shift, self.scale = init, shift, scale
+
+    def __call__(self, X: Any, n_clusters: int, random_state: Any) -> Any:
+        rows = X * self.scale
+        rows = rows + self.shift if isinstance(X, np.ndarray) else rows
+        found = self.init(rows, n_clusters, random_state=random_state)
+        return (found - self.shift) / self.scale
+
+
+_WIDEST = 512
+
+"""Sparse rows of so many columns at most are spread out, a tile at a time, and differences are
+formed as of dense rows, so that the answers are the same. Of wider ones only what is stored is
+looked at: rows that are as near to two centers may then go to the other one."""
+
+_DISTANCES_AT_ONCE = 2**20
+
+"""Numbers that one thread takes at a time, 8 MiB: enough to hide what a thread costs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Number of the nearest center of every row of a block.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (k, d), float64
+    """
+
+    centers: FloatArray
+
+    def __call__(self, block: Block) -> AnyArray:
+        """Return int32 of shape (n,)."""
+        return self.of(block.points)
+
+    def of(self, points: Points, *, threads: bool = False) -> AnyArray:
+        """Return the same for rows alone."""
+        return nearest(points, self.centers, threads=threads)[0].astype(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """Distances of every row of a block to all centers.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (k, d), float64
+    """
+
+    centers: FloatArray
+
+    def __call__(self, block: Block) -> AnyArray:
+        """Return an array of shape (n, k), of the dtype of the rows."""
+        return self.of(block.points)
+
+    def of(self, points: Points, *, threads: bool = False) -> AnyArray:
+        """Return the same for rows alone."""
+        found: Any = np.empty((points.shape[0], len(self.centers)), dtype=points.dtype)
+
+        def fill(rows: slice) -> None:
+            # Differences, not an expansion: nothing cancels, however far off the origin.
+            if isinstance(points, np.ndarray):
+                found[rows] = cdist(points[rows], self.centers)
+            else:
+                found[rows] = np.sqrt(_sparse_squares(points[rows], self.centers))
+
+        _in_tiles(fill, points, len(self.centers), threads=threads)
+        return found  # type: ignore[no-any-return]
+
+
+def nearest(
+    points: Points, centers: FloatArray, *, threads: bool = False
+) -> tuple[IndexArray, FloatArray]:
+    """Nearest center of every row, and the squared distance to it.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d) or scipy sparse, float32 or float64
+    centers : ndarray of shape (k, d), float64
+    threads : bool, default=False
+        Whether to use all cores. Not for blocks: their scheduler has threads of its own.
+
+    Returns
+    -------
+    labels : ndarray of shape (n,), int64
+    distances : ndarray of shape (n,), float64
+        In float64 for float32 rows as well. Sparse rows stay sparse.
+
+    Examples
+    --------
+    >>> nearest(np.array([[0.0], [9.0]]), np.array([[1.0], [10.0]]))
+    (array([0, 1]), array([1., 1.]))
+    """
+    labels: Any = np.empty(points.shape[0], dtype=np.int64)
+    distances = np.empty(points.shape[0])
+
+    def fill(rows: slice) -> None:
+        if isinstance(points, np.ndarray) or points.shape[1] <= _WIDEST:
+            labels[rows], distances[rows] = assign(points[rows], centers)
+            return
+        squares = _sparse_squares(points[rows], centers)
+        labels[rows] = squares.argmin(axis=1)
+        distances[rows] = squares.min(axis=1)
+
+    _in_tiles(fill, points, len(centers), threads=threads)
+    return labels, distances
+
+
+def weighted_cost(distances: FloatArray, weights: FloatArray | None) -> float:
+    """Sum of squared distances, weighted where there are weights."""
+    return float(distances.sum() if weights is None else distances @ weights)
+
+
+def _sparse_squares(points: Any, centers: FloatArray) -> FloatArray:
+    # Sparse rows lie about the origin, so that the expansion is safe; in float64.
+    rows = points.astype(np.float64)
+    norms = np.asarray(rows.multiply(rows).sum(axis=1)).reshape(-1, 1)
+    squares = norms - 2 * (rows @ centers.T) + np.einsum("ij,ij->i", centers, centers)
+    return np.maximum(squares, 0.0, out=squares)  # type: ignore[no-any-return]
+
+
+def _in_tiles(
+    work: Callable[[slice], None], points: Points, n_centers: int, *, threads: bool
+) -> None:
+    """Do the work on tiles of rows, so that what it makes on the way stays small."""
+    n_rows, n_columns = points.shape
+    spread = isinstance(points, np.ndarray) or n_columns <= _WIDEST
+    width = n_columns if spread else n_centers
+    step = max(1, _DISTANCES_AT_ONCE // width)
+    tiles = [slice(start, start + step) for start in range(0, n_rows, step)]
+    if not threads or len(tiles) < 2:
+        for tile in tiles:
+            work(tile)
+        return
+    with ThreadPoolExecutor(min(len(tiles), os.cpu_count() or 1)) as pool:
+        list(pool.map(work, tiles))  # a list, so that errors come out
