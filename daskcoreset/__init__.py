@@ -7,10 +7,13 @@ points and weights any solver with ``sample_weight`` takes.
 from __future__ import annotations
 
 import importlib
+import sys
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from daskcoreset import metrics
 from daskcoreset.build import build
+from daskcoreset.constructions import coverage, margin
 from daskcoreset.constructions.coverage.cover import Coverage
 from daskcoreset.constructions.margin import ActiveMaxMargin, MaxMarginCoreset, OutlierMaxMargin
 from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer
@@ -21,7 +24,6 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.plan import BuildPlan
-from daskcoreset.metrics import costs as metrics
 from daskcoreset.metrics import plot as plotting
 from daskcoreset.metrics import sizing
 from daskcoreset.metrics.audit import Audit, audit
@@ -36,9 +38,10 @@ from daskcoreset.sensitivities import (
     StrongKMeans,
     Uniform,
 )
+from daskcoreset.solvers import divergences
 
 if TYPE_CHECKING:
-    from daskcoreset import datasets
+    from daskcoreset import datasets, estimators
 
 __all__ = [
     "SVM",
@@ -67,6 +70,7 @@ __all__ = [
     "build",
     "datasets",
     "errors",
+    "estimators",
     "metrics",
     "plotting",
     "sizing",
@@ -74,10 +78,25 @@ __all__ = [
 
 __version__ = "0.1.0"
 
+# Modules that users import by these names, and that lie in folders.
+for _name, _module in {
+    "coverage": coverage,
+    "divergences": divergences,
+    "errors": errors,
+    "margin": margin,
+    "plotting": plotting,
+    "sizing": sizing,
+}.items():
+    sys.modules[f"{__name__}.{_name}"] = _module
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 def __getattr__(name: str) -> ModuleType:
-    # The generators import dask.array, which takes longer than everything else together.
-    if name == "datasets":
-        return importlib.import_module("daskcoreset.datasets")
+    # They import dask.array and scikit-learn, which take longer than everything else together.
+    if name in ("datasets", "estimators", "testing"):
+        return importlib.import_module(f"daskcoreset.{name}")
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)

@@ -142,3 +142,16 @@ def warn_lost(classes: AnyArray, labels: AnyArray) -> None:
             f'{", ".join(map(str, lost[:5]))}; raise size, or use sampling="systematic", which '
             f"keeps rows of every class."
         )
+
+
+# What users import, and what tracebacks say.
+for _public in (
+    CoresetError,
+    InvalidInputError,
+    InvalidTypeError,
+    StoreError,
+    DataUnavailableError,
+    MissingDependencyError,
+    CoresetWarning,
+):
+    _public.__module__ = "daskcoreset.errors"

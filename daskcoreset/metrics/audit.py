@@ -148,7 +148,7 @@ class Audit:
         An audited solution has its exact cost. For any other the bounds come from rows drawn
         independently of the coreset in the read of the audit, each on its own, by scores that
         bound what a row can contribute, and from exact sums over cells of all rows
-        (`daskcoreset.metrics.poisson_sample`). They hold for heavy tails and rare losses too, at every
+        (`poisson_sample`). They hold for heavy tails and rare losses too, at every
         number of rows: nothing is approximately normal. The price is width; where a cost sits
         on rows that the sample cannot tell from others, the upper end says what they might cost.
 

@@ -225,7 +225,7 @@ def build_cover(
     Raises
     ------
     InvalidInputError
-        As in `daskcoreset.constructions.coverage.cover`; also when a construction is given together with
+        As in `daskcoreset.coverage.cover`; also when a construction is given together with
         its parameters.
 
     Warns
@@ -339,7 +339,7 @@ class CoverReducer(Reducer):
     its share of the radius, and gives every core point the weight of the rows nearest to it.
     Totals are kept. What a node moves by its share, and the nodes above it by theirs, adds up: a
     row lies within the sum of the shares, `diameter` / 2, of a core point, if no node
-    ran out of room. `daskcoreset.constructions.coverage.cover`, which may read more than once, needs far fewer
+    ran out of room. `daskcoreset.coverage.cover`, which may read more than once, needs far fewer
     core points for the same promise.
 
     Parameters

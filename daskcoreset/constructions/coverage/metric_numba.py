@@ -1,4 +1,4 @@
-"""The loops of coverage, compiled; only `daskcoreset.constructions.coverage.metric` imports them."""
+"""The loops of coverage, compiled; only `metric.py` beside this file imports them."""
 
 from __future__ import annotations
 

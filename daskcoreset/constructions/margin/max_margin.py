@@ -322,7 +322,7 @@ class MaxMarginCoreset:
         what costs, a larger core set is a good price for fewer reads.
     drop : bool, default=False
         Whether to drop rows without a coefficient after each pass, which keeps the core set
-        at d + 1 rows and what is added. It ends as well (`daskcoreset.constructions.margin.core_set`), but
+        at d + 1 rows and what is added. It ends as well (see `core_set`), but
         may read more often.
     max_passes : int, default=200
         Where to stop with a warning. Fig. 1 ends by itself, but with a tiny margin late.
@@ -426,7 +426,7 @@ class MaxMarginCoreset:
         blocks : RowBlocks
             With labels.
         survey : Gathered of Found, optional
-            What `daskcoreset.constructions.margin.classes.find_classes` found in them; saves a read.
+            What `find_classes` found in them; saves a read.
 
         Returns
         -------
@@ -448,7 +448,7 @@ def build_margin(X: Any, y: Any, sample_weight: Any = None, **options: Any) -> C
     sample_weight : array-like of shape (n,), or str, optional
         Rows of weight zero are left out.
     **options
-        Parameters of `daskcoreset.constructions.margin.max_margin.MaxMarginCoreset`.
+        Parameters of `daskcoreset.MaxMarginCoreset`.
 
     Returns
     -------

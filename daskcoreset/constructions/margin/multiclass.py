@@ -180,7 +180,7 @@ def survey(blocks: RowBlocks, *, moments: bool = True, grouped: bool = False) ->
     moments : bool, default=True
         False leaves out mean and spread.
     grouped : bool, default=False
-        As in `daskcoreset.constructions.margin.structured.structured_margin`. Without groups, rows of weight
+        As in `structured_margin`. Without groups, rows of weight
         zero are left out.
 
     Returns
@@ -250,7 +250,7 @@ def multiclass_margin(
         Whether classes have a bias: rows are moved to their mean and get one more column, of
         the root of their mean squared distance from it, which is part of the margin.
     C, per_block, max_passes, report
-        As in `daskcoreset.constructions.margin.structured.structured_margin`.
+        As in `structured_margin`.
 
     Returns
     -------

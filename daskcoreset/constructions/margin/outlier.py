@@ -482,7 +482,7 @@ class OutlierMaxMargin:
         blocks : RowBlocks
             With labels.
         survey : Gathered of Found, optional
-            What `daskcoreset.constructions.margin.classes.find_classes` found in them; saves a read.
+            What `find_classes` found in them; saves a read.
 
         Returns
         -------

@@ -238,7 +238,7 @@ def share_right(
     Parameters
     ----------
     blocks, problem, classes, grouped
-        As in `daskcoreset.constructions.margin.structured.structured_margin`.
+        As in `structured_margin`.
     w : ndarray of shape (D,), float64
 
     Returns

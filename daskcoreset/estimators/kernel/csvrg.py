@@ -46,7 +46,7 @@ class CSVRGClassifier(CoverModel):
         them: 99.65 against 98.75 %), and "odm" on ijcnn1. "hinge" takes three to ten times the
         reads of the others.
     kernel : {"rbf", "laplacian"} or callable, default="rbf"
-        Of the squared Euclidean distance; see `daskcoreset.estimators.kernel.kernels.resolve_kernel`.
+        Of the squared Euclidean distance; see `kernels.resolve_kernel`.
     gamma : {"scale", "auto"} or float, default="scale"
         Of a kernel with a name, as in `sklearn.svm.SVC`.
     lam : float, optional
@@ -67,7 +67,7 @@ class CSVRGClassifier(CoverModel):
         Balls or boxes.
     strategy : {"auto", "drawn", "online", "farthest"}, default="auto"
         How core points are found. "online" and "farthest" are those of
-        `daskcoreset.constructions.coverage.cover.cover`, and keep to `diameter`. "drawn" takes `max_points`
+        `daskcoreset.coverage.cover`, and keep to `diameter`. "drawn" takes `max_points`
         rows at random, as many of every class; they are a cover as well, and `diameter_` says
         of which diameter. On the sets of the benchmark that is the more accurate, by up to five
         percent (covtype), for covers put their few points at the rim of the data. "auto" is

@@ -268,7 +268,7 @@ class ODMClassifier(MachineModel):
         InvalidInputError, InvalidTypeError, ValueError
             If an argument cannot be used, there is one class only, X is not in memory, more
             than 20,000 rows are distinct, or sparse ones have too many columns, as in
-            `daskcoreset.constructions.coverage.cover.cover`.
+            `daskcoreset.coverage.cover`.
         """
         self._validate_params()
         loss = resolve_loss("odm", theta=self.theta, mu=self.mu)

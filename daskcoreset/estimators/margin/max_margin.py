@@ -53,7 +53,7 @@ class MaxMarginClassifier(MarginModel):
     r"""Classifier with the largest margin, up to ``1 - epsilon``, found on a few core rows.
 
     For two classes the hyperplane farthest from the nearest rows, through the origin or with a
-    true intercept (`daskcoreset.constructions.margin.max_margin.MaxMarginCoreset`); for more, one vector a class
+    true intercept (`daskcoreset.MaxMarginCoreset`); for more, one vector a class
     so that every row's own class is ahead of all others by the largest margin (Crammer and
     Singer). Rows are read a few times whatever their number, and the result comes with a
     certificate: `factor_` times the largest margin there is.
@@ -78,7 +78,7 @@ class MaxMarginClassifier(MarginModel):
         Weight of the squared hinge loss in the soft margin.
     violators : {"auto", "block"} or int, default="auto"
     max_passes : int, default=200
-        As in `daskcoreset.constructions.margin.max_margin.MaxMarginCoreset`.
+        As in `daskcoreset.MaxMarginCoreset`.
     verbose : bool or int, default=False
         Whether every read prints a line, for two classes.
     random_state : int, Generator, RandomState or None, default=None
