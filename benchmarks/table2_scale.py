@@ -23,7 +23,7 @@ from common import high_water
 
 from daskcoreset.core.blocks import Block
 from daskcoreset.estimators import CSVRGClassifier
-from daskcoreset.execution.fold import gather
+from daskcoreset.execution.fold import map_reduce
 from daskcoreset.inputs.blocks import row_blocks
 
 D, BLOCK = 20, 400_000
@@ -79,7 +79,7 @@ def main() -> None:
         CSVRGClassifier(**options).fit(X[:20_000], y[:20_000])  # compiles
         first = high_water() / 1e6
         start = time.perf_counter()
-        gather(row_blocks(X), total, add)
+        map_reduce(row_blocks(X), total, add)
         read = time.perf_counter() - start
         found: dict[str, Any] = {"rows": args.rows, "columns": D, "points": args.points}
         found |= {"threads": args.threads, "read": read, "peak_before": first, "solvers": {}}

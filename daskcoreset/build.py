@@ -6,19 +6,19 @@ import numbers
 from typing import Any, Literal, overload
 
 from daskcoreset.constructions.coverage.cover import Coverage, build_cover, check_options
-from daskcoreset.constructions.sampling.auto_size import Rule, grow
-from daskcoreset.constructions.sampling.final_draw import Root
-from daskcoreset.constructions.sampling.job import Job
+from daskcoreset.constructions.sampling.auto_size import AutoSize, auto_size
+from daskcoreset.constructions.sampling.final_draw import FinalDraw
+from daskcoreset.constructions.sampling.job import SamplingJob
 from daskcoreset.constructions.tree.job import INNER_FACTOR, TreeJob
 from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_caller
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import Sampling
 from daskcoreset.core.validation import check_flag
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.plan import BuildPlan, plan_build
-from daskcoreset.execution.progress import showing
+from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
 
@@ -38,7 +38,7 @@ __all__ = [
 
 def check_kinds(epsilon: Any, delta: Any, progress: Any, **flags: Any) -> None:
     """Refuse what would pass for something else, used or not: text is true to Python."""
-    Rule(1, epsilon, delta)
+    AutoSize(1, epsilon, delta)
     for name, value in flags.items():
         check_flag(name, value)
     if progress is not None:
@@ -102,7 +102,7 @@ def rule_of(
     delta: float,
     *,
     now: bool,
-) -> Rule | None:
+) -> AutoSize | None:
     """Return how ``size="auto"`` is to grow; None for a size that is given."""
     if not isinstance(size, str) or size != "auto":
         return None
@@ -119,7 +119,7 @@ def rule_of(
             f'size="auto" compares the costs of solutions, and {construction.name!r} does not say '
             f"of how many centers; pass n_clusters."
         )
-    return Rule(objective.n_parts, epsilon, delta)
+    return AutoSize(objective.n_parts, epsilon, delta)
 
 
 def check_strategy(strategy: Any, inner_size: Any) -> None:
@@ -157,7 +157,7 @@ def check_sizes(
         )
     wanted = getattr(method, "n_clusters", None) or 1
     if size < wanted:
-        warn_caller(
+        warn_user(
             f"size={size} is below n_clusters={wanted}: fewer rows than clusters cannot stand for "
             f"them; pass a size of at least several rows a cluster."
         )
@@ -168,9 +168,9 @@ def check_sampling(construction: Sensitivity[Any], sampling: Any, passes: Any) -
     _check_draws(sampling)
     if not _is_count(passes) or passes not in (1, 2):
         raise InvalidInputError(f"passes must be 1 or 2, got {passes!r}; pass one of these.")
-    if passes == 1 and construction.folds > 1 and not construction.scores_early:
+    if passes == 1 and construction.n_folds > 1 and not construction.scores_from_pilot:
         raise InvalidInputError(
-            f"passes=1, but {construction.name!r} needs {construction.folds} folds of the data "
+            f"passes=1, but {construction.name!r} needs {construction.n_folds} folds of the data "
             f'before it can score; pass passes=2, or strategy="tree".'
         )
     if passes == 1 and sampling == "multinomial" and construction.proposal_bound is None:
@@ -480,7 +480,7 @@ def build(
         raise InvalidInputError(
             f'diameter={diameter!r} is for method="coverage"; leave it out, or pass this method.'
         )
-    job: Job | TreeJob
+    job: SamplingJob | TreeJob
     if strategy == "tree":
         check_tree(size, sampling, passes)
         if isinstance(method, Reducer):
@@ -509,9 +509,9 @@ def build(
         rows = size if rule is None else rule.start
         check_sizes(rows, split_every, construction)
         check_sampling(construction, sampling, passes)
-        job = Job(
+        job = SamplingJob(
             blocks=row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid),
-            root=Root(construction, int(rows), sampling, resolve_seed(random_state)),
+            root=FinalDraw(construction, int(rows), sampling, resolve_seed(random_state)),
             passes=passes,
             split_every=int(split_every),
             normalize=bool(normalize),
@@ -519,7 +519,7 @@ def build(
             n_clusters=n_clusters if rule is None else rule.n_clusters,
         )
         if rule is not None:
-            return grow(job, rule, progress=progress)
+            return auto_size(job, rule, progress=progress)
         candidates = job.root.candidates
     if dry_run:
         return plan_build(job.blocks, job.lazy(), job.reads, candidates)
@@ -528,5 +528,5 @@ def build(
     if job.runs_here:
         return job.run_here()
     lazy = job.lazy()
-    with showing(progress, lazy):
+    with show_progress(progress, lazy):
         return lazy.compute()

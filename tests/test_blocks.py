@@ -10,24 +10,31 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskcoreset.core.blocks import Block, Problem, Rules, concatenate, promoted_dtype, rows_from
+from daskcoreset.core.blocks import (
+    Block,
+    BlockSchema,
+    InvalidRow,
+    concatenate,
+    promoted_dtype,
+    validate_block,
+)
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray
 from tests.strategies import matrices
 
-RULES = Rules(2, np.dtype(np.float32))
-DROP = Rules(2, np.dtype(np.float32), "drop")
+RULES = BlockSchema(2, np.dtype(np.float32))
+DROP = BlockSchema(2, np.dtype(np.float32), "drop")
 
 
-def usable(X: Any, y: Any = None, sample_weight: Any = None, rules: Rules = RULES) -> Block:
-    rows = rows_from(X, y, sample_weight, rules)
+def usable(X: Any, y: Any = None, sample_weight: Any = None, rules: BlockSchema = RULES) -> Block:
+    rows = validate_block(X, y, sample_weight, rules)
     assert rows.problem is None
     assert rows.block is not None
     return rows.block
 
 
-def problem_of(X: Any, y: Any = None, sample_weight: Any = None, rules: Rules = RULES) -> str:
-    rows = rows_from(X, y, sample_weight, rules)
+def problem_of(X: Any, y: Any = None, sample_weight: Any = None, rules: BlockSchema = RULES) -> str:
+    rows = validate_block(X, y, sample_weight, rules)
     assert rows.block is None
     assert rows.problem is not None
     return str(rows.problem.error(100))
@@ -56,7 +63,7 @@ def test_promoted_dtype__by_dtype(dtype: str, expected: str) -> None:
 
 @given(array=matrices())
 def test_rows_from__same_numbers_in_plain_memory(array: AnyArray) -> None:
-    rules = Rules(array.shape[1], promoted_dtype(array.dtype))
+    rules = BlockSchema(array.shape[1], promoted_dtype(array.dtype))
     for given_as in (array, np.asfortranarray(array), np.ma.masked_array(array)):
         points: Any = usable(given_as, rules=rules).points
         assert type(points) is np.ndarray
@@ -73,7 +80,7 @@ def test_rows_from__no_copy_where_none_is_needed() -> None:
 
 def test_rows_from__wide_floats_that_do_not_fit() -> None:
     X = np.array([[0, 0], [1, np.longdouble("1e4000")]], dtype=np.longdouble)
-    rules = Rules(2, np.dtype(np.float64))
+    rules = BlockSchema(2, np.dtype(np.float64))
     assert "X is inf in column 1 at row 101" in problem_of(X, rules=rules)
 
 
@@ -94,7 +101,7 @@ def test_rows_from__first_row_that_is_not_finite(form: Any) -> None:
     np.testing.assert_array_equal(block.rows, [0, 1, 2])
     np.testing.assert_array_equal(block.labels, [0, 1, 2])
     np.testing.assert_array_equal(block.weights, [0, 1, 2])
-    assert rows_from(form(X), None, None, DROP).read == 6
+    assert validate_block(form(X), None, None, DROP).read == 6
 
 
 def test_rows_from__all_rows_dropped() -> None:
@@ -189,7 +196,7 @@ def test_concatenate__labels_widen_and_sparse_wins() -> None:
 @given(row=st.none() | st.integers(0, 100), offset=st.integers(0, 2**40))
 def test_problem__row_counts_from_the_start(row: int | None, offset: int) -> None:
 
-    error = Problem("X is nan{row}; fix it.", row).error(offset)
+    error = InvalidRow("X is nan{row}; fix it.", row).error(offset)
     assert isinstance(error, InvalidInputError)
     expected = "X is nan; fix it." if row is None else f"X is nan at row {row + offset}; fix it."
     assert str(error) == expected

@@ -21,7 +21,7 @@ from daskcoreset.sensitivities import (
     Sensitivity,
     StrongBregman,
 )
-from daskcoreset.sensitivities.bregman import spread_of
+from daskcoreset.sensitivities.bregman import statistics_of
 from daskcoreset.solvers.bregman import bregman_hard
 from daskcoreset.solvers.bregman_soft import bregman_soft
 from daskcoreset.solvers.divergences import (
@@ -174,6 +174,6 @@ def test_spread_of__no_rows_of_positive_weight() -> None:
     empty = Block(POSITIVE[:3], np.zeros(3))
     for divergence in DIVERGENCES:
         construction = BregmanLightweight(divergence)
-        spread = spread_of(resolve_divergence(divergence), empty.points, empty.weights)
+        spread = statistics_of(resolve_divergence(divergence), empty.points, empty.weights)
         assert spread.weight == 0.0
         assert not construction.scores(empty, spread).any()

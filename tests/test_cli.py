@@ -31,7 +31,7 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
-from daskcoreset.execution.cluster import working_on
+from daskcoreset.execution.cluster import cluster_for
 from daskcoreset.execution.lazy import active_client
 from daskcoreset.metrics.costs import kmeans_cost
 
@@ -309,7 +309,7 @@ def test_working_on__starts_processes_outside_the_main_thread() -> None:
     counts = []
 
     def work() -> None:
-        with working_on(None, 1):
+        with cluster_for(None, 1):
             counts.append(len(active_client().nthreads()))
 
     thread = threading.Thread(target=work)

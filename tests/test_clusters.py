@@ -15,10 +15,10 @@ from daskcoreset.solvers import kmeans as clusters
 from daskcoreset.solvers.kmeans import (
     Clusters,
     assign,
-    cells,
     cells_of,
-    cluster,
-    pool,
+    lloyd_step,
+    merge_clusters,
+    rough_kmeans,
     seed_clusters,
 )
 
@@ -59,7 +59,7 @@ def test_cells__means_weights_and_costs(compiled: bool, monkeypatch: pytest.Monk
     points, weights = blobs(2)
     centers = points[[0, 100, 200]]
 
-    found = cells(points, weights, centers)
+    found = lloyd_step(points, weights, centers)
 
     labels = brute_distances(points, centers).argmin(axis=1)
     for i in range(3):
@@ -74,7 +74,7 @@ def test_cells__centers_without_rows_are_left_out() -> None:
     points, weights = blobs(2)
     centers = np.concatenate([points[[0]], np.full((1, 3), 1e6), points[[100, 200]]])
 
-    found = cells(points, weights, centers)
+    found = lloyd_step(points, weights, centers)
 
     assert len(found) == 3
     assert found.weight == weights.sum()
@@ -173,7 +173,7 @@ def test_cluster__finds_separate_blobs() -> None:
     truth = np.array([[0.0, 0.0], [100.0, 0.0], [0.0, 100.0]])
     points = np.repeat(truth, 50, axis=0) + rng.standard_normal((150, 2))
 
-    found = cluster(points, np.ones(150), 3, np.random.default_rng(1))
+    found = rough_kmeans(points, np.ones(150), 3, np.random.default_rng(1))
 
     order = brute_distances(truth, found.centers).argmin(axis=1)
     np.testing.assert_allclose(found.centers[order], truth, atol=1)
@@ -189,7 +189,7 @@ def test_pool__cost_and_weight_add_up(seed: int, n_blocks: int) -> None:
     if not sum(len(table) for table in tables):
         return
 
-    found = pool(tables, 4, np.random.default_rng(seed))
+    found = merge_clusters(tables, 4, np.random.default_rng(seed))
 
     np.testing.assert_allclose(found.weight, weights.sum())
     # Rows that go with their local center: an upper bound of the cost with free choice.
@@ -203,7 +203,7 @@ def test_pool__exact_when_cells_nest() -> None:
     rng = np.random.default_rng(0)
     tables = [seed_clusters(points[h], np.ones(len(h)), 2, rng) for h in halves]
 
-    found = pool(tables, 2, np.random.default_rng(1))
+    found = merge_clusters(tables, 2, np.random.default_rng(1))
 
     order = np.argsort(found.centers.ravel())
     np.testing.assert_allclose(found.centers[order], [[0.5], [10.5]])

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from daskcoreset.core.blocks import Block, Problem
+from daskcoreset.core.blocks import Block, InvalidRow
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities import (
@@ -52,23 +52,23 @@ class OnPositive(Sensitivity[Any]):
         return self.inner.randomised
 
     @property
-    def masses_are_exact(self) -> bool:  # type: ignore[override]
-        return self.inner.masses_are_exact
+    def total_scores_exact(self) -> bool:  # type: ignore[override]
+        return self.inner.total_scores_exact
 
     def _on(self, block: Block) -> Block:
         return replace(block, points=as_rows(block.points))
 
-    def problem(self, block: Block) -> Problem | None:
+    def problem(self, block: Block) -> InvalidRow | None:
         return self.inner.problem(self._on(block))
 
-    def summarise(self, block: Block, previous: Any, rng: np.random.Generator) -> Any:
-        return self.inner.summarise(self._on(block), previous, rng)
+    def block_summary(self, block: Block, previous: Any, rng: np.random.Generator) -> Any:
+        return self.inner.block_summary(self._on(block), previous, rng)
 
     def merge(self, first: Any, second: Any) -> Any:
         return self.inner.merge(first, second)
 
-    def settle(self, summary: Any, rng: np.random.Generator) -> Any:
-        return self.inner.settle(summary, rng)
+    def finalize(self, summary: Any, rng: np.random.Generator) -> Any:
+        return self.inner.finalize(summary, rng)
 
     def scores(self, block: Block, summary: Any) -> FloatArray:
         return self.inner.scores(self._on(block), summary)

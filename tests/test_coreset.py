@@ -30,7 +30,7 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
-from daskcoreset.core.points import WeightedPoints, concatenate, encode
+from daskcoreset.core.points import WeightedPoints, concatenate, to_arrays
 from daskcoreset.core.storage import read_group, write_group
 
 if TYPE_CHECKING:
@@ -483,7 +483,7 @@ def no_record(_: dict[str, Any], attributes: dict[str, Any]) -> None:
 def test_from_zarr__refuses_an_inconsistent_store(
     spoil: Callable[[dict[str, Any], dict[str, Any]], None],
 ) -> None:
-    arrays, dims, attributes = encode(make())
+    arrays, dims, attributes = to_arrays(make())
     attributes["provenance"] = {}
     spoil(arrays, attributes)
     dims = {"more": ("row",), **dims}
@@ -495,7 +495,7 @@ def test_from_zarr__refuses_an_inconsistent_store(
 
 
 def test_from_zarr__refuses_broken_sparse_points() -> None:
-    arrays, dims, attributes = encode(make(sparse=True))
+    arrays, dims, attributes = to_arrays(make(sparse=True))
     attributes["provenance"] = {}
     for name, values in (("points_indptr", [0, 9, 9, 9, 9]), ("points_indices", None)):
         spoiled = dict(arrays)

@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from daskcoreset.build import default_size
-from daskcoreset.core.blocks import Block, Problem
+from daskcoreset.core.blocks import Block, InvalidRow
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.points import canonical
+from daskcoreset.core.points import deduplicate
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.estimators.base import auto_starts, is_held, solver_seed
+from daskcoreset.estimators.base import auto_starts, is_in_memory, solver_seed
 from daskcoreset.execution.fold import map_rows
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.solvers.kmeans import Distances, Labels, check_init, nearest, solve
@@ -129,7 +129,7 @@ def test_map_rows__names_the_bad_row() -> None:
 def test_map_rows__function_may_find_a_problem() -> None:
     def judge(block: Block) -> Any:
         bad = np.flatnonzero(np.asarray(block.points[:, 0]) == 501)
-        return Problem("too large{row}", int(bad[0])) if len(bad) else first(block)
+        return InvalidRow("too large{row}", int(bad[0])) if len(bad) else first(block)
 
     rows = np.arange(1000.0).reshape(-1, 1)
     mapped = map_rows(row_blocks(rows, chunks=100), judge, dtype=float)
@@ -174,15 +174,15 @@ def test_canonical__weights_and_repeats_are_the_same(rows: AnyArray, data: Any) 
     repeated = order.repeat(counts[order])
     signed = np.where(rows == 0, -0.0, rows)
     for make in (np.asarray, sp.csr_array):
-        one = canonical(make(rows), counts.astype(float), labels)
+        one = deduplicate(make(rows), counts.astype(float), labels)
         ones = np.ones(len(repeated))
-        other = canonical(make(signed[repeated]), ones, labels[repeated])
+        other = deduplicate(make(signed[repeated]), ones, labels[repeated])
         assert [bits(part) for part in one] == [bits(part) for part in other]
 
 
 @given(SMALL)
 def test_canonical__is_lexicographic_and_distinct(rows: AnyArray) -> None:
-    points, weights, labels = canonical(rows, np.ones(len(rows)))
+    points, weights, labels = deduplicate(rows, np.ones(len(rows)))
     wanted, counts = np.unique(rows, axis=0, return_counts=True)
     np.testing.assert_array_equal(points, wanted)
     np.testing.assert_array_equal(weights, counts)
@@ -192,7 +192,7 @@ def test_canonical__is_lexicographic_and_distinct(rows: AnyArray) -> None:
 def test_canonical__adds_weights_in_an_order_of_their_own() -> None:
     weights = np.array([1e16, 1.0, 1.0, 1.0, 1.0])
     sums = {
-        float(canonical(np.zeros((5, 1)), weights[order])[1][0])
+        float(deduplicate(np.zeros((5, 1)), weights[order])[1][0])
         for order in (np.arange(5), np.arange(5)[::-1], np.array([1, 0, 2, 3, 4]))
     }
     assert sums == {1e16 + 4}
@@ -201,11 +201,11 @@ def test_canonical__adds_weights_in_an_order_of_their_own() -> None:
 def test_canonical__result_may_be_written_to() -> None:
     rows = np.ones((2, 2))
     rows.flags.writeable = False
-    points, _, _ = canonical(rows, np.ones(2))
+    points, _, _ = deduplicate(rows, np.ones(2))
     assert isinstance(points, np.ndarray)
     assert points.flags.writeable
     wide = sp.csr_array((np.ones(2), np.array([0, 1], dtype=np.int64), np.array([0, 1, 2])))
-    found: Any = canonical(wide, np.ones(2))[0]
+    found: Any = deduplicate(wide, np.ones(2))[0]
     assert found.indices.dtype == np.int32
 
 
@@ -217,7 +217,7 @@ def test_is_held__knows_memory_from_the_rest(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     for part in (X, X.tolist(), frame, frame[0], sp.csr_array(X), None, 3.0):
-        assert is_held(part)
+        assert is_in_memory(part)
     for part in (
         da.from_array(X),
         zarr_of(tmp_path),
@@ -228,8 +228,8 @@ def test_is_held__knows_memory_from_the_rest(tmp_path: Path) -> None:
         delayed(X),
         CountingArray(X),
     ):
-        assert not is_held(part)
-        assert not is_held(X, part)
+        assert not is_in_memory(part)
+        assert not is_in_memory(X, part)
 
 
 def test_solver_seed__depends_on_the_seed_alone() -> None:

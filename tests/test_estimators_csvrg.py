@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
-from daskcoreset.constructions.class_summary import outline
+from daskcoreset.constructions.class_summary import summarise_classes
 from daskcoreset.constructions.coverage.cover import cover
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.random import resolve_seed
@@ -29,7 +29,7 @@ from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators import AVMClassifier, CSVRGClassifier, ODMClassifier
 from daskcoreset.estimators.kernel import csvrg
 from daskcoreset.estimators.kernel.losses import resolve_loss
-from daskcoreset.estimators.kernel.training_rows import draw_strata, quotas_of, training_rows
+from daskcoreset.estimators.kernel.training_rows import quotas_of, sample_classes, training_rows
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import CountingArray, CountingScheduler, shared_pool
 
@@ -279,9 +279,9 @@ def test_fit__float32_with_a_large_offset() -> None:
 def test_fit__size_is_a_fit_on_rows_that_stand_for_all() -> None:
     model = clone(MODELS[0]).set_params(size=500).fit(*chunked(TWO))
     blocks, seed = row_blocks(*chunked(TWO)), resolve_seed(0)
-    found = outline(blocks)
+    found = summarise_classes(blocks)
     quotas = quotas_of(500, found.classes, found.class_weights)
-    strata = draw_strata(blocks, found.classes, points=40, quotas=quotas, seed=seed)
+    strata = sample_classes(blocks, found.classes, points=40, quotas=quotas, seed=seed)
     drawn = training_rows(strata, quotas)
     assert len(drawn) == 500
     loss = resolve_loss("odm", theta=0.4, mu=0.4)

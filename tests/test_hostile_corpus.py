@@ -112,9 +112,9 @@ def shares_of(construction: Sensitivity[Any], block: Block, seed: int) -> FloatA
     summary: Any = None
     rng = np.random.default_rng(seed)
     with np.errstate(all="ignore"):
-        for _ in range(construction.folds):
-            summary = construction.summarise(block, summary, rng)
-            summary = construction.settle(summary, rng)
+        for _ in range(construction.n_folds):
+            summary = construction.block_summary(block, summary, rng)
+            summary = construction.finalize(summary, rng)
         scores: FloatArray = construction.scores(block, summary).sum(axis=0)
     shares: FloatArray = scores / scores.sum()
     return shares
@@ -177,7 +177,7 @@ def test_corpus(name: str, method: str) -> None:
     instance, construction = instance_of(name), CONSTRUCTIONS[method]
     objective, solutions, costs, deviations = bounds_of(name, method)
     for mode in (*MODES, "stream"):
-        if mode == "one read" and construction.folds > 1:
+        if mode == "one read" and construction.n_folds > 1:
             continue  # it is refused, which test_bad_input.py tests
         for seed in range(2):
             with warnings.catch_warnings(record=True) as caught, dask.config.set(scheduler="sync"):

@@ -11,7 +11,7 @@ import pytest
 import scipy.optimize
 import scipy.sparse as sp
 
-from daskcoreset.constructions.class_summary import _range, outline
+from daskcoreset.constructions.class_summary import _range, summarise_classes
 from daskcoreset.core import linalg as products
 from daskcoreset.core import linalg as threads
 from daskcoreset.core.blocks import Block
@@ -27,14 +27,14 @@ from daskcoreset.estimators.kernel.avm import _ORDER, solve_avm
 from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap, Span
 from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
 from daskcoreset.estimators.kernel.newton import solve_exact
-from daskcoreset.estimators.kernel.objective import Question, answer, signs_of
+from daskcoreset.estimators.kernel.objective import ObjectiveQuery, evaluate_block, signs_of
 from daskcoreset.estimators.kernel.odm import solve_dual
-from daskcoreset.estimators.kernel.rows import PAST, ROOT, Rows
+from daskcoreset.estimators.kernel.rows import PAST, ROOT, TrainingRows
 from daskcoreset.estimators.kernel.svrg import solve_csvrg
 from daskcoreset.estimators.kernel.training_rows import (
-    draw_strata,
-    points_of,
     quotas_of,
+    sample_classes,
+    sample_core_points,
     split_evenly,
     training_rows,
 )
@@ -59,11 +59,11 @@ CORE = KernelMap(Isotropic("rbf", 5.0), X[:40])
 ALL_ROWS = np.ones(1)
 
 
-def rows(chunks: int = 100, *, weights: bool = True, n: int = len(X)) -> Rows:
+def rows(chunks: int = 100, *, weights: bool = True, n: int = len(X)) -> TrainingRows:
     u = U[:n] if weights else None
     blocks = row_blocks(X[:n], Y[:n], u, chunks=chunks)
-    found = outline(blocks)
-    return Rows(blocks, found.classes, found.weight, found.n_rows, found.weights)
+    found = summarise_classes(blocks)
+    return TrainingRows(blocks, found.classes, found.weight, found.n_rows, found.weights)
 
 
 def objective(beta: FloatArray, core: KernelMap, loss: MarginLoss, lam: float) -> float:
@@ -81,7 +81,7 @@ def objective(beta: FloatArray, core: KernelMap, loss: MarginLoss, lam: float) -
 def test_ask__gradient_and_hessian_by_finite_differences(loss: MarginLoss) -> None:
     rng = np.random.default_rng(0)
     beta = 0.3 * rng.normal(size=(40, 1))
-    asked = Question(CORE, loss, np.array([-1, 1]), beta, gradient="rows", hessian=ALL_ROWS)
+    asked = ObjectiveQuery(CORE, loss, np.array([-1, 1]), beta, gradient="rows", hessian=ALL_ROWS)
     found = rows().ask(asked)
     assert found.hessian is not None
 
@@ -100,7 +100,7 @@ def test_ask__gradient_and_hessian_by_finite_differences(loss: MarginLoss) -> No
             place = at[:, np.newaxis]
             return (
                 rows()
-                .ask(Question(CORE, loss, np.array([-1, 1]), place, gradient="rows"))
+                .ask(ObjectiveQuery(CORE, loss, np.array([-1, 1]), place, gradient="rows"))
                 .gradient[:, 0]
             )
 
@@ -121,7 +121,7 @@ def test_ask__cells_losses_along_a_move_and_table() -> None:
     beta, move = rng.normal(size=(2, 40, 1))
     lengths = (1.0, 0.5, 0.1)
     found = rows().ask(
-        Question(
+        ObjectiveQuery(
             CORE, ODM, np.array([-1, 1]), beta, move=move, lengths=lengths, gradient="cells",
             table=True, truth=LOSSES["hinge"],
         )
@@ -146,11 +146,13 @@ def test_ask__cells_losses_along_a_move_and_table() -> None:
 def test_ask__hessian_of_a_share_is_unbiased() -> None:
     """Mean of 200 estimates within 6 standard errors: false-alarm rate below 1e-8."""
     beta = np.zeros((40, 1))
-    full = rows().ask(Question(CORE, ODM, np.array([-1, 1]), beta, hessian=ALL_ROWS)).hessian
+    full = rows().ask(ObjectiveQuery(CORE, ODM, np.array([-1, 1]), beta, hessian=ALL_ROWS)).hessian
     assert full is not None
     data, traces = rows(), []
     for seed in range(200):
-        asked = Question(CORE, ODM, np.array([-1, 1]), beta, hessian=np.array([0.3]), seed=seed)
+        asked = ObjectiveQuery(
+            CORE, ODM, np.array([-1, 1]), beta, hessian=np.array([0.3]), seed=seed
+        )
         found = data.ask(asked).hessian
         assert found is not None
         traces.append(np.trace(found[0]))
@@ -161,11 +163,11 @@ def test_ask__hessian_of_a_share_is_unbiased() -> None:
 def test_ask__every_problem_has_a_share_of_its_own() -> None:
     labels = np.digitize(X[:, 0], [0.3, 0.7])
     blocks = row_blocks(X, labels, U, chunks=100)
-    found = outline(blocks)
-    data = Rows(blocks, found.classes, found.weight, found.n_rows)
+    found = summarise_classes(blocks)
+    data = TrainingRows(blocks, found.classes, found.weight, found.n_rows)
     beta, shares = np.zeros((40, 3)), np.array([1.0, 0.5, 0.1])
-    told = data.ask(Question(CORE, ODM, found.classes, beta, hessian=shares))
-    whole = data.ask(Question(CORE, ODM, found.classes, beta, hessian=np.ones(3)))
+    told = data.ask(ObjectiveQuery(CORE, ODM, found.classes, beta, hessian=shares))
+    whole = data.ask(ObjectiveQuery(CORE, ODM, found.classes, beta, hessian=np.ones(3)))
     assert told.bent[0] == whole.bent[0] == len(X)
     assert told.hessian is not None
     assert whole.hessian is not None
@@ -176,19 +178,21 @@ def test_ask__every_problem_has_a_share_of_its_own() -> None:
 
 
 def test_answer__sparse_rows_and_empty_blocks() -> None:
-    asked = Question(
+    asked = ObjectiveQuery(
         CORE, ODM, np.array([-1, 1]), np.ones((40, 1)), gradient="cells", hessian=ALL_ROWS
     )
-    dense = answer(Block(X, U, Y), 0, asked)
-    sparse = answer(Block(sp.csr_array(X), U, Y), 0, asked)
+    dense = evaluate_block(Block(X, U, Y), 0, asked)
+    sparse = evaluate_block(Block(sp.csr_array(X), U, Y), 0, asked)
     assert np.allclose(dense.gradient, sparse.gradient)
-    empty = answer(Block(X[:0], U[:0], Y[:0]), 0, asked).merged(dense)
+    empty = evaluate_block(Block(X[:0], U[:0], Y[:0]), 0, asked).merged(dense)
     assert np.array_equal(empty.gradient, dense.gradient)
 
 
 def test_answer__labels_beyond_the_last_class_count_for_it() -> None:
-    asked = Question(CORE, ODM, np.array([-1, 1]), np.zeros((40, 1)), table=True)
-    tables = [answer(Block(X, U, np.where(Y == 1, last, Y)), 0, asked).table for last in (1, 7)]
+    asked = ObjectiveQuery(CORE, ODM, np.array([-1, 1]), np.zeros((40, 1)), table=True)
+    tables = [
+        evaluate_block(Block(X, U, np.where(Y == 1, last, Y)), 0, asked).table for last in (1, 7)
+    ]
     assert tables[0] is not None
     assert tables[1] is not None
     np.testing.assert_array_equal(tables[1], tables[0])
@@ -396,10 +400,10 @@ def test_solve_exact__stops_where_a_step_would_gain_little(
 def test_solve_exact__pilots_and_hessian_of_a_share(loss: MarginLoss) -> None:
     points, labels, weights = problem(40_000, seed=3)
     blocks = row_blocks(points, labels, weights, chunks=9_000)
-    found = outline(blocks)
+    found = summarise_classes(blocks)
     start, results = np.zeros((40, 1)), []
     for options in ({"pilots": False}, {"hessian_rows": 3_000}, {"hessian_rows": 3_000, "seed": 1}):
-        data = Rows(blocks, found.classes, found.weight, found.n_rows, dict(found.weights))
+        data = TrainingRows(blocks, found.classes, found.weight, found.n_rows, dict(found.weights))
         result = solve_exact(data, CORE, loss, 3000.0, beta=start, tol=1e-4, **options)
         assert result.converged
         results.append((result.objectives[0], data))
@@ -416,12 +420,12 @@ def test_solve_exact__pilots_and_hessian_of_a_share(loss: MarginLoss) -> None:
 def test_solve_exact__one_against_the_rest_is_three_problems() -> None:
     labels = np.digitize(X[:, 0], [0.3, 0.7])
     blocks = row_blocks(X, labels, U, chunks=100)
-    found = outline(blocks)
-    data = Rows(blocks, found.classes, found.weight, found.n_rows)
+    found = summarise_classes(blocks)
+    data = TrainingRows(blocks, found.classes, found.weight, found.n_rows)
     together = solve_exact(data, CORE, ODM, 50.0, beta=np.zeros((40, 3)), tol=1e-8)
     for k in range(3):
         blocks = row_blocks(X, np.where(labels == k, 1, -1), U, chunks=100)
-        alone = Rows(blocks, np.array([-1, 1]), found.weight, found.n_rows)
+        alone = TrainingRows(blocks, np.array([-1, 1]), found.weight, found.n_rows)
         one = solve_exact(alone, CORE, ODM, 50.0, beta=np.zeros((40, 1)), tol=1e-8)
         assert together.objectives[k] == pytest.approx(one.objectives[0], rel=1e-7)
 
@@ -598,7 +602,9 @@ def test_solve_avm__comes_near_and_counts_reads(monkeypatch: pytest.MonkeyPatch)
 
 
 def drawn_points(blocks: Any, count: int, seed: int = 0) -> AnyArray:
-    return points_of(draw_strata(blocks, np.array([0, 1]), points=count, seed=seed), count)
+    return sample_core_points(
+        sample_classes(blocks, np.array([0, 1]), points=count, seed=seed), count
+    )
 
 
 @pytest.mark.statistical
@@ -630,19 +636,19 @@ def test_points_of__distinct_rows_and_small_classes() -> None:
 @pytest.mark.parametrize("chunks", [300, 7])
 def test_training_rows__stand_for_every_class(form: Any, chunks: int) -> None:
     blocks = row_blocks(form(X), Y, U, chunks=chunks)
-    found = outline(blocks)
+    found = summarise_classes(blocks)
     quotas = quotas_of(60, found.classes, found.class_weights)
     assert quotas[-1] + quotas[1] == 60
     few = min(quotas, key=lambda label: quotas[label])
     assert U[few == Y].sum() / U.sum() < quotas[few] / 60 < 0.5
-    drawn = training_rows(draw_strata(blocks, found.classes, quotas=quotas, seed=0), quotas)
+    drawn = training_rows(sample_classes(blocks, found.classes, quotas=quotas, seed=0), quotas)
     assert drawn.labels is not None
     for label in (-1, 1):
         own = drawn.labels == label
         assert own.sum() == quotas[label]
         assert drawn.weights[own].sum() == pytest.approx(U[label == Y].sum())
     whole = dict.fromkeys((-1, 1), 1000)
-    everything = training_rows(draw_strata(blocks, found.classes, quotas=whole, seed=0), whole)
+    everything = training_rows(sample_classes(blocks, found.classes, quotas=whole, seed=0), whole)
     assert np.allclose(np.sort(everything.weights), np.sort(U))
 
 
@@ -654,7 +660,7 @@ def test_training_rows__sums_are_unbiased() -> None:
     quotas = {-1: 12, 1: 30}
     sums = []
     for seed in range(2000):
-        drawn = training_rows(draw_strata(blocks, classes, quotas=quotas, seed=seed), quotas)
+        drawn = training_rows(sample_classes(blocks, classes, quotas=quotas, seed=seed), quotas)
         sums.append(drawn.weights @ drawn.points)
     assert_mean(np.array(sums), X.sum(axis=0))
 
@@ -663,23 +669,23 @@ def test_training_rows__sums_are_unbiased() -> None:
 
 
 def test_outline__numbers_of_all_blocks() -> None:
-    found = outline(row_blocks(X, Y, U, chunks=70))
+    found = summarise_classes(row_blocks(X, Y, U, chunks=70))
     assert found.classes.tolist() == [-1, 1]
     assert np.allclose(found.class_weights, [U[Y == -1].sum(), U[Y == 1].sum()])
     assert sum(found.weights.values()) == pytest.approx(found.weight) == pytest.approx(U.sum())
     assert np.array_equal(found.low, X.min(axis=0))
     assert np.array_equal(found.high, X.max(axis=0))
-    plain = outline(row_blocks(X, Y, chunks=70))
+    plain = summarise_classes(row_blocks(X, Y, chunks=70))
     assert plain.variance == pytest.approx(X.var())
     assert plain.total_variance == pytest.approx(X.var(axis=0).sum())
-    sparse = outline(row_blocks(sp.csr_array(X), Y))
+    sparse = summarise_classes(row_blocks(sp.csr_array(X), Y))
     assert np.array_equal(sparse.high, X.max(axis=0))
 
 
 @pytest.mark.parametrize("shape", [(10_000, 3), (4_097, 1), (50, 5_000), (1, 2)])
 def test_outline__ranges_of_narrow_and_wide_rows(shape: tuple[int, int]) -> None:
     points = np.random.default_rng(0).normal(size=shape)
-    found = outline(row_blocks(points, np.zeros(len(points))))
+    found = summarise_classes(row_blocks(points, np.zeros(len(points))))
     assert np.array_equal(found.low, points.min(axis=0))
     assert np.array_equal(found.high, points.max(axis=0))
 
@@ -687,7 +693,7 @@ def test_outline__ranges_of_narrow_and_wide_rows(shape: tuple[int, int]) -> None
 def test_outline__zero_weights_and_text() -> None:
     labels = da.from_array(np.array(["b", "a", "c", "a"], dtype=object), chunks=2)
     blocks = row_blocks(da.from_array(X[:4], chunks=(2, 2)), labels, np.array([1.0, 1, 0, 2]))
-    found = outline(blocks)
+    found = summarise_classes(blocks)
     assert found.classes.tolist() == ["a", "b"]
     assert found.class_weights.tolist() == [3.0, 1.0]
 
@@ -702,14 +708,14 @@ def test_outline__zero_weights_and_text() -> None:
 )
 def test_outline__bad_labels(labels: Any, weights: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        outline(row_blocks(X, labels, weights, chunks=100))
+        summarise_classes(row_blocks(X, labels, weights, chunks=100))
 
 
 def test_outline__numbers_of_a_regression() -> None:
     many = np.arange(12_000.0)
     for chunks in (12_000, 6000):
         with pytest.raises(InvalidInputError, match="classes or more"):
-            outline(row_blocks(many[:, np.newaxis], many, chunks=chunks))
+            summarise_classes(row_blocks(many[:, np.newaxis], many, chunks=chunks))
 
 
 def test_rows__draw_includes_the_past() -> None:

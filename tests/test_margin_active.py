@@ -19,16 +19,16 @@ import scipy.sparse as sp
 from matplotlib.figure import Figure
 
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
-from daskcoreset.constructions.margin.active_run import Asking, OracleError
+from daskcoreset.constructions.margin.active_run import ActiveRun, OracleError
 from daskcoreset.constructions.margin.active_state import (
     ActiveMargin,
+    ActiveOptions,
     Labelled,
     Phase,
-    Rule,
     separate,
 )
 from daskcoreset.constructions.margin.plot import plot_labels
-from daskcoreset.constructions.margin.pool import Found, open_pool
+from daskcoreset.constructions.margin.pool import PoolRows, open_pool
 from daskcoreset.constructions.margin.query_strategy import _spread, verification_length
 from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
@@ -443,7 +443,7 @@ def test_store__what_cannot_be_kept_has_not_been_told(tmp_path: Path, monkeypatc
         raise StoreError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "write_queries", full)
+        patch.setattr(module, "save_state", full)
         with pytest.raises(StoreError, match="full"):
             asking.tell(above(wanted.rows))
     assert asking.n_labels == 0
@@ -559,7 +559,7 @@ def test_run__needs_an_oracle_and_rows() -> None:
     with pytest.raises(InvalidInputError, match="no row of X can be asked for"):
         ActiveMaxMargin().start([[1.0], [2.0]], sample_weight=[0.0, 0.0])
     asking = ActiveMaxMargin().start(separable())
-    assert isinstance(asking, Asking)
+    assert isinstance(asking, ActiveRun)
     with pytest.raises(InvalidInputError, match="C must be positive"):
         asking.soften(math.inf)
 
@@ -569,14 +569,14 @@ def test_separate__starts_from_a_row_of_each_class(intercept: bool) -> None:
     rows, none = np.array([[-3.0, 1.0], [-2.0, -1.0], [2.0, 0.0]]), np.empty(0, np.int64)
     labelled = Labelled(np.arange(3), rows, np.array([0, 0, 1]), np.zeros(3, np.int64), ("a", "b"))
     assert labelled.signs.tolist() == [-1.0, -1.0, 1.0]
-    rule = Rule(1.0, 0.1, 0.1, intercept, 1, False, None, math.inf, 0)
+    rule = ActiveOptions(1.0, 0.1, 0.1, intercept, 1, False, None, math.inf, 0)
     found = separate(labelled, None, none, rule)
     assert found.core.tolist() == [0, 2]
 
 
 def test_spread__takes_the_farthest_from_those_chosen_and_none_twice() -> None:
     rows = np.array([[1.0], [2.0], [-1.5], [1.0], [4.0]])
-    found = Found(np.arange(5), rows, np.zeros(5))
+    found = PoolRows(np.arange(5), rows, np.zeros(5))
     assert _spread(found, 1).tolist() == [0]
     assert _spread(found, 3).tolist() == [0, 4, 2]
     assert sorted(_spread(found, 5).tolist()) == [0, 1, 2, 4]  # the fourth row is the first

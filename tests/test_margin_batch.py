@@ -27,7 +27,7 @@ from daskcoreset.constructions.margin.separators import (
     NotSeparableError,
     opposite_duplicates,
 )
-from daskcoreset.constructions.margin.violators import diverse
+from daskcoreset.constructions.margin.violators import choose_diverse
 from daskcoreset.core import rowwise as kernels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import (
@@ -485,7 +485,7 @@ def test_diverse__equals_steps_of_explicit_vectors() -> None:
     rng = np.random.default_rng(3)
     for _ in range(20):
         z, x = rng.normal(size=(30, 4)), rng.normal(size=4) * 3
-        found = diverse(z @ x, z @ z.T, float(x @ x), 0.9, 8)
+        found = choose_diverse(z @ x, z @ z.T, float(x @ x), 0.9, 8)
         expected: list[int] = []
         while len(expected) < 8:
             products = z @ x

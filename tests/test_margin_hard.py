@@ -20,7 +20,7 @@ from daskcoreset.solvers.hard_margin import (
     hard_margin,
     hard_margin_bias,
     hard_margin_gram,
-    shortest_vector,
+    min_norm_point,
 )
 
 
@@ -178,7 +178,7 @@ def test_hard_margin__finds_the_same_from_any_start() -> None:
 
 def test_shortest_vector__adds_hulls() -> None:
     rows = np.array([[1.0, 1.0], [1.0, -1.0], [0.0, 2.0], [5.0, 2.0]])
-    found = shortest_vector(rows, np.array([0, 0, 1, 1]))
+    found = min_norm_point(rows, np.array([0, 0, 1, 1]))
     # From (1, -1..1) and (0..5, 2): the shortest sum is (1, 1).
     assert found.vector == pytest.approx([1.0, 1.0])
     assert found.levels.sum() == pytest.approx(2.0)
@@ -256,7 +256,7 @@ def test_shortest_vector__ends_where_no_progress_is_possible() -> None:
         rng = np.random.default_rng(seed)
         # Rows that differ by rounding alone, and a gap that is less than there can be.
         z = np.repeat(rng.normal(size=(5, 4)) + 2, 6, axis=0) + 1e-15 * rng.normal(size=(30, 4))
-        found = shortest_vector(z, groups, tol=-1.0)
+        found = min_norm_point(z, groups, tol=-1.0)
         assert found.levels.sum() == pytest.approx(found.vector @ found.vector, rel=1e-12)
 
 

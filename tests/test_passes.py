@@ -30,13 +30,13 @@ from daskcoreset.build import build
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.core.typing import Sampling
 from daskcoreset.execution import fold as passes
-from daskcoreset.execution.fold import apply, fold, fold_now
+from daskcoreset.execution.fold import apply, tree_reduce, tree_reduce_in_memory
 from daskcoreset.execution.lazy import Alone, Lazy, leaf_layers
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import CountingScheduler
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import BlockRows
+    from daskcoreset.core.blocks import ReadBlock
 
 N_BLOCKS = 20
 ROWS = 50
@@ -122,7 +122,7 @@ MATERIALISED: dict[str, Reader] = {
 READERS = SELF_READING | FUSING | MATERIALISED
 
 
-def rows_and_number(rows: BlockRows, number: int, given: Any) -> tuple[Any, ...]:
+def rows_and_number(rows: ReadBlock, number: int, given: Any) -> tuple[Any, ...]:
     del given
     return ((number, rows.read),)
 
@@ -135,18 +135,18 @@ def nested(parts: Sequence[Any]) -> Any:
     return tuple(parts)
 
 
-def number_alone(rows: BlockRows, number: int, given: Any) -> Any:
+def number_alone(rows: ReadBlock, number: int, given: Any) -> Any:
     del rows, given
     return number
 
 
-def second_moment(rows: BlockRows, number: int, given: Any) -> float:
+def second_moment(rows: ReadBlock, number: int, given: Any) -> float:
     del number
     assert rows.block is not None
     return float(((np.asarray(rows.block.points) - given) ** 2).sum())
 
 
-def first_moment(rows: BlockRows, number: int, given: Any) -> float:
+def first_moment(rows: ReadBlock, number: int, given: Any) -> float:
     del number, given
     assert rows.block is not None
     return float(np.asarray(rows.block.points).sum())
@@ -162,8 +162,8 @@ def mean_of(value: float) -> float:
 
 def two_passes(X: Any) -> Lazy[float]:
     blocks = row_blocks(X, chunks=ROWS)
-    mean = apply(mean_of, fold(blocks, first_moment, total))
-    return fold(blocks, second_moment, total, given=mean)
+    mean = apply(mean_of, tree_reduce(blocks, first_moment, total))
+    return tree_reduce(blocks, second_moment, total, given=mean)
 
 
 def optimised(value: Lazy[Any]) -> dict[Any, Any]:
@@ -210,7 +210,7 @@ class Watcher(Callback):
 @pytest.mark.parametrize("reader", (SELF_READING | FUSING).values(), ids=SELF_READING | FUSING)
 def test_fold__fuses_with_the_reads(reader: Reader, names: tuple[str, ...], tmp_path: Path) -> None:
     blocks = row_blocks(**reader(tmp_path, names), chunks=ROWS)
-    lazy = fold(blocks, rows_and_number, joined, split_every=4)
+    lazy = tree_reduce(blocks, rows_and_number, joined, split_every=4)
     graph = optimised(lazy)
     assert sum(map(is_leaf, graph)) == N_BLOCKS
     assert lazy.n_tasks == N_BLOCKS + tree_tasks(N_BLOCKS, 4)
@@ -220,18 +220,22 @@ def test_fold__fuses_with_the_reads(reader: Reader, names: tuple[str, ...], tmp_
 
 def test_fold__fuses_with_what_was_done_to_the_blocks(tmp_path: Path) -> None:
     X = from_zarr(tmp_path, ("X",))["X"]
-    lazy = fold(row_blocks((X * 2 + 1).astype("f4"), chunks=ROWS), first_moment, total)
+    lazy = tree_reduce(row_blocks((X * 2 + 1).astype("f4"), chunks=ROWS), first_moment, total)
     assert lazy.n_tasks == N_BLOCKS + tree_tasks(N_BLOCKS, 16)
 
 
 def test_fold__leaves_no_alias_beside_what_dask_renames(tmp_path: Path) -> None:
-    lazy = fold(row_blocks(**from_random(tmp_path, ("X",)), chunks=ROWS), first_moment, total)
+    lazy = tree_reduce(
+        row_blocks(**from_random(tmp_path, ("X",)), chunks=ROWS), first_moment, total
+    )
     assert lazy.n_tasks == N_BLOCKS + tree_tasks(N_BLOCKS, 16)
     assert sum(map(is_leaf, optimised(lazy))) == N_BLOCKS
 
 
 def test_optimise__is_left_to_the_user(tmp_path: Path) -> None:
-    lazy = fold(row_blocks(**from_random(tmp_path, ("X",)), chunks=ROWS), first_moment, total)
+    lazy = tree_reduce(
+        row_blocks(**from_random(tmp_path, ("X",)), chunks=ROWS), first_moment, total
+    )
     expected = lazy.compute(scheduler="sync")
     with dask.config.set({"optimization.fuse.active": False}):
         assert lazy.n_tasks == 2 * N_BLOCKS + tree_tasks(N_BLOCKS, 16)
@@ -239,7 +243,7 @@ def test_optimise__is_left_to_the_user(tmp_path: Path) -> None:
 
 
 def test_fold__a_contracted_index_would_not_fuse(tmp_path: Path) -> None:
-    """The plain way to one number per block, which `fold` does not go."""
+    """The plain way to one number per block, which `tree_reduce` does not go."""
     X = from_zarr(tmp_path, ("X",))["X"]
     plain = X.map_blocks(lambda block: block[:, 0], drop_axis=1)
     (graph,) = dask.optimize(plain)
@@ -290,7 +294,7 @@ def test_build__at_most_four_tasks_per_block(
 @pytest.mark.parametrize("n_blocks", [1, 2, 3, 4, 9, 10, 16, 17, 33, 257])
 def test_fold__tree_is_as_deep_as_a_logarithm(n_blocks: int, split_every: int) -> None:
     blocks = row_blocks(np.zeros((n_blocks, 1)), chunks=1)
-    lazy = fold(blocks, number_alone, nested, split_every=split_every)
+    lazy = tree_reduce(blocks, number_alone, nested, split_every=split_every)
     tree = lazy.compute(scheduler="sync")
 
     def depth(node: Any) -> int:
@@ -319,14 +323,14 @@ def test_fold__tree_is_as_deep_as_a_logarithm(n_blocks: int, split_every: int) -
 @pytest.mark.parametrize("n_blocks", [1, 2, 6, 17, 40])
 def test_fold_now__has_the_same_tree(n_blocks: int, split_every: int) -> None:
     blocks = row_blocks(np.zeros((n_blocks, 1)), chunks=1)
-    lazy = fold(blocks, number_alone, nested, split_every=split_every)
-    here = fold_now(blocks, number_alone, nested, split_every=split_every)
+    lazy = tree_reduce(blocks, number_alone, nested, split_every=split_every)
+    here = tree_reduce_in_memory(blocks, number_alone, nested, split_every=split_every)
     assert here == lazy.compute(scheduler="sync")
 
 
 def test_fold__tree_stays_below_a_tenth_of_the_tasks() -> None:
     blocks = row_blocks(np.zeros((2000, 1)), chunks=1)
-    assert fold(blocks, number_alone, nested).n_tasks <= 1.07 * 2000
+    assert tree_reduce(blocks, number_alone, nested).n_tasks <= 1.07 * 2000
 
 
 # --- the second pass ---------------------------------------------------------------------
@@ -384,9 +388,9 @@ def test_second_pass__would_hold_the_array_if_it_shared_the_reads(
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 def test_third_pass__shares_no_read_with_the_second(reader: Reader, tmp_path: Path) -> None:
     blocks = row_blocks(reader(tmp_path, ("X",))["X"], chunks=ROWS)
-    mean = apply(mean_of, fold(blocks, first_moment, total))
-    moment = fold(blocks, second_moment, total, given=mean)
-    lazy = fold(blocks, second_moment, total, given=apply(mean_of, moment))
+    mean = apply(mean_of, tree_reduce(blocks, first_moment, total))
+    moment = tree_reduce(blocks, second_moment, total, given=mean)
+    lazy = tree_reduce(blocks, second_moment, total, given=apply(mean_of, moment))
     assert list(leaf_layers(lazy).values()) == [N_BLOCKS] * 3
     with Watcher() as watcher:
         lazy.compute(scheduler="sync")
@@ -428,7 +432,7 @@ def test_second_pass__is_given_the_result_of_the_first(reader: Reader, tmp_path:
 
 def test_fold__takes_a_plain_value_for_all_blocks() -> None:
     blocks = row_blocks(np.ones((6, 2)), chunks=2)
-    lazy = fold(blocks, second_moment, total, given=3.0)
+    lazy = tree_reduce(blocks, second_moment, total, given=3.0)
     assert lazy.compute(scheduler="sync") == 4.0 * 12
 
 
@@ -448,7 +452,7 @@ def test_fold__mixes_arrays_of_dask_with_others(tmp_path: Path) -> None:
 
 
 def lazy_sum() -> Lazy[float]:
-    return fold(row_blocks(np.ones((40, 2)), chunks=4), first_moment, total)
+    return tree_reduce(row_blocks(np.ones((40, 2)), chunks=4), first_moment, total)
 
 
 def in_words(value: float) -> str:

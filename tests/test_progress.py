@@ -103,7 +103,7 @@ def test_showing__counts_threads_beside_an_unused_client(
 def test_showing__counts_no_work_of_others(bars: list[Recorder]) -> None:
     lazy = daskcoreset.build(_rows(), size=20, chunks=50, compute=False)
     assert isinstance(lazy, Lazy)
-    with progress.showing(True, lazy):
+    with progress.show_progress(True, lazy):
         _build(progress=False)
     assert bars[0].done == 0
 
@@ -144,7 +144,7 @@ def test_showing__survives_a_missing_error_stream(
 
 def test_counting__closes_the_bar_and_lets_an_error_through(bars: list[Recorder]) -> None:
     def fail() -> None:
-        with progress.counting(True, 3, unit="step") as advance:
+        with progress.count_reads(True, 3, unit="step") as advance:
             advance(1)
             raise ZeroDivisionError
 
@@ -192,7 +192,7 @@ def stream(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Stream]:
 
 def test_counting__draws_steps_and_clears_the_line(stream: Callable[..., Stream]) -> None:
     seen = stream()
-    with progress.counting(None, 4, unit="step") as advance:
+    with progress.count_reads(None, 4, unit="step") as advance:
         for _ in range(4):
             time.sleep(0.11)  # tqdm draws ten times a second at most
             advance(1)
@@ -204,7 +204,7 @@ def test_counting__draws_steps_and_clears_the_line(stream: Callable[..., Stream]
 
 def test_counting__never_passes_the_end(stream: Callable[..., Stream]) -> None:
     seen = stream()
-    with progress.counting(True, 2) as advance:
+    with progress.count_reads(True, 2) as advance:
         time.sleep(0.11)
         advance(5)
     assert "2/2" in seen.written

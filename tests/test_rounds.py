@@ -19,20 +19,20 @@ import pytest
 import daskcoreset
 from daskcoreset.constructions.sampling import final_draw as root
 from daskcoreset.constructions.sampling.block_steps import (
-    Harvest,
-    Summarise,
-    TakePlanned,
+    DrawRequested,
+    ProposeCandidates,
+    SummariseBlock,
     _candidates,
     draw_candidates,
 )
 from daskcoreset.constructions.sampling.final_draw import (
-    Root,
+    FinalDraw,
     Selection,
     _inclusion,
     draw_systematically,
 )
-from daskcoreset.constructions.sampling.messages import Census, Combine, Plan
-from daskcoreset.core.blocks import Block, BlockRows
+from daskcoreset.constructions.sampling.messages import BlockReport, DrawRequest, MergeReports
+from daskcoreset.core.blocks import Block, ReadBlock
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.sampling import Calibrated, inclusion_probabilities
 from daskcoreset.core.typing import FloatArray, Sampling
@@ -270,10 +270,10 @@ def test_systematic__reading_again_is_decided_before_drawing(
 def test_systematic__a_block_that_is_read_again_gives_its_share_of_the_candidates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    plans: list[Plan] = []
+    plans: list[DrawRequest] = []
 
-    def noted(summary: Any, wanted: Any) -> Plan:
-        plans.append(Plan(summary, wanted))
+    def noted(summary: Any, wanted: Any) -> DrawRequest:
+        plans.append(DrawRequest(summary, wanted))
         return plans[-1]
 
     monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
@@ -426,25 +426,25 @@ def test_harvest__as_many_candidates_as_wanted_by_the_estimate_of_all_scores() -
     X = rng.normal(size=(3000, 3))
     block = Block(X, np.ones(3000), (X[:, 0] > 0).astype(int))
     construction = SVM(variant="systematic")
-    pilot = construction.settle(construction.summarise(block, None, rng), rng)
-    leaf = Harvest(construction, "systematic", 0, 400.0, 3000, 1)
-    (drawn,) = leaf(BlockRows(3000, block), 0, pilot).drawn
+    pilot = construction.finalize(construction.block_summary(block, None, rng), rng)
+    leaf = ProposeCandidates(construction, "systematic", 0, 400.0, 3000, 1)
+    (drawn,) = leaf(ReadBlock(3000, block), 0, pilot).drawn
 
     assert len(drawn.rows) == pytest.approx(400, rel=0.2)
 
 
 def test_summarise__summaries_of_earlier_folds_stay_with_their_blocks() -> None:
-    rows = BlockRows(40, Block(np.random.default_rng(0).normal(size=(40, 2)), np.ones(40)))
+    rows = ReadBlock(40, Block(np.random.default_rng(0).normal(size=(40, 2)), np.ones(40)))
     construction = StrongKMeans(3, rough="kmeans||")
-    census = Summarise(construction, 0)(rows, 5, None)
+    census = SummariseBlock(construction, 0)(rows, 5, None)
 
     assert census.summary is not None
     assert not census.locals
 
 
 def test_take_planned__the_only_read_finds_what_is_wrong() -> None:
-    rows = BlockRows(3, Block(np.eye(3), np.ones(3)))  # without labels
-    census = TakePlanned(SVM(), "systematic", 0)(rows, 0, None)
+    rows = ReadBlock(3, Block(np.eye(3), np.ones(3)))  # without labels
+    census = DrawRequested(SVM(), "systematic", 0)(rows, 0, None)
 
     assert census.problem is not None
     assert not census.drawn
@@ -563,16 +563,18 @@ def test_draw__data_that_nothing_can_be_drawn_from(
 def test_combine__merges_in_the_order_of_the_blocks() -> None:
     # Summaries that do not commute, such as lists, and parts without one.
     concatenating: Any = SimpleNamespace(merge=lambda first, second: first + second)
-    parts = [Census({i: 1}, {i: 1}, summary=text) for i, text in enumerate(["a", None, "b", "c"])]
+    parts = [
+        BlockReport({i: 1}, {i: 1}, summary=text) for i, text in enumerate(["a", None, "b", "c"])
+    ]
 
-    assert Combine(concatenating)(parts).summary == "abc"
-    assert Combine(concatenating)(parts[1:2]).summary is None
+    assert MergeReports(concatenating)(parts).summary == "abc"
+    assert MergeReports(concatenating)(parts[1:2]).summary is None
 
 
 def test_root__number_of_candidates() -> None:
-    assert Root(Uniform(), 100, "multinomial", 0).candidates == 400
-    assert Root(Uniform(), 100, "systematic", 0).candidates == 20_000
-    assert Root(Uniform(), 10_000, "systematic", 0).candidates == 40_000
+    assert FinalDraw(Uniform(), 100, "multinomial", 0).candidates == 400
+    assert FinalDraw(Uniform(), 100, "systematic", 0).candidates == 20_000
+    assert FinalDraw(Uniform(), 10_000, "systematic", 0).candidates == 40_000
 
 
 # --- reads -------------------------------------------------------------------------------
@@ -655,7 +657,7 @@ def test_build__draws_what_blocks_in_memory_draw(sampling: Sampling, passes: Lit
 
 
 def test_plan__of_whole_numbers_that_are_enough() -> None:
-    root = Root(Uniform(), 100, "systematic", 0)
+    root = FinalDraw(Uniform(), 100, "systematic", 0)
     masses = {0: np.array([1.0]), 1: np.array([2.0])}
     census: Any = SimpleNamespace(n_rows=3000, masses=masses, kept={0: 1000, 1: 2000}, summary=None)
     assert root.plan(census).wanted == {0: 6667.0, 1: 13334.0}  # of 20,000

@@ -25,7 +25,7 @@ from daskcoreset.build import build
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.core.typing import Sampling
-from daskcoreset.execution.fold import fold
+from daskcoreset.execution.fold import tree_reduce
 from daskcoreset.execution.lazy import Lazy, leaf_layers
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import shared_pool
@@ -315,7 +315,7 @@ def _total(parts: Any) -> float:
 
 
 def _sum_of_numbers() -> Lazy[float]:
-    return fold(row_blocks(np.zeros((8, 1)), chunks=1), _first_numbers, _total)
+    return tree_reduce(row_blocks(np.zeros((8, 1)), chunks=1), _first_numbers, _total)
 
 
 def _twice(value: float) -> tuple[float, float]:

@@ -65,10 +65,10 @@ class TwoFolds(Sensitivity[Moments]):
         return QuantizationError()
 
     @property
-    def folds(self) -> int:
+    def n_folds(self) -> int:
         return 2
 
-    def summarise(
+    def block_summary(
         self, block: Block, previous: Moments | None, rng: np.random.Generator
     ) -> Moments:
         del rng
@@ -194,11 +194,11 @@ class OneRow(Lightweight):
 
 
 class DiesOnEmptyBlocks(Lightweight):
-    def summarise(
+    def block_summary(
         self, block: Block, previous: Moments | None, rng: np.random.Generator
     ) -> Moments:
         assert len(block), "no rows"
-        return super().summarise(block, previous, rng)
+        return super().block_summary(block, previous, rng)
 
 
 class DrawsByDistanceAlone(Lightweight):
@@ -309,7 +309,7 @@ def test_lightweight__scores_are_those_of_algorithm_1(dtype: Any, form: Any) -> 
     mu = np.average(X.astype(np.float64), axis=0, weights=u)
     distances = ((X - mu) ** 2).sum(axis=1)
     block = Block(form(X), u)
-    scores = Lightweight().scores(block, Lightweight().summarise(block, None, RNG))
+    scores = Lightweight().scores(block, Lightweight().block_summary(block, None, RNG))
 
     np.testing.assert_allclose(scores[0], u / (2 * u.sum()), rtol=1e-13)
     np.testing.assert_allclose(scores[1], u * distances / (2 * u @ distances), rtol=1e-12)
@@ -318,7 +318,7 @@ def test_lightweight__scores_are_those_of_algorithm_1(dtype: Any, form: Any) -> 
 def test_lightweight__by_hand() -> None:
     # Mean 1, phi = 1 + 1 + 4 * 0 = 2 with weights 1, 1, 4.
     block = rows([[0.0], [2.0], [1.0]], [1, 1, 4])
-    summary = Lightweight().summarise(block, None, RNG)
+    summary = Lightweight().block_summary(block, None, RNG)
 
     expected = [[1 / 12, 1 / 12, 4 / 12], [1 / 4, 1 / 4, 0]]
     np.testing.assert_allclose(Lightweight().scores(block, summary), expected, rtol=1e-15)
@@ -330,7 +330,7 @@ def test_lightweight__equal_rows_are_scored_uniformly(form: Any) -> None:
     block = Block(form(np.full((4, 2), 1e6 + 0.1)), np.array([1.0, 2.0, 0.0, 0.1]))
     construction = Lightweight()
     summary = construction.merge(
-        construction.summarise(block, None, RNG), moments_of(*parts(block))
+        construction.block_summary(block, None, RNG), moments_of(*parts(block))
     )
 
     scores = construction.scores(block, summary)
@@ -346,7 +346,7 @@ def parts(block: Block) -> tuple[Any, FloatArray]:
 def test_lightweight__tiny_spread_does_not_overflow() -> None:
     # phi is 2e-310, whose inverse no float64 holds.
     block = rows([[0.0], [1e-155], [2e-155]])
-    scores = Lightweight().scores(block, Lightweight().summarise(block, None, RNG))
+    scores = Lightweight().scores(block, Lightweight().block_summary(block, None, RNG))
 
     np.testing.assert_allclose(scores[1], [0.25, 0.0, 0.25], rtol=1e-9)
 
@@ -354,7 +354,7 @@ def test_lightweight__tiny_spread_does_not_overflow() -> None:
 def test_lightweight__rows_without_weight_may_hold_anything() -> None:
     block = rows([[1e200], [0.0], [2.0]], [0, 1, 1])
     with np.errstate(over="ignore"):
-        scores = Lightweight().scores(block, Lightweight().summarise(block, None, RNG))
+        scores = Lightweight().scores(block, Lightweight().block_summary(block, None, RNG))
 
     assert scores.tolist() == [[0.0, 0.25, 0.25], [0.0, 0.25, 0.25]]
 
@@ -363,7 +363,7 @@ def test_lightweight__rows_without_weight_may_hold_anything() -> None:
 def test_scores__block_without_weight(construction: Sensitivity[Any]) -> None:
     # By its own summary: what a block does that has nothing to propose.
     block = rows([[0.0], [1.0]], [0, 0])
-    scores = construction.scores(block, construction.summarise(block, None, RNG))
+    scores = construction.scores(block, construction.block_summary(block, None, RNG))
 
     assert scores.shape[1] == 2
     assert not scores.any()
@@ -371,7 +371,7 @@ def test_scores__block_without_weight(construction: Sensitivity[Any]) -> None:
 
 def test_uniform__by_hand() -> None:
     block = rows([[0.0], [2.0]], [1, 3])
-    summary = Uniform().merge(Uniform().summarise(block, None, RNG), 4.0)
+    summary = Uniform().merge(Uniform().block_summary(block, None, RNG), 4.0)
 
     assert Uniform().scores(block, summary).tolist() == [[1 / 8, 3 / 8]]
     assert Uniform().masses(4.0, summary).tolist() == [0.5]

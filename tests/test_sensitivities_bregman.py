@@ -21,7 +21,7 @@ from daskcoreset.sensitivities import (
     StrongBregman,
     StrongKMeans,
 )
-from daskcoreset.sensitivities.bregman import _roots, proposal_distance, spread_of
+from daskcoreset.sensitivities.bregman import _roots, proposal_distance, statistics_of
 from daskcoreset.solvers.divergences import (
     Divergence,
     ItakuraSaito,
@@ -38,12 +38,14 @@ WEIGHTS = RNG.uniform(0.5, 2.0, size=60)
 
 def settled(construction: Sensitivity[Any], *blocks: Block) -> tuple[list[Any], Any]:
     summary, parts = None, []
-    for fold in range(construction.folds):
-        parts = [construction.summarise(one, summary, stream(0, Stage.SUMMARIES)) for one in blocks]
+    for fold in range(construction.n_folds):
+        parts = [
+            construction.block_summary(one, summary, stream(0, Stage.SUMMARIES)) for one in blocks
+        ]
         merged = parts[0]
         for part in parts[1:]:
             merged = construction.merge(merged, part)
-        summary = construction.settle(merged, stream(0, Stage.SETTLING, 0, fold))
+        summary = construction.finalize(merged, stream(0, Stage.SETTLING, 0, fold))
     return parts, summary
 
 
@@ -199,13 +201,13 @@ def test_lightweight_mahalanobis__blocks_too_small_for_a_precision() -> None:
 
 def test_proposal_distance__of_variances_where_there_are_too_few_rows() -> None:
     X = np.array([[0.0, 1.0, 0.0], [2.0, 1.0, 8.0]])
-    spread = spread_of(SquaredMahalanobis(), X, np.ones(2))
+    spread = statistics_of(SquaredMahalanobis(), X, np.ones(2))
     metric = proposal_distance(SquaredMahalanobis(), spread)
 
     assert isinstance(metric, SquaredMahalanobis)
     assert metric.precision is not None
     assert metric.precision.tolist() == [1.0, 1.0, 1 / 16]
-    wide = spread_of(SquaredMahalanobis(), X / 4, np.ones(2))
+    wide = statistics_of(SquaredMahalanobis(), X / 4, np.ones(2))
     found: Any = proposal_distance(SquaredMahalanobis(), wide)
     assert found.precision.tolist() == [16.0, 1.0, 1.0]
 
@@ -232,7 +234,7 @@ def test_lightweight_own_divergence__with_a_full_matrix() -> None:
 @pytest.mark.parametrize("divergence", [Own(), SquaredMahalanobis()])
 def test_strong__two_folds_where_a_full_matrix_is_not_known(divergence: Divergence) -> None:
     construction = StrongBregman(3, divergence)
-    assert construction.folds == 2
+    assert construction.n_folds == 2
     with pytest.raises(InvalidInputError, match="needs 2 folds"):
         daskcoreset.build(POSITIVE, size=20, method=construction)
     blocks = cut_rows(POSITIVE, [30, 0, 30], WEIGHTS)
@@ -256,7 +258,7 @@ def test_strong__rows_without_weight_have_no_say() -> None:
 def test_strong__no_scores_without_cells() -> None:
     block = Block(POSITIVE, np.zeros(len(POSITIVE)))
     construction = StrongBregman(3, "kl")
-    nothing = construction.summarise(block, None, np.random.default_rng(0))
+    nothing = construction.block_summary(block, None, np.random.default_rng(0))
 
     assert len(nothing) == 0
     assert not construction.scores(block, nothing).any()

@@ -16,7 +16,7 @@ from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTy
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.metrics.costs import distortion, kmeans_cost
 from daskcoreset.sensitivities import kmeans as rough
-from daskcoreset.sensitivities.kmeans import Seeds, merge_seeds, propose, settle_seeds
+from daskcoreset.sensitivities.kmeans import KMeansParallelState, merge_seeds, propose, settle_seeds
 from daskcoreset.solvers.kmeans import Clusters, approach, assign
 from daskcoreset.testing import CountingArray, assert_mean, cut_rows, draw
 
@@ -67,8 +67,8 @@ def test_scores__three_terms_of_no_rows_or_no_cells() -> None:
 def test_masses__exact_where_cells_nest() -> None:
     X = np.array([[0.0], [1.0], [10.0], [12.0]])
     construction, rng = StrongKMeans(2), np.random.default_rng(0)
-    local = construction.summarise(Block(X, np.ones(4)), None, rng)
-    summary = construction.settle(local, rng)
+    local = construction.block_summary(Block(X, np.ones(4)), None, rng)
+    summary = construction.finalize(local, rng)
 
     sums = construction.scores(Block(X, np.ones(4)), summary).sum(axis=1)
 
@@ -101,15 +101,15 @@ def test_summarise__as_many_proposals_a_fold(rough: Any, rows: int) -> None:
     construction = StrongKMeans(3, rough=rough)
     rng = np.random.default_rng(0)
     blocks = [Block(rng.normal(size=(40, 2)), np.ones(40)) for _ in range(2)]
-    first, second = (construction.summarise(block, None, rng) for block in blocks)
+    first, second = (construction.block_summary(block, None, rng) for block in blocks)
 
     for found in (first, second, construction.merge(first, second)):
-        assert isinstance(found, Seeds)
+        assert isinstance(found, KMeansParallelState)
         assert len(found.proposals) == len(found.keys) == rows
-    done = construction.settle(first, rng)
-    assert isinstance(done, Seeds)
+    done = construction.finalize(first, rng)
+    assert isinstance(done, KMeansParallelState)
     assert (len(done.centers), len(done.proposals), len(done.keys)) == (rows, 0, 0)
-    assert done.folds == 1
+    assert done.n_folds == 1
 
 
 @pytest.mark.statistical

@@ -30,7 +30,7 @@ class TestLogistic(SensitivityContract):
 @pytest.mark.parametrize("intercept", [True, False])
 def test_scores__roots_of_leverage_from_a_qr_decomposition(intercept: bool) -> None:
     construction, block = Logistic(intercept=intercept), Block(X[:200], U[:200], Y[:200])
-    summary = construction.summarise(block, None, RNG)
+    summary = construction.block_summary(block, None, RNG)
     A = np.column_stack([X[:200], np.ones(200)]) if intercept else X[:200]
     Q, _ = np.linalg.qr(A * np.sqrt(U[:200])[:, None])
     leverage = (Q**2).sum(axis=1) / U[:200]  # of a row of weight one
@@ -46,7 +46,7 @@ def test_scores__do_not_depend_on_the_scale_of_the_columns() -> None:
     for scale in (1.0, 1e-4):
         block = Block(rows * scale, np.ones(60), Y[:60])
         method = Logistic()
-        found.append(method.scores(block, method.summarise(block, None, RNG)))
+        found.append(method.scores(block, method.block_summary(block, None, RNG)))
 
     np.testing.assert_allclose(found[1], found[0], rtol=1e-9)
 
@@ -54,7 +54,7 @@ def test_scores__do_not_depend_on_the_scale_of_the_columns() -> None:
 def test_scores__none_without_weight_and_some_with_little() -> None:
     for weights in (np.zeros(4), np.full(4, 0.25)):
         block = Block(X[:4], weights, np.array(["a", "b", "a", "b"]))
-        summary = Logistic().summarise(block, None, RNG)
+        summary = Logistic().block_summary(block, None, RNG)
         found = Logistic().scores(block, summary)
         assert ((found > 0.0) == (weights > 0.0)).all()
 
@@ -63,7 +63,7 @@ def test_scores__rows_without_weight_may_hold_anything() -> None:
     points, weights = X[:50].copy(), U[:50].copy()
     points[7], weights[7] = 1e200, 0.0
     block = Block(points, weights, Y[:50])
-    found = Logistic().scores(block, Logistic().summarise(block, None, RNG))
+    found = Logistic().scores(block, Logistic().block_summary(block, None, RNG))
     assert np.isfinite(found).all()
     assert found[0, 7] == 0.0
 
@@ -71,7 +71,7 @@ def test_scores__rows_without_weight_may_hold_anything() -> None:
 @pytest.mark.parametrize(("size", "wanted"), [(20, 1), (300, 2)])
 def test_calibration__means_only_of_many_rows(size: int, wanted: int) -> None:
     block = Block(X[:size], U[:size], Y[:size])
-    summary = Logistic().summarise(block, None, RNG)
+    summary = Logistic().block_summary(block, None, RNG)
     assert len(Logistic().calibrate(block, U[:size], summary).wanted) == wanted
 
 

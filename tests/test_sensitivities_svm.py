@@ -21,7 +21,7 @@ from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.sensitivities import SVM, svm_calibration
 from daskcoreset.sensitivities.svm import lemma_2
 from daskcoreset.sensitivities.svm_calibration import calibrate, modes_for
-from daskcoreset.sensitivities.svm_pilot import WIDTH, Rough, _opt, look
+from daskcoreset.sensitivities.svm_pilot import WIDTH, PilotSolution, _opt, row_terms
 from daskcoreset.solvers.kmeans import assign
 from daskcoreset.solvers.linear import solve_svm
 from daskcoreset.testing import CountingArray, SensitivityContract, assert_mean, cut_rows, draw
@@ -55,18 +55,18 @@ def two_classes(n: int = 3000, d: int = 4, seed: int = 0) -> tuple[FloatArray, A
     return X, y
 
 
-def settled(construction: SVM, *blocks: Block, seed: int = 0) -> Rough:
+def settled(construction: SVM, *blocks: Block, seed: int = 0) -> PilotSolution:
     summary: Any = None
-    for fold in range(construction.folds):
+    for fold in range(construction.n_folds):
         parts = [
-            construction.summarise(block, summary, stream(seed, Stage.SUMMARIES, i, fold))
+            construction.block_summary(block, summary, stream(seed, Stage.SUMMARIES, i, fold))
             for i, block in enumerate(blocks)
         ]
         merged = parts[0]
         for part in parts[1:]:
             merged = construction.merge(merged, part)
-        summary = construction.settle(merged, stream(seed, Stage.SETTLING, 0, fold))
-    assert isinstance(summary, Rough)
+        summary = construction.finalize(merged, stream(seed, Stage.SETTLING, 0, fold))
+    assert isinstance(summary, PilotSolution)
     return summary
 
 
@@ -94,7 +94,7 @@ def test_lemma_2__bounds_the_share_of_a_row_in_the_cost_of_any_classifier() -> N
     X, y = two_classes(400)
     u = np.random.default_rng(1).random(400) + 0.5
     rough = settled(SVM(variant="paper"), Block(X, u, y))
-    seen = look(Block(X, u, y), rough)
+    seen = row_terms(Block(X, u, y), rough)
     bound = lemma_2(seen.squares, seen.cells, rough.weights, rough.opt, 1.0, provable=True)
     rng = np.random.default_rng(2)
     for scale in (0.01, 0.1, 1.0, 10.0) * 30:
@@ -107,10 +107,11 @@ def test_lemma_2__bounds_the_share_of_a_row_in_the_cost_of_any_classifier() -> N
 def test_masses__one_for_every_part_of_the_scores(variant: Any, parts: int) -> None:
     X, y = two_classes(400)
     construction, block = SVM(variant=variant), Block(X, np.ones(400), y)
-    pilot = construction.settle(
-        construction.summarise(block, None, stream(0, Stage.SUMMARIES)), stream(0, Stage.SETTLING)
+    pilot = construction.finalize(
+        construction.block_summary(block, None, stream(0, Stage.SUMMARIES)),
+        stream(0, Stage.SETTLING),
     )
-    local = construction.summarise(block, pilot, stream(0, Stage.SUMMARIES))
+    local = construction.block_summary(block, pilot, stream(0, Stage.SUMMARIES))
     masses = construction.masses(local, pilot)
     assert masses.shape == (parts,)
     assert masses.sum() == pytest.approx(construction.scores(block, pilot).sum(), rel=0.2)
@@ -119,7 +120,7 @@ def test_masses__one_for_every_part_of_the_scores(variant: Any, parts: int) -> N
 
 def test_tries__more_of_many_rows_and_one_where_each_takes_long() -> None:
     def tries(n_rows: int, size: int = 10, d: int = 2, **options: Any) -> int:
-        return SVM(**options).tries(size, SimpleNamespace(coef=np.zeros((1, d)), n_rows=n_rows))
+        return SVM(**options).n_draws(size, SimpleNamespace(coef=np.zeros((1, d)), n_rows=n_rows))
 
     assert [tries(n) for n in (500, 5000, 17_999, 18_000, 40_000, 10**6)] == [4, 5, 16, 4, 10, 16]
     assert tries(500, size=10**6) == 1

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 import daskcoreset
 from daskcoreset.constructions.sampling import auto_size as growth
-from daskcoreset.constructions.sampling.auto_size import Rule
+from daskcoreset.constructions.sampling.auto_size import AutoSize
 from daskcoreset.core.coreset import thaw
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import FloatArray
@@ -86,7 +86,7 @@ def test_theory_size__refuses(change: dict[str, Any], error: type[Exception], me
 
 @pytest.mark.parametrize("delta", [0.5, 0.1, 0.01])
 def test_seedings__so_many_that_a_share_delta_would_show(delta: float) -> None:
-    t = Rule(3, 0.1, delta).seedings
+    t = AutoSize(3, 0.1, delta).seedings
     assert (1 - delta) ** t <= delta < (1 - delta) ** (t - 1)
 
 
@@ -98,7 +98,7 @@ def test_auto_size__doubles_until_agreement() -> None:
     assert sizes == [sizes[0] * 2**i for i in range(len(sizes))]
     assert all(step.disagreement > 0.1 for step in found.steps[:-1])
     assert found.steps[-1].disagreement <= 0.1
-    assert found.steps[-1].solutions == 3 + Rule(8, 0.1, 0.1).seedings
+    assert found.steps[-1].solutions == 3 + AutoSize(8, 0.1, 0.1).seedings
     assert found.agreed
     assert found.size == sizes[-1]
     assert found.reads == 2 * len(sizes) + 1

@@ -28,7 +28,7 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
-from daskcoreset.core.storage import Contents, Location, read_group, write_group
+from daskcoreset.core.storage import GroupContents, Location, read_group, write_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -207,7 +207,7 @@ def test_write_group__fills_an_empty_directory(tmp_path: Path) -> None:
 
 def test_contents__digest_tells_texts_apart() -> None:
     first, second = (
-        Contents({"t": np.array(texts, np.dtypes.StringDType())}, {"t": ("row",)}, {}, "k", 1)
+        GroupContents({"t": np.array(texts, np.dtypes.StringDType())}, {"t": ("row",)}, {}, "k", 1)
         for texts in (["a", "bc"], ["ab", "c"])
     )
     assert first.header(complete=False) == second.header(complete=False)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset.core.blocks import Block, class_codes, label_problem
+from daskcoreset.core.blocks import Block, class_codes, find_bad_label
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
     MOST_SPREAD,
@@ -18,11 +18,11 @@ from daskcoreset.core.sampling import (
     _Classes,
     _spread,
     calibrate_classes,
-    merge_strata,
-    pilot_of,
+    merge_reservoirs,
     rake,
     sample_strata,
     scale_classes,
+    stratified_sample,
 )
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.solvers.linear import round_hinge
@@ -50,10 +50,10 @@ def test_strata__merge_is_associative_and_bounded() -> None:
     parts = strata(0, 10)
 
     def merge(first: Any, second: Any) -> Any:
-        return merge_strata(first, second, 10)
+        return merge_reservoirs(first, second, 10)
 
-    left = pilot_of(reduce(merge, parts), 10)
-    right = pilot_of(merge(parts[0], merge(parts[1], parts[2])), 10)
+    left = stratified_sample(reduce(merge, parts), 10)
+    right = stratified_sample(merge(parts[0], merge(parts[1], parts[2])), 10)
     for one, other in zip(left, right, strict=True):
         np.testing.assert_array_equal(one, other)
     assert left.classes.tolist() == ["a", "b", "c"]
@@ -202,10 +202,10 @@ def test_classes__rows_without_weight_and_numbers_of_rows() -> None:
     block = Block(np.zeros((3, 1)), np.array([1.0, 1.0, 0.0]), np.array([1, 2, 9]))
     assert class_codes(block, np.array([1, 2])).tolist() == [0, 1, 1]
     missing = Block(np.zeros((2, 1)), np.ones(2), np.array([1.0, np.nan]), np.array([7, 8]))
-    problem = label_problem(missing)
+    problem = find_bad_label(missing)
     assert problem is not None
     assert problem.row == 8
-    assert label_problem(Block(np.zeros((2, 1)), np.ones(2))) is not None
+    assert find_bad_label(Block(np.zeros((2, 1)), np.ones(2))) is not None
 
 
 def test_rake__weights_whose_squares_overflow() -> None:

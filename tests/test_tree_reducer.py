@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daskcoreset
-from daskcoreset.constructions.tree.job import unite
+from daskcoreset.constructions.tree.job import concatenate_parts
 from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer, resolve_reducer
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
@@ -90,9 +90,9 @@ def test_reduce__is_unbiased_twice_and_through_candidates(sampling: Sampling) ->
     def twice(seed: int) -> Any:
         rng = np.random.default_rng(seed)
         few = [reducer.reduce(part, 100, rng) for part in parts]
-        return costs(reducer.reduce(unite(few), 60, rng))
+        return costs(reducer.reduce(concatenate_parts(few), 60, rng))
 
-    assert_mean(np.array([twice(seed) for seed in range(300)]), costs(unite(parts)))
+    assert_mean(np.array([twice(seed) for seed in range(300)]), costs(concatenate_parts(parts)))
 
 
 def test_reduce__constructions_that_need_labels(tmp_path: Any) -> None:
@@ -153,9 +153,9 @@ def test_reduce__constructions_do_not_see_rows_without_weight() -> None:
     seen = []
 
     class Seeing(Uniform):
-        def summarise(self, block: Block, previous: Any, rng: np.random.Generator) -> float:
+        def block_summary(self, block: Block, previous: Any, rng: np.random.Generator) -> float:
             seen.append(len(block))
-            return super().summarise(block, previous, rng)
+            return super().block_summary(block, previous, rng)
 
     points = rows()
     SensitivityReducer(Seeing()).reduce(points, 50, np.random.default_rng(0))

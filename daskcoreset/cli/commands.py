@@ -21,8 +21,8 @@ from daskcoreset.cli.convert import find_members, write_store
 from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.storage import HEADER
-from daskcoreset.execution.cluster import working_on
-from daskcoreset.execution.progress import showing
+from daskcoreset.execution.cluster import cluster_for
+from daskcoreset.execution.progress import show_progress
 from daskcoreset.sensitivities import CONSTRUCTIONS, resolve_method
 
 __all__ = ["app"]
@@ -123,13 +123,13 @@ def build(
     asked |= {"sample_weight": weights, "chunks": chunks or "auto"}
     source = _absolute(source)
     if dry_run:
-        with working_on(scheduler, workers):  # its workers decide how much memory is taken
+        with cluster_for(scheduler, workers):  # its workers decide how much memory is taken
             _show("plan", asdict(daskcoreset.build(source, labels, dry_run=True, **asked)))
         return
     start = time.perf_counter()
     # Defined before processes start, for this is where wrong input shows.
     lazy = daskcoreset.build(source, labels, compute=False, **asked)
-    with working_on(scheduler, workers), showing(progress, lazy):
+    with cluster_for(scheduler, workers), show_progress(progress, lazy):
         coreset = lazy.compute()
     coreset.to_zarr(out, overwrite=overwrite)
     made = {"store": out, **_facts(coreset)}

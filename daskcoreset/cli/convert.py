@@ -10,7 +10,7 @@ import numpy as np
 
 from daskcoreset.core.atomic import new_directory
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
-from daskcoreset.execution.progress import counting
+from daskcoreset.execution.progress import count_reads
 from daskcoreset.inputs.opening import open_all
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _fill(path: Path, parts: dict[str, Any], rows: int, progress: bool | None) -
     arrays = {name: _create(group, name, part, rows) for name, part in parts.items()}
     sizes = parts["X"].cut(rows)
     start = 0
-    with counting(progress, len(sizes)) as advance:
+    with count_reads(progress, len(sizes)) as advance:
         for size in sizes:
             stop = start + size
             for name, part in parts.items():

@@ -16,7 +16,7 @@ from daskcoreset import datasets
 from daskcoreset.build import build
 from daskcoreset.cli.convert import write_store
 from daskcoreset.core.errors import DataUnavailableError, InvalidInputError, MissingDependencyError
-from daskcoreset.execution.progress import counting
+from daskcoreset.execution.progress import count_reads
 from daskcoreset.metrics.costs import kmeans_cost, relative_error
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _compare(
     X: Any = zarr.open_group(store, mode="r")["X"]
     seeds = range(seed, seed + scale.n_seeds)
     cells, found = [], []
-    with counting(progress, 2 + len(scale.sizes) * len(CONTENDERS), unit="step") as advance:
+    with count_reads(progress, 2 + len(scale.sizes) * len(CONTENDERS), unit="step") as advance:
         everything = np.asarray(X[:])
         start = time.perf_counter()
         full = _solve(everything, None, scale, seed, starts=1)

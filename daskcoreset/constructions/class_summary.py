@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import MOST_LABELS, Block, Problem, block_labels
+from daskcoreset.core.blocks import MAX_LABELS, Block, InvalidRow, labels_of
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.execution.fold import gather
+from daskcoreset.execution.fold import map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["Outline", "outline"]
+__all__ = ["ClassSummary", "summarise_classes"]
 
 _BESIDE = 4_096
 """Numbers of rows that are gone through together."""
 
 
 @dataclass(frozen=True, eq=False)
-class Outline:
+class ClassSummary:
     """Labels, weights and spread of rows.
 
     Attributes
@@ -70,7 +70,7 @@ class Outline:
         return float(self.moments.m2.sum() / self.weight)
 
 
-def outline(blocks: RowBlocks, *, progress: bool | None = False) -> Outline:
+def summarise_classes(blocks: RowBlocks, *, progress: bool | None = False) -> ClassSummary:
     """Read all rows once.
 
     Parameters
@@ -93,31 +93,31 @@ def outline(blocks: RowBlocks, *, progress: bool | None = False) -> Outline:
     Examples
     --------
     >>> from daskcoreset.inputs.blocks import row_blocks
-    >>> found = outline(row_blocks([[0.0], [2.0], [4.0]], ["a", "b", "a"]))
+    >>> found = summarise_classes(row_blocks([[0.0], [2.0], [4.0]], ["a", "b", "a"]))
     >>> found.classes, found.class_weights, found.high
     (array(['a', 'b'], dtype='<U1'), array([2., 1.]), array([4.]))
     """
     if not blocks.has_labels:
         raise InvalidInputError("y is missing; pass the labels of the rows.")
-    found: Outline = gather(blocks, _of_block, _merge, progress=progress).value
+    found: ClassSummary = map_reduce(blocks, _of_block, _merge, progress=progress).value
     if not found.weight:
         raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
     return found
 
 
-def _of_block(block: Block, number: int, given: object) -> Outline | Problem:
+def _of_block(block: Block, number: int, given: object) -> ClassSummary | InvalidRow:
     del given
-    labels = block_labels(block)
+    labels = labels_of(block)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         bad = int(np.flatnonzero(~np.isfinite(labels))[0])
-        return Problem(f"y is {labels[bad]}" + "{row}; leave such rows out.", bad)
+        return InvalidRow(f"y is {labels[bad]}" + "{row}; leave such rows out.", bad)
     used = block.weights > 0
     classes, codes = np.unique(labels[used], return_inverse=True)
-    if len(classes) > MOST_LABELS:
+    if len(classes) > MAX_LABELS:
         return _too_many(len(classes))
     points: Any = block.points[used] if not used.all() else block.points
     low, high = _range(points)
-    return Outline(
+    return ClassSummary(
         classes,
         np.bincount(codes, weights=block.weights[used], minlength=len(classes)).astype(np.float64),
         {number: float(block.weights.sum())},
@@ -144,14 +144,14 @@ def _range(points: Any) -> tuple[AnyArray, AnyArray]:
     return np.concatenate(ends[0]).min(axis=0), np.concatenate(ends[1]).max(axis=0)
 
 
-def _merge(first: Outline, second: Outline) -> Outline:
+def _merge(first: ClassSummary, second: ClassSummary) -> ClassSummary:
     parts = [part.classes for part in (first, second) if len(part.classes)]
     labels = np.concatenate(parts) if parts else first.classes
     weights = np.concatenate([first.class_weights, second.class_weights])
     classes, codes = np.unique(labels, return_inverse=True)
-    if len(classes) > MOST_LABELS:
+    if len(classes) > MAX_LABELS:
         raise _too_many(len(classes)).error(0)
-    return Outline(
+    return ClassSummary(
         classes,
         np.bincount(codes, weights=weights, minlength=len(classes)).astype(np.float64),
         first.weights | second.weights,
@@ -162,7 +162,7 @@ def _merge(first: Outline, second: Outline) -> Outline:
     )
 
 
-def _too_many(count: int) -> Problem:
-    return Problem(
+def _too_many(count: int) -> InvalidRow:
+    return InvalidRow(
         f"y has {count} classes or more, as if it held the numbers of a regression; pass labels."
     )

@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = [
-    "MOST_CLASSES",
-    "MOST_LABELS",
+    "MAX_CLASSES",
+    "MAX_LABELS",
     "Block",
-    "BlockRows",
-    "Problem",
-    "Rules",
-    "block_labels",
+    "BlockSchema",
+    "InvalidRow",
+    "ReadBlock",
     "check_classes",
     "class_codes",
     "concatenate",
-    "label_problem",
-    "missing_label",
+    "find_bad_label",
+    "find_bad_target",
+    "find_missing_label",
+    "find_unusable_row",
+    "labels_of",
     "plain_labels",
     "promoted_dtype",
-    "rows_from",
-    "target_problem",
-    "unusable_row",
+    "validate_block",
 ]
 
 
@@ -112,7 +112,7 @@ def _joined(parts: Sequence[AnyArray | None]) -> AnyArray | None:
 
 
 @dataclass(frozen=True)
-class Problem:
+class InvalidRow:
     """What is wrong with a block, and where: the root turns the first one into an error."""
 
     message: str
@@ -125,16 +125,16 @@ class Problem:
 
 
 @dataclass(frozen=True, eq=False)
-class BlockRows:
+class ReadBlock:
     """A block after reading: its usable rows, or the problem found."""
 
     read: int
     block: Block | None
-    problem: Problem | None = None
+    problem: InvalidRow | None = None
 
 
 @dataclass(frozen=True)
-class Rules:
+class BlockSchema:
     """What every block must be brought to.
 
     Attributes
@@ -166,7 +166,7 @@ def promoted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if wide.itemsize == 4 else np.dtype(np.float64)
 
 
-def rows_from(X: Any, y: Any, sample_weight: Any, rules: Rules) -> BlockRows:
+def validate_block(X: Any, y: Any, sample_weight: Any, rules: BlockSchema) -> ReadBlock:
     """Bring what was read for one block to the form the constructions expect.
 
     Parameters
@@ -185,14 +185,16 @@ def rows_from(X: Any, y: Any, sample_weight: Any, rules: Rules) -> BlockRows:
     n_rows = int(X.shape[0])
     if X.ndim != 2 or X.shape[1] != rules.n_features:
         found = f"X has a block of shape {X.shape} where {rules.n_features} columns are expected"
-        return BlockRows(n_rows, None, Problem(found + "; make its chunks agree with its shape."))
+        return ReadBlock(
+            n_rows, None, InvalidRow(found + "; make its chunks agree with its shape.")
+        )
     for name, part in (("y", y), ("sample_weight", sample_weight)):
         if part is not None and part.shape != (n_rows,):
-            return BlockRows(n_rows, None, _mismatch(name, part.shape, n_rows))
+            return ReadBlock(n_rows, None, _mismatch(name, part.shape, n_rows))
     if y is not None and np.ma.is_masked(y):
         masked = int(np.ma.getmaskarray(y).argmax())
         message = "y is masked{row}; fill what is masked, or drop such rows."
-        return BlockRows(n_rows, None, Problem(message, masked))
+        return ReadBlock(n_rows, None, InvalidRow(message, masked))
     # Numbers too large for the dtype become infinite, which is found and reported.
     with np.errstate(over="ignore", invalid="ignore"):
         weights = np.ones(n_rows) if sample_weight is None else _as_weights(sample_weight)
@@ -204,7 +206,7 @@ def rows_from(X: Any, y: Any, sample_weight: Any, rules: Rules) -> BlockRows:
     block = Block(points, weights, labels)
     if problem is None:
         block, problem = _finite_rows(block, rules)
-    return BlockRows(n_rows, None if problem else block, problem)
+    return ReadBlock(n_rows, None if problem else block, problem)
 
 
 def _of_classes(labels: AnyArray, class_weight: tuple[tuple[Any, float], ...]) -> FloatArray:
@@ -214,8 +216,8 @@ def _of_classes(labels: AnyArray, class_weight: tuple[tuple[Any, float], ...]) -
     return found
 
 
-def _mismatch(name: str, shape: tuple[int, ...], n_rows: int) -> Problem:
-    return Problem(
+def _mismatch(name: str, shape: tuple[int, ...], n_rows: int) -> InvalidRow:
+    return InvalidRow(
         f"{name} has a block of shape {shape} beside a block of X with {n_rows} rows; "
         f"give {name} one entry for every row of X, in the same chunks."
     )
@@ -263,12 +265,12 @@ def plain_labels(labels: AnyArray) -> AnyArray:
     return labels
 
 
-def missing_label(block: Block) -> Problem | None:
+def find_missing_label(block: Block) -> InvalidRow | None:
     """Return the first label that is None, NaN or infinite; None where there is no such label.
 
     Examples
     --------
-    >>> missing_label(Block(np.zeros((2, 1)), np.ones(2), np.array([1.0, np.nan]))).row
+    >>> find_missing_label(Block(np.zeros((2, 1)), np.ones(2), np.array([1.0, np.nan]))).row
     1
     """
     if block.labels is None:
@@ -278,7 +280,7 @@ def missing_label(block: Block) -> Problem | None:
         return None
     row = int(bad.argmax())
     message = "y is missing or not finite{row}; drop such rows, or label them."
-    return Problem(message, row if block.rows is None else int(block.rows[row]))
+    return InvalidRow(message, row if block.rows is None else int(block.rows[row]))
 
 
 def _missing(labels: AnyArray) -> Any:
@@ -305,32 +307,32 @@ def _text(label: Any) -> str:
     return label.decode("utf-8", "backslashreplace") if isinstance(label, bytes) else str(label)
 
 
-def _bad_weight(weights: FloatArray) -> Problem | None:
+def _bad_weight(weights: FloatArray) -> InvalidRow | None:
     # One sum clears the usual case; NaN fails every comparison.
     if not len(weights) or (np.isfinite(weights.sum()) and weights.min() >= 0):
         return None
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if not len(bad):
-        return Problem("sample_weight sums to infinity; scale it down.")
+        return InvalidRow("sample_weight sums to infinity; scale it down.")
     found = f"sample_weight is {weights[bad[0]]}"
     remedy = "; weights must be finite and not negative."
-    return Problem(found + "{row}" + remedy, int(bad[0]))
+    return InvalidRow(found + "{row}" + remedy, int(bad[0]))
 
 
-def _finite_rows(block: Block, rules: Rules) -> tuple[Block, Problem | None]:
-    found = unusable_row(block.points, block.weights)
+def _finite_rows(block: Block, rules: BlockSchema) -> tuple[Block, InvalidRow | None]:
+    found = find_unusable_row(block.points, block.weights)
     if found is None or rules.on_invalid == "raise":
         return block, found
     kept = np.flatnonzero(_rows_with(block.points, np.isfinite))
     if len(kept) == len(block):
         return block, found
     block = block.take(kept)
-    found = unusable_row(block.points, block.weights)
+    found = find_unusable_row(block.points, block.weights)
     # Of the rows that are left: numbered as in the block that was read.
     return block, None if found is None else replace(found, row=int(kept[found.row or 0]))
 
 
-def unusable_row(points: Points, weights: FloatArray) -> Problem | None:
+def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:
     r"""Return the first row that no squared distance can be computed for, or None.
 
     That is a row with NaN or infinity; or one of positive weight with a value x such that
@@ -344,7 +346,7 @@ def unusable_row(points: Points, weights: FloatArray) -> Problem | None:
 
     Examples
     --------
-    >>> unusable_row(np.array([[1e100], [1e200]]), np.ones(2)).row
+    >>> find_unusable_row(np.array([[1e100], [1e200]]), np.ones(2)).row
     1
     """
     values: Any = points if isinstance(points, np.ndarray) else points.data
@@ -375,7 +377,7 @@ def unusable_row(points: Points, weights: FloatArray) -> Problem | None:
             f", where sample_weight sums to {weight:g}, and weighted squared distances overflow; "
             f"scale sample_weight down."
         )
-    return Problem(found + "{row}" + remedy, first)
+    return InvalidRow(found + "{row}" + remedy, first)
 
 
 def _rows_with(points: Any, holds: Callable[[Any], Any]) -> Any:
@@ -386,16 +388,16 @@ def _rows_with(points: Any, holds: Callable[[Any], Any]) -> Any:
     return np.bincount(rows, weights=~holds(points.data), minlength=points.shape[0]) == 0
 
 
-MOST_CLASSES = 256
+MAX_CLASSES = 256
 
 """Classes at most. More are likely numbers to be regressed on, or names of rows."""
 
-MOST_LABELS = 10_000
+MAX_LABELS = 10_000
 
 """The same where a class costs no more than a problem of its own."""
 
 
-def block_labels(block: Block) -> AnyArray:
+def labels_of(block: Block) -> AnyArray:
     """Return the labels of a block in the form in which a coreset keeps them: numbers or text.
 
     Examples
@@ -408,43 +410,43 @@ def block_labels(block: Block) -> AnyArray:
     return plain_labels(block.labels)
 
 
-def label_problem(block: Block) -> Problem | None:
+def find_bad_label(block: Block) -> InvalidRow | None:
     """Return what makes the labels of a block unfit as classes, or None.
 
     Examples
     --------
-    >>> label_problem(Block(np.zeros((2, 1)), np.ones(2), np.array([1.0, np.nan]))).row
+    >>> find_bad_label(Block(np.zeros((2, 1)), np.ones(2), np.array([1.0, np.nan]))).row
     1
     """
     if block.labels is None:
-        return Problem("y is missing; pass the labels of the rows, one for each.")
-    missing = missing_label(block)
+        return InvalidRow("y is missing; pass the labels of the rows, one for each.")
+    missing = find_missing_label(block)
     if missing is not None:
         return missing
-    if len(np.unique(block_labels(block))) > MOST_CLASSES:
-        return Problem(
-            f"y holds more than {MOST_CLASSES} different labels; pass classes, not numbers."
+    if len(np.unique(labels_of(block))) > MAX_CLASSES:
+        return InvalidRow(
+            f"y holds more than {MAX_CLASSES} different labels; pass classes, not numbers."
         )
     return None
 
 
-def target_problem(block: Block) -> Problem | None:
+def find_bad_target(block: Block) -> InvalidRow | None:
     """Return the first label that is missing, or a number to be regressed on; or None.
 
     Examples
     --------
-    >>> target_problem(Block(np.zeros((2, 1)), np.ones(2), np.array([1.0, 2.5]))).row
+    >>> find_bad_target(Block(np.zeros((2, 1)), np.ones(2), np.array([1.0, 2.5]))).row
     1
     """
-    found = label_problem(block)
-    if found is not None or block.labels is None or block_labels(block).dtype.kind != "f":
+    found = find_bad_label(block)
+    if found is not None or block.labels is None or labels_of(block).dtype.kind != "f":
         return found
-    labels = block_labels(block)
+    labels = labels_of(block)
     broken = np.flatnonzero(labels != np.floor(labels))
     if not len(broken):
         return None
     row = int(broken[0])
-    return Problem(
+    return InvalidRow(
         f"y is {labels[row]}" + "{row}, a number and no class: a regression target has no labels; "
         "pass classes, for example y > y.mean(), or a method without labels.",
         row if block.rows is None else int(block.rows[row]),
@@ -488,6 +490,6 @@ def class_codes(block: Block, classes: AnyArray) -> IndexArray:
     >>> class_codes(block, np.array([2, 5]))
     array([1, 0, 1])
     """
-    codes = np.searchsorted(classes, block_labels(block)).astype(np.int64, copy=False)
+    codes = np.searchsorted(classes, labels_of(block)).astype(np.int64, copy=False)
     # A class whose rows are all without weight is not among the classes: its place is no matter.
     return np.minimum(codes, len(classes) - 1)

@@ -21,7 +21,7 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
-from daskcoreset.core.points import WeightedPoints, concatenate, decode, encode
+from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
 from daskcoreset.core.storage import read_group, write_group
 
 if TYPE_CHECKING:
@@ -457,7 +457,7 @@ class Coreset(WeightedPoints):
         >>> Coreset.from_zarr(store).equals(coreset)
         True
         """
-        arrays, dims, attributes = encode(self)
+        arrays, dims, attributes = to_arrays(self)
         attributes["provenance"] = thaw(self.provenance)
         write_group(
             store,
@@ -490,7 +490,7 @@ class Coreset(WeightedPoints):
         """
         arrays, attributes = read_group(store, kind=_KIND, schema_version=SCHEMA_VERSION)
         try:
-            part = decode(arrays, attributes)
+            part = from_arrays(arrays, attributes)
             record = attributes["provenance"]
             return cls(part.points, part.weights, part.indices, part.labels, record)
         # The digest was right, so this is a writer that does not keep to the layout.
@@ -514,7 +514,7 @@ class Coreset(WeightedPoints):
             xarray is not installed.
         """
         xarray = _optional("xarray")
-        arrays, dims, attributes = encode(self)
+        arrays, dims, attributes = to_arrays(self)
         columns = self.provenance.get("columns")
         dataset: xr.Dataset = xarray.Dataset(
             {name: (dims[name], array) for name, array in arrays.items()},

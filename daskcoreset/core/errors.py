@@ -21,13 +21,13 @@ __all__ = [
     "MissingDependencyError",
     "StoreError",
     "caller_level",
-    "out_of_range",
+    "ignore_overflow",
+    "overflow_error",
     "package_versions",
-    "quiet",
-    "warn_caller",
     "warn_complete",
     "warn_few",
     "warn_lost",
+    "warn_user",
 ]
 
 
@@ -59,12 +59,12 @@ class CoresetWarning(UserWarning):
     """The result is correct but differs from what the arguments suggest."""
 
 
-def out_of_range() -> InvalidInputError:
+def overflow_error() -> InvalidInputError:
     """Return the error of sums that are no numbers, though all values are.
 
     Examples
     --------
-    >>> str(out_of_range()).partition(",")[0]
+    >>> str(overflow_error()).partition(",")[0]
     'X has values so large that squared distances overflow'
     """
     return InvalidInputError(
@@ -73,7 +73,7 @@ def out_of_range() -> InvalidInputError:
     )
 
 
-def quiet() -> np.errstate:
+def ignore_overflow() -> np.errstate:
     """Silence overflow while scores are computed."""
     # An overflow shows in the summary, where the root turns it into an error.
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -105,7 +105,7 @@ def caller_level() -> int:
     return level
 
 
-def warn_caller(message: str) -> None:
+def warn_user(message: str) -> None:
     """Give a `CoresetWarning` that points at the first caller outside this package."""
     warnings.warn(message, CoresetWarning, stacklevel=caller_level())
 
@@ -113,12 +113,12 @@ def warn_caller(message: str) -> None:
 def warn_complete(size: int, rows: int, *, given: bool) -> None:
     """Warn that nothing was reduced, since `size`, given or not, is not below the rows."""
     if not given:
-        warn_caller(
+        warn_user(
             f"nothing was reduced: X has {rows} rows, and up to {size} come back whole unless a "
             f"size is given; every row has its own weight. Pass a smaller size to reduce them."
         )
         return
-    warn_caller(
+    warn_user(
         f"size={size} is not below the number of rows, {rows}: the coreset is the whole data set, "
         f"every row with its own weight."
     )
@@ -126,7 +126,7 @@ def warn_complete(size: int, rows: int, *, given: bool) -> None:
 
 def warn_few(size: int, rows: int) -> None:
     """Warn that fewer rows come back than were asked for, where that many were to be drawn."""
-    warn_caller(
+    warn_user(
         f"size={size}, but the coreset has {rows} rows: all rows left out have a score of zero, or "
         f"one so small beside the largest that they never came up. Check sample_weight and the "
         f"scale of the columns; where a few rows hold nearly all of the cost, these are enough."
@@ -137,7 +137,7 @@ def warn_lost(classes: AnyArray, labels: AnyArray) -> None:
     """Warn where independent draws left out a class, as systematic ones never do."""
     lost = np.setdiff1d(classes, labels)
     if len(lost):
-        warn_caller(
+        warn_user(
             f"the coreset has no row of {len(lost)} of the {len(classes)} classes of y: "
             f'{", ".join(map(str, lost[:5]))}; raise size, or use sampling="systematic", which '
             f"keeps rows of every class."

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
-__all__ = ["WeightedPoints", "canonical", "concatenate", "decode", "encode", "spread_out"]
+__all__ = ["WeightedPoints", "concatenate", "deduplicate", "from_arrays", "spread_out", "to_arrays"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -351,7 +351,7 @@ def spread_out(points: Points) -> Points:
     return rows if dense else rows.toarray()
 
 
-def canonical(
+def deduplicate(
     points: Points, weights: FloatArray, labels: AnyArray | None = None
 ) -> tuple[Points, FloatArray, AnyArray | None]:
     """Merge equal rows and put them in an order that their values alone determine.
@@ -380,7 +380,7 @@ def canonical(
     Examples
     --------
     >>> rows = np.array([[2.0], [1.0], [2.0], [3.0]])
-    >>> canonical(rows, np.array([1.0, 1.0, 2.0, 0.0]))[:2]
+    >>> deduplicate(rows, np.array([1.0, 1.0, 2.0, 0.0]))[:2]
     (array([[1.],
            [2.]]), array([1., 3.]))
     """
@@ -448,7 +448,7 @@ _CSR = {"points_data": "nonzero", "points_indices": "nonzero", "points_indptr": 
 _VECTORS = ("weights", "indices", "labels")
 
 
-def encode(
+def to_arrays(
     part: WeightedPoints,
 ) -> tuple[dict[str, AnyArray], dict[str, tuple[str, ...]], dict[str, Any]]:
     """Name the arrays of weighted points, without copying.
@@ -472,7 +472,7 @@ def encode(
     Examples
     --------
     >>> import numpy as np
-    >>> encode(WeightedPoints(np.eye(2), np.ones(2), np.arange(2)))[1]["points"]
+    >>> to_arrays(WeightedPoints(np.eye(2), np.ones(2), np.arange(2)))[1]["points"]
     ('row', 'feature')
     """
     if sp.issparse(part.points):
@@ -485,8 +485,8 @@ def encode(
     return points | vectors, dims | dict.fromkeys(vectors, ("row",)), attributes
 
 
-def decode(arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]) -> WeightedPoints:
-    """Rebuild what `encode` took apart.
+def from_arrays(arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]) -> WeightedPoints:
+    """Rebuild what `to_arrays` took apart.
 
     Parameters
     ----------
@@ -512,7 +512,7 @@ def decode(arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]) -> Wei
     --------
     >>> import numpy as np
     >>> part = WeightedPoints(np.eye(2), np.ones(2), np.arange(2))
-    >>> decode(*encode(part)[::2]).equals(part)
+    >>> from_arrays(*to_arrays(part)[::2]).equals(part)
     True
     """
     left = dict(arrays)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, block_labels, concatenate
+from daskcoreset.core.blocks import Block, concatenate, labels_of
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.rowwise import systematic_walk
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, MaskArray
@@ -17,10 +17,10 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, MaskArray
 __all__ = [
     "MOST_SPREAD",
     "Calibrated",
-    "Pilot",
     "Raked",
     "Sizes",
-    "Stratum",
+    "StratifiedReservoir",
+    "StratifiedSample",
     "Target",
     "by_class",
     "calibrate_classes",
@@ -28,13 +28,13 @@ __all__ = [
     "draw_with_replacement",
     "inclusion_probabilities",
     "merge_duplicates",
-    "merge_strata",
-    "pilot_of",
+    "merge_reservoirs",
     "raise_classes",
     "rake",
     "sample_strata",
     "scale_classes",
     "split_quota",
+    "stratified_sample",
     "systematic",
 ]
 
@@ -589,7 +589,7 @@ Sizes: TypeAlias = int | Mapping[Any, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Stratum:
+class StratifiedReservoir:
     """A class in some of the rows, and a sample of it.
 
     Attributes
@@ -608,7 +608,7 @@ class Stratum:
     keys: FloatArray
     rows: Block
 
-    def smallest(self, size: int) -> Stratum:
+    def smallest(self, size: int) -> StratifiedReservoir:
         """Keep the rows with the `size` smallest keys, in the order of their keys."""
         first = np.argsort(self.keys, kind="stable")[:size]
         return replace(self, keys=self.keys[first], rows=self.rows.take(first))
@@ -628,7 +628,7 @@ class Stratum:
         return np.asarray(u * (self.weight / u.sum()))
 
 
-class Pilot(NamedTuple):
+class StratifiedSample(NamedTuple):
     """A sample stratified by class, with weights that stand for all rows.
 
     Attributes
@@ -651,7 +651,9 @@ class Pilot(NamedTuple):
     n_rows: int
 
 
-def sample_strata(block: Block, size: Sizes, rng: np.random.Generator) -> dict[Any, Stratum]:
+def sample_strata(
+    block: Block, size: Sizes, rng: np.random.Generator
+) -> dict[Any, StratifiedReservoir]:
     """Sample every class of a block.
 
     Parameters
@@ -679,8 +681,8 @@ def sample_strata(block: Block, size: Sizes, rng: np.random.Generator) -> dict[A
     """
     coins = rng.standard_exponential(len(block))
     used = np.flatnonzero(block.weights > 0.0)
-    labels = block_labels(block)[used]
-    found: dict[Any, Stratum] = {}
+    labels = labels_of(block)[used]
+    found: dict[Any, StratifiedReservoir] = {}
     for label in np.unique(labels):
         rows = used[labels == label]
         keys = coins[rows] / block.weights[rows]
@@ -690,7 +692,7 @@ def sample_strata(block: Block, size: Sizes, rng: np.random.Generator) -> dict[A
         else:
             few = np.arange(len(keys))
         weight = float(block.weights[rows].sum())
-        whole = Stratum(len(rows), weight, keys[few], block.take(rows[few]))
+        whole = StratifiedReservoir(len(rows), weight, keys[few], block.take(rows[few]))
         found[label.item()] = whole.smallest(wanted + 1)
     return found
 
@@ -699,9 +701,9 @@ def _of(size: Sizes, label: Any) -> int:
     return size if isinstance(size, int) else size[label]
 
 
-def merge_strata(
-    first: dict[Any, Stratum], second: dict[Any, Stratum], size: Sizes
-) -> dict[Any, Stratum]:
+def merge_reservoirs(
+    first: dict[Any, StratifiedReservoir], second: dict[Any, StratifiedReservoir], size: Sizes
+) -> dict[Any, StratifiedReservoir]:
     """Sample the union of two sets of rows; associative."""
     merged = dict(first)
     for label, other in second.items():
@@ -709,7 +711,7 @@ def merge_strata(
             merged[label] = other
             continue
         one = merged[label]
-        merged[label] = Stratum(
+        merged[label] = StratifiedReservoir(
             one.count + other.count,
             one.weight + other.weight,
             np.concatenate([one.keys, other.keys]),
@@ -718,7 +720,7 @@ def merge_strata(
     return merged
 
 
-def pilot_of(strata: dict[Any, Stratum], size: int) -> Pilot:
+def stratified_sample(strata: dict[Any, StratifiedReservoir], size: int) -> StratifiedSample:
     """Weigh the samples of all classes.
 
     Parameters
@@ -731,7 +733,7 @@ def pilot_of(strata: dict[Any, Stratum], size: int) -> Pilot:
     labels = sorted(strata)
     parts = [strata[label] for label in labels]
     weights = [part.stand_ins(size) for part in parts]
-    return Pilot(
+    return StratifiedSample(
         np.array(labels),
         np.repeat(np.arange(len(labels)), [len(u) for u in weights]),
         np.concatenate([dense_rows(part.rows.points[:size]) for part in parts]).astype(np.float64),

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "HEADER",
     "JSON",
-    "Contents",
+    "GroupContents",
     "Location",
     "check_header",
     "read_group",
@@ -57,7 +57,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True)
-class Contents:
+class GroupContents:
     """Everything that one write puts into a group.
 
     Attributes
@@ -80,7 +80,7 @@ class Contents:
     kind: str
     schema_version: int
 
-    def checked(self) -> Contents:
+    def checked(self) -> GroupContents:
         """Return the same contents in plain JSON, or refuse what would not come back alike.
 
         Raises
@@ -111,7 +111,9 @@ class Contents:
             msg = f"schema_version is {self.schema_version}; versions start at 1"
             raise InvalidInputError(msg)
         plain = _plain(self.attributes)
-        return Contents(dict(self.arrays), dict(self.dims), plain, self.kind, self.schema_version)
+        return GroupContents(
+            dict(self.arrays), dict(self.dims), plain, self.kind, self.schema_version
+        )
 
     def header(self, *, complete: bool) -> dict[str, JSON]:
         """Describe the contents; only a complete header has the digest that lets a store open.
@@ -167,7 +169,7 @@ def check_header(where: str, header: object, kind: str, schema_version: int) -> 
     Returns
     -------
     dict
-        Its description of the arrays, as `Contents.specs` gives it.
+        Its description of the arrays, as `GroupContents.specs` gives it.
 
     Raises
     ------
@@ -317,7 +319,7 @@ def write_group(
     >>> read_group(store, kind="demo", schema_version=1)
     ({'age': array([31, 45])}, {})
     """
-    contents = Contents(arrays, dims, attributes, kind, schema_version).checked()
+    contents = GroupContents(arrays, dims, attributes, kind, schema_version).checked()
     place, path = _resolve(store)
     if place.read_only or not place.store.supports_deletes:
         msg = f"store {place} is read-only or cannot delete; write to a directory and copy that"
@@ -404,7 +406,7 @@ def read_group(
         except Exception as error:
             msg = f"{where}: array {name!r} does not read ({error}); restore or rebuild the store"
             raise StoreError(msg) from error
-    found = Contents(arrays, dims, attributes, kind, schema_version).header(complete=True)
+    found = GroupContents(arrays, dims, attributes, kind, schema_version).header(complete=True)
     if found != header:
         msg = f"{where}: changed or damaged since it was written (its digest does not match)"
         raise StoreError(f"{msg}; restore it from a copy or rebuild it")
@@ -473,7 +475,7 @@ def _replaceable(place: StorePath, kind: str, *, overwrite: bool) -> set[str] | 
     return entries - {"zarr.json"}
 
 
-def _fill(place: StorePath, contents: Contents, replaced: set[str] | None) -> None:
+def _fill(place: StorePath, contents: GroupContents, replaced: set[str] | None) -> None:
     """Write a group; until its last step it is recognised as ours and as incomplete."""
     header = contents.header(complete=False)
     if replaced is None:

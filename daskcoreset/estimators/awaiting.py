@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from daskcoreset.core.blocks import Block, missing_label, plain_labels
+from daskcoreset.core.blocks import Block, find_missing_label, plain_labels
 from daskcoreset.core.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def distinct_classes(classes: Any) -> AnyArray:
         If one is None, NaN or infinite.
     """
     given = np.asarray(classes).ravel()
-    missing = missing_label(Block(np.zeros((len(given), 1)), np.ones(len(given)), given))
+    missing = find_missing_label(Block(np.zeros((len(given), 1)), np.ones(len(given)), given))
     if missing is not None:
         raise InvalidInputError(
             f"classes holds {given[missing.row]!r} at place {missing.row}, which is no class; "

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from daskcoreset.build import build
-from daskcoreset.core.blocks import Block, missing_label, unusable_row
+from daskcoreset.core.blocks import Block, find_missing_label, find_unusable_row
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.execution.fold import map_rows
 from daskcoreset.inputs.blocks import row_blocks
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
     from daskcoreset.sensitivities import Sensitivity
 
-__all__ = ["CoresetModel", "Held", "auto_starts", "is_held", "solver_seed"]
+__all__ = ["CoresetModel", "InMemoryData", "auto_starts", "is_in_memory", "solver_seed"]
 
 
 FLOATS = [np.float64, np.float32]
@@ -51,7 +51,7 @@ def solver_seed(seed: int) -> int:
     return int(np.random.SeedSequence(seed, spawn_key=(_SOLVER,)).generate_state(1)[0])
 
 
-def is_held(*parts: Any) -> bool:
+def is_in_memory(*parts: Any) -> bool:
     """Whether all parts are in memory, of kinds that scikit-learn itself takes.
 
     Dask, Zarr, HDF5 and xarray objects, memory maps and paths are not, and None counts as
@@ -59,13 +59,13 @@ def is_held(*parts: Any) -> bool:
 
     Examples
     --------
-    >>> is_held([[1.0], [2.0]], None), is_held("data.zarr")
+    >>> is_in_memory([[1.0], [2.0]], None), is_in_memory("data.zarr")
     (True, False)
     """
-    return all(_is_held(part) for part in parts)
+    return all(_is_in_memory(part) for part in parts)
 
 
-def _is_held(part: Any) -> bool:
+def _is_in_memory(part: Any) -> bool:
     # A Delayed object claims to have every attribute, so that Dask is asked for first.
     if isinstance(part, np.memmap) or hasattr(part, "__dask_graph__"):
         return False
@@ -81,13 +81,15 @@ def refuse_missing(y: Any) -> None:
     """Refuse labels in memory that are missing in pandas' way, which scikit-learn compares."""
     labels = np.asarray(y)
     if labels.dtype.kind == "O" and labels.ndim == 1:
-        problem = missing_label(Block(np.empty((len(labels), 0)), np.ones(len(labels)), labels))
+        problem = find_missing_label(
+            Block(np.empty((len(labels), 0)), np.ones(len(labels)), labels)
+        )
         if problem is not None:
             raise problem.error(0)
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class InMemoryData:
     """Data in memory after scikit-learn's checks.
 
     Attributes
@@ -124,9 +126,9 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
     sampling: Any
     passes: Any
 
-    def _hold(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> Held | None:
+    def _hold(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> InMemoryData | None:
         """Check data in memory as scikit-learn does; None for everything else."""
-        if not is_held(X, y, sample_weight):
+        if not is_in_memory(X, y, sample_weight):
             return None
         tags = self.__sklearn_tags__()
         fits = checks.get("reset", True)
@@ -139,14 +141,16 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
             sample_weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
             )
-        problem = unusable_row(X, np.ones(X.shape[0]) if sample_weight is None else sample_weight)
+        problem = find_unusable_row(
+            X, np.ones(X.shape[0]) if sample_weight is None else sample_weight
+        )
         if problem is not None:
             raise problem.error(0)
-        return Held(X, y, sample_weight)
+        return InMemoryData(X, y, sample_weight)
 
     def _coreset_of(
         self,
-        data: Held | tuple[Any, Any, Any],
+        data: InMemoryData | tuple[Any, Any, Any],
         *,
         size: int,
         method: str | Sensitivity[Any],
@@ -160,7 +164,7 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         construction = resolve_method(method)
         if n_clusters is not None and not takes_parts(construction, n_clusters):
             n_clusters = None
-        parts = (data.X, data.y, data.sample_weight) if isinstance(data, Held) else data
+        parts = (data.X, data.y, data.sample_weight) if isinstance(data, InMemoryData) else data
         with warnings.catch_warnings():
             # That few rows are all taken is what a user of an estimator wants.
             warnings.filterwarnings("ignore", r"size=.* is not below", CoresetWarning)
@@ -178,14 +182,14 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
                 passes=self.passes,
                 normalize=True,
             )
-        if not isinstance(data, Held):
+        if not isinstance(data, InMemoryData):
             self._note_features(parts[0], coreset)
         elif hasattr(self, "feature_names_in_"):  # lost where scikit-learn made an array
             columns = [str(name) for name in self.feature_names_in_]
             coreset = replace(coreset, provenance={**coreset.provenance, "columns": columns})
         return coreset
 
-    def _count_features(self, held: Held | None, X: Any) -> int:
+    def _count_features(self, held: InMemoryData | None, X: Any) -> int:
         """Columns of X, before it is read."""
         return int(held.X.shape[1] if held else row_blocks(X).rules.n_features)
 
@@ -226,7 +230,7 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
             ``shape(dtype)`` gives the dtype and the columns, None for a vector, of what is
             returned for rows of `dtype`.
         """
-        if is_held(X):
+        if is_in_memory(X):
             held = self._hold(X, None, None, reset=False)
             return here(held.X)  # type: ignore[union-attr] # it is in memory
         blocks = self._open(X)

@@ -13,15 +13,21 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.build import default_size
-from daskcoreset.core.blocks import Block, Problem
+from daskcoreset.core.blocks import Block, InvalidRow
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import tiles
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
-from daskcoreset.core.points import canonical, spread_out
+from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.estimators.base import CoresetModel, Held, auto_starts, is_held, solver_seed
+from daskcoreset.estimators.base import (
+    CoresetModel,
+    InMemoryData,
+    auto_starts,
+    is_in_memory,
+    solver_seed,
+)
 from daskcoreset.estimators.scoring import weighted_sum
-from daskcoreset.execution.fold import gather
+from daskcoreset.execution.fold import map_reduce
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.sensitivities import BregmanLightweight, Sensitivity, StrongBregman, resolve_method
 from daskcoreset.solvers.bregman import bregman_hard
@@ -70,7 +76,7 @@ class Answer:
         """Return them for a block out of core, whose place in the data is not known here."""
         problem = self.solution.divergence.problem(block.points)
         if problem is not None:
-            raise Problem(problem.message).error(0)
+            raise InvalidRow(problem.message).error(0)
         return self.of(block.points)
 
     def of(self, points: Points) -> AnyArray:
@@ -93,7 +99,7 @@ class Answer:
 class _Check:
     divergence: Divergence
 
-    def __call__(self, block: Block) -> Problem | None:
+    def __call__(self, block: Block) -> InvalidRow | None:
         return domain_problem(self.divergence, block)
 
 
@@ -239,7 +245,7 @@ class DivergenceModel(
             Lazy where X is out of core.
         """
         check_is_fitted(self)
-        if not is_held(X):
+        if not is_in_memory(X):
             self._refuse_frames(self)
         return self._ask(X, "divergences")
 
@@ -263,7 +269,7 @@ class DivergenceModel(
         held = self._hold(X, None, sample_weight, reset=False)
         return -(self._read_cost(X, sample_weight) if held is None else self._cost(held))
 
-    def _cost(self, held: Held) -> float:
+    def _cost(self, held: InMemoryData) -> float:
         """Cost of rows in memory."""
         points, u = held.X, held.sample_weight
         u = np.ones(points.shape[0]) if u is None else u
@@ -486,7 +492,7 @@ class CoresetBregman(DivergenceModel):
         return resolve_method(self.method)
 
     def _solve(self, divergence: Divergence, seed: int) -> None:
-        points, weights, _ = canonical(spread_out(self.coreset_.points), self.coreset_.weights)
+        points, weights, _ = deduplicate(spread_out(self.coreset_.points), self.coreset_.weights)
         if points.shape[0] < self.n_clusters:
             whole = self.coreset_.provenance["m"] == self.coreset_.provenance["n"]
             raise InvalidInputError(
@@ -511,13 +517,15 @@ class CoresetBregman(DivergenceModel):
         self.n_iter_, self.converged_ = found.n_iter, found.converged
 
 
-def _estimated(divergence: Divergence, held: Held | None, X: Any, sample_weight: Any) -> Divergence:
+def _estimated(
+    divergence: Divergence, held: InMemoryData | None, X: Any, sample_weight: Any
+) -> Divergence:
     """Return the divergence with the precision of all rows, where it is to be estimated."""
     if not isinstance(divergence, SquaredMahalanobis) or divergence.precision is not None:
         return divergence
     if held is None:
         blocks = row_blocks(X, None, sample_weight)
-        scatter: Scatter = gather(blocks, _scatter_of_block, merge_scatters).value
+        scatter: Scatter = map_reduce(blocks, _scatter_of_block, merge_scatters).value
     else:
         u = np.ones(held.X.shape[0]) if held.sample_weight is None else held.sample_weight
         scatter = scatter_of(held.X, u)

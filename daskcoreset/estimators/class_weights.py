@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import label_problem, plain_labels
+from daskcoreset.core.blocks import find_bad_label, plain_labels
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.execution.fold import gather
+from daskcoreset.execution.fold import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block, Problem
+    from daskcoreset.core.blocks import Block, InvalidRow
 
 __all__ = ["weigh_blocks", "weigh_rows"]
 
@@ -66,7 +66,9 @@ def weigh_blocks(class_weight: Any, X: Any, y: Any, sample_weight: Any) -> RowBl
     """
     blocks = row_blocks(X, y, sample_weight)
     if class_weight == "balanced":
-        known: dict[Any, float] = gather(_labels_alone(blocks, y, sample_weight), _sums, _sum).value
+        known: dict[Any, float] = map_reduce(
+            _labels_alone(blocks, y, sample_weight), _sums, _sum
+        ).value
     else:
         known = {}
     factors = _factors(class_weight, known)
@@ -109,9 +111,9 @@ def _factors(class_weight: Any, sums: Mapping[Any, float]) -> list[tuple[Any, fl
     ]
 
 
-def _sums(block: Block, number: int, given: object) -> dict[Any, float] | Problem:
+def _sums(block: Block, number: int, given: object) -> dict[Any, float] | InvalidRow:
     del number, given
-    problem = label_problem(block)
+    problem = find_bad_label(block)
     if problem is not None:
         return problem
     classes, codes = np.unique(plain_labels(_given(block)), return_inverse=True)

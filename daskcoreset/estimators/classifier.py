@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
-from daskcoreset.estimators.base import CoresetModel, is_held
+from daskcoreset.estimators.base import CoresetModel, is_in_memory
 from daskcoreset.estimators.delegation import Ask
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.inputs.blocks import row_blocks
@@ -25,10 +25,16 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import IndexArray
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["Machine", "MachineModel", "MarginModel", "Planes", "Sides"]
+__all__ = [
+    "DecisionFunction",
+    "DecisionModel",
+    "LinearDecision",
+    "MarginModel",
+    "SeparatorDecision",
+]
 
 
-class Machine(ABC):
+class DecisionFunction(ABC):
     """What is fitted: applied to rows, it gives decision values, and by them classes.
 
     Attributes
@@ -57,7 +63,7 @@ class Machine(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Planes(Machine):
+class LinearDecision(DecisionFunction):
     """Hyperplanes: one for two classes, one for each of more.
 
     Attributes
@@ -83,7 +89,7 @@ class Planes(Machine):
         return values[:, 0] if len(self.coef) == 1 else values
 
 
-class MachineModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] # scikit-learn has no annotations
+class DecisionModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] # scikit-learn has no annotations
     """Answers of a machine that `fit` of a subclass makes.
 
     Attributes
@@ -92,7 +98,7 @@ class MachineModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] # sciki
     """
 
     classes_: AnyArray
-    _machine: Machine
+    _machine: DecisionFunction
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -150,7 +156,7 @@ class MachineModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] # sciki
         check_is_fitted(self, "_machine")
         if y is None:
             raise InvalidInputError("y is missing; pass the labels that the score compares with.")
-        if is_held(X, y, sample_weight):
+        if is_in_memory(X, y, sample_weight):
             held = self._hold(X, y, sample_weight, reset=False)
             assert held is not None  # noqa: S101 - it is in memory
             found = self._machine.predict(held.X)
@@ -159,7 +165,7 @@ class MachineModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] # sciki
 
 
 @dataclass(frozen=True, eq=False)
-class Sides(Machine):
+class SeparatorDecision(DecisionFunction):
     """Separators with a kernel: one for two classes, one for each of more.
 
     Attributes
@@ -182,7 +188,7 @@ class Sides(Machine):
         return values[:, 0] if len(self.separators) == 1 else values
 
 
-class MarginModel(MachineModel):
+class MarginModel(DecisionModel):
     """Base of the estimators of the largest margin.
 
     Attributes

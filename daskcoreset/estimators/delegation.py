@@ -14,7 +14,7 @@ from sklearn.utils.validation import (
 )
 
 from daskcoreset.core.errors import InvalidTypeError
-from daskcoreset.estimators.base import CoresetModel, is_held
+from daskcoreset.estimators.base import CoresetModel, is_in_memory
 from daskcoreset.estimators.scoring import accuracy, r_squared
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class DelegatingModel(CoresetModel):
             Lazy where X is out of core; a frame after `set_output`.
         """
         check_is_fitted(self)
-        if not is_held(X):
+        if not is_in_memory(X):
             self._refuse_frames(self.estimator_)
         found = self._ask(X, "transform")
         if hasattr(found, "columns"):  # `estimator_` saw neither names nor index
@@ -226,7 +226,7 @@ class DelegatingModel(CoresetModel):
             If X is out of core and `estimator` is neither: other scores do not add up.
         """
         check_is_fitted(self)
-        if is_held(X, y, sample_weight):
+        if is_in_memory(X, y, sample_weight):
             held = self._hold(X, y, sample_weight, reset=False)
             assert held is not None  # noqa: S101 - it is in memory
             weights = {} if sample_weight is None else {"sample_weight": held.sample_weight}

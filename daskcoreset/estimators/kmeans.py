@@ -12,10 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.build import default_size
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.points import canonical, spread_out
+from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.validation import too_many
-from daskcoreset.estimators.base import CoresetModel, Held, auto_starts, is_held, solver_seed
+from daskcoreset.estimators.base import (
+    CoresetModel,
+    InMemoryData,
+    auto_starts,
+    is_in_memory,
+    solver_seed,
+)
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.sensitivities import Sensitivity, resolve_method
 from daskcoreset.sensitivities.kmeans import StrongKMeans
@@ -104,7 +110,7 @@ class CentersModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         """
         check_is_fitted(self)
         distances = Distances(self.cluster_centers_)
-        if not is_held(X):
+        if not is_in_memory(X):
             self._refuse_frames(self)
         columns = self._n_features_out
         return self._map(
@@ -306,7 +312,7 @@ class CoresetKMeans(CentersModel):
         self.coreset_ = self._coreset_of(
             data, size=size, method=method, seed=seed, n_clusters=self.n_clusters
         )
-        points, weights, _ = canonical(spread_out(self.coreset_.points), self.coreset_.weights)
+        points, weights, _ = deduplicate(spread_out(self.coreset_.points), self.coreset_.weights)
         self._check_distinct(points.shape[0])
         self._check_work(points.shape[0], self.coreset_.n_features)
         self.cluster_centers_, self.n_iter_ = solve(
@@ -352,7 +358,7 @@ class CoresetKMeans(CentersModel):
         )
 
     def _on_all(
-        self, held: Held | None, X: Any, sample_weight: Any
+        self, held: InMemoryData | None, X: Any, sample_weight: Any
     ) -> tuple[AnyArray | None, float | None]:
         """Labels and cost of all rows, as far as they are wanted."""
         if held is not None:

@@ -23,13 +23,13 @@ from sklearn.utils.validation import (
 )
 
 from daskcoreset.constructions.tree.stream import CoresetStream
-from daskcoreset.core.blocks import check_classes, plain_labels, unusable_row
+from daskcoreset.core.blocks import check_classes, find_unusable_row, plain_labels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.core.points import canonical
+from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.estimators.awaiting import Awaiting, known_classes
-from daskcoreset.estimators.base import CoresetModel, Held, refuse_missing
+from daskcoreset.estimators.base import CoresetModel, InMemoryData, refuse_missing
 from daskcoreset.estimators.class_weights import weigh_blocks, weigh_rows
 from daskcoreset.estimators.delegation import Ask
 from daskcoreset.estimators.scoring import accuracy
@@ -112,7 +112,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 f"is None; pass the labels."
             )
-        data: Held | tuple[Any, Any, Any] = (X, y, sample_weight)
+        data: InMemoryData | tuple[Any, Any, Any] = (X, y, sample_weight)
         classes = None
         if held is not None:
             check_classification_targets(held.y)
@@ -122,7 +122,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
             weights = weigh_rows(self.class_weight, held.y, held.sample_weight)
             if weights is not None and len(used := np.unique(codes[weights > 0.0])) == 1:
                 check_classes(classes[used], len(codes))  # with the label of y, not its place
-            data = Held(held.X, codes, weights)
+            data = InMemoryData(held.X, codes, weights)
         elif self.class_weight is not None:
             data = (weigh_blocks(self.class_weight, X, y, sample_weight), None, None)
         seed = resolve_seed(self.random_state)
@@ -211,7 +211,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
 
     def _solve(self, coreset: Coreset, classes: AnyArray | None) -> Self:
         """Solve on a coreset; with `classes`, its labels are places among these."""
-        points, weights, labels = canonical(coreset.points, coreset.weights, coreset.labels)
+        points, weights, labels = deduplicate(coreset.points, coreset.weights, coreset.labels)
         assert labels is not None  # noqa: S101 - constructions ask for them
         if classes is not None:
             labels = classes[labels]
@@ -439,7 +439,7 @@ class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-
 
 
 def _check_usable(points: Any, weights: FloatArray) -> None:
-    problem = unusable_row(points, weights)
+    problem = find_unusable_row(points, weights)
     if problem is not None:
         raise problem.error(0)
 

@@ -16,9 +16,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import has_fit_parameter
 
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.core.points import canonical
+from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.estimators.base import Held, solver_seed
+from daskcoreset.estimators.base import InMemoryData, solver_seed
 from daskcoreset.estimators.delegation import DelegatingModel
 from daskcoreset.sensitivities import Sensitivity, resolve_method
 
@@ -177,7 +177,7 @@ class CoresetEstimator(DelegatingModel):
         data = held or (X, y, sample_weight)
         self.coreset_ = self._coreset_of(data, size=self.size, method=method, seed=seed)
         labels = self.coreset_.labels if held is None else self._labels_of(held)
-        points, weights, labels = canonical(self.coreset_.points, self.coreset_.weights, labels)
+        points, weights, labels = deduplicate(self.coreset_.points, self.coreset_.weights, labels)
         self.estimator_ = _seeded(clone(self.estimator), solver_seed(seed))
         target = (labels,) if wants_y else ()
         self.estimator_.fit(points, *target, sample_weight=weights)
@@ -193,14 +193,14 @@ class CoresetEstimator(DelegatingModel):
             or tags.target_tags.required
         )
 
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> Held | None:
+    def _check(self, X: Any, y: Any, sample_weight: Any) -> InMemoryData | None:
         numeric = {"y_numeric": True} if y is not None and is_regressor(self.estimator) else {}
         held = self._hold(X, y, sample_weight, **numeric)
         if held is not None and held.y is not None and is_classifier(self.estimator):
             check_classification_targets(held.y)
         return held
 
-    def _labels_of(self, held: Held) -> AnyArray | None:
+    def _labels_of(self, held: InMemoryData) -> AnyArray | None:
         """Labels of the coreset's rows as the user has them: a coreset stores objects as text."""
         if held.y is None:
             return None

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.points import canonical
+from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.estimators.base import CoresetModel, solver_seed
 from daskcoreset.estimators.scoring import weighted_sum
@@ -428,7 +428,7 @@ class CoresetGaussianMixture(MixtureModel):
         return MixtureCoreset(self.n_components) if own else resolve_method(self.method), size
 
     def _solve(self, coreset: Coreset, seed: int) -> None:
-        points, weights, _ = canonical(coreset.points, coreset.weights)
+        points, weights, _ = deduplicate(coreset.points, coreset.weights)
         found = fit_mixture(
             points,
             weights,

@@ -11,10 +11,10 @@ import numpy as np
 
 from daskcoreset.core.blocks import Block, plain_labels
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.execution.fold import gather
+from daskcoreset.execution.fold import map_reduce
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Problem
+    from daskcoreset.core.blocks import InvalidRow
     from daskcoreset.core.typing import AnyArray, FloatArray
     from daskcoreset.inputs.blocks import RowBlocks
 
@@ -101,7 +101,7 @@ class _Compare:
 def _agreement(estimator: Any, blocks: RowBlocks, *, numbers: bool) -> Agreement:
     if not blocks.has_labels:
         raise InvalidInputError("y is missing; pass the labels that the score compares with.")
-    found: Agreement = gather(blocks, _Compare(estimator, numbers), add).value
+    found: Agreement = map_reduce(blocks, _Compare(estimator, numbers), add).value
     if not found.weight:
         raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
     return found
@@ -149,9 +149,11 @@ def r_squared(estimator: Any, blocks: RowBlocks) -> float:
 @dataclass(frozen=True, eq=False)
 class _Sum:
     function: Callable[[Block], FloatArray]
-    check: Callable[[Block], Problem | None] | None
+    check: Callable[[Block], InvalidRow | None] | None
 
-    def __call__(self, block: Block, number: int, given: object) -> tuple[float, float] | Problem:
+    def __call__(
+        self, block: Block, number: int, given: object
+    ) -> tuple[float, float] | InvalidRow:
         del number, given
         if self.check is not None and (problem := self.check(block)) is not None:
             return problem
@@ -168,7 +170,7 @@ def _added(first: tuple[float, float], second: tuple[float, float]) -> tuple[flo
 def weighted_sum(
     blocks: RowBlocks,
     function: Callable[[Block], FloatArray],
-    check: Callable[[Block], Problem | None] | None = None,
+    check: Callable[[Block], InvalidRow | None] | None = None,
 ) -> tuple[float, float]:
     r"""Total weight, and :math:`\sum_x u(x) f(x)`.
 
@@ -191,7 +193,7 @@ def weighted_sum(
         Where the first bad row is, counted over all blocks; if there is no row, or if all
         weights are zero.
     """
-    weight, total = gather(blocks, _Sum(function, check), _added).value
+    weight, total = map_reduce(blocks, _Sum(function, check), _added).value
     if not weight:
         raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
     return weight, total

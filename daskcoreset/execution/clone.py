@@ -15,12 +15,12 @@ from daskcoreset.execution.lazy import Lazy, layer_of
 if TYPE_CHECKING:
     from dask.typing import Key
 
-__all__ = ["read_after"]
+__all__ = ["clone_after"]
 
 T = TypeVar("T")
 
 
-def read_after(arrays: list[Any], given: Any, seed: str) -> list[Any]:
+def clone_after(arrays: list[Any], given: Any, seed: str) -> list[Any]:
     """Return copies of arrays under fresh keys, none of which is read before `given`.
 
     Parameters

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 from daskcoreset.core.errors import InvalidInputError, MissingDependencyError
 
-__all__ = ["working_on"]
+__all__ = ["cluster_for"]
 
 
 @contextmanager
-def working_on(scheduler: str | None, workers: int | None) -> Iterator[None]:
+def cluster_for(scheduler: str | None, workers: int | None) -> Iterator[None]:
     """Make a cluster the place of work, if one is asked for, and leave it in order.
 
     Parameters

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from daskcoreset.core.blocks import BlockRows, Problem, Rules, rows_from
+from daskcoreset.core.blocks import BlockSchema, InvalidRow, ReadBlock, validate_block
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.execution.clone import read_after
+from daskcoreset.execution.clone import clone_after
 from daskcoreset.execution.lazy import _LEAF, OURS, Lazy
-from daskcoreset.execution.progress import showing
+from daskcoreset.execution.progress import show_progress
 
 if TYPE_CHECKING:
     from dask.typing import Key
@@ -23,14 +23,21 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.inputs.blocks import BlockSpec, RowBlocks
 
-__all__ = ["Gathered", "apply", "fold", "fold_now", "gather", "map_rows"]
+__all__ = [
+    "BlockResults",
+    "apply",
+    "map_reduce",
+    "map_rows",
+    "tree_reduce",
+    "tree_reduce_in_memory",
+]
 
 
 T = TypeVar("T")
 
 U = TypeVar("U")
 
-Leaf = Callable[[BlockRows, int, Any], T]
+Leaf = Callable[[ReadBlock, int, Any], T]
 
 """``leaf(rows, number, given)``: the work on one block; `given` comes from an earlier fold."""
 
@@ -44,7 +51,7 @@ class _LeafTask(Generic[T]):
     """The task of one block; picklable, with a deterministic token."""
 
     leaf: Leaf[T]
-    rules: Rules
+    rules: BlockSchema
     names: tuple[str, ...]  # the parts that arrive as Dask blocks, in this order
 
     def __call__(self, spec: BlockSpec, given: Any, *arrays: Any) -> T:
@@ -52,16 +59,16 @@ class _LeafTask(Generic[T]):
         return self.leaf(read_block(spec, blocks, self.rules), spec.number, given)
 
 
-def read_block(spec: BlockSpec, blocks: Mapping[str, Any], rules: Rules) -> BlockRows:
+def read_block(spec: BlockSpec, blocks: Mapping[str, Any], rules: BlockSchema) -> ReadBlock:
     """Read the parts of a block that are not there yet, and bring all to form."""
     X, y, sample_weight = (
         blocks.get(name) if loader is None else loader()
         for name, loader in (("X", spec.X), ("y", spec.y), ("sample_weight", spec.sample_weight))
     )
-    return rows_from(X, y, sample_weight, rules)
+    return validate_block(X, y, sample_weight, rules)
 
 
-def fold(
+def tree_reduce(
     blocks: RowBlocks,
     leaf: Leaf[T],
     combine: Combine[T],
@@ -96,7 +103,7 @@ def fold(
 
     names = tuple(blocks.arrays)
     token = uuid.uuid4().hex  # of a name, never of a result: hashing every spec would cost more
-    arrays = read_after(list(blocks.arrays.values()), given, token)
+    arrays = clone_after(list(blocks.arrays.values()), given, token)
     pair = (given.as_array(), "") if isinstance(given, Lazy) else (given, None)
     task = _LeafTask(leaf, blocks.rules, names)
     values: Any = _Literals(token, blocks.specs)
@@ -170,7 +177,7 @@ def apply(function: Callable[..., T], *values: Lazy[Any]) -> Lazy[T]:
     return Lazy(graph, key)
 
 
-def fold_now(
+def tree_reduce_in_memory(
     blocks: RowBlocks,
     leaf: Leaf[T],
     combine: Combine[T],
@@ -180,7 +187,7 @@ def fold_now(
 ) -> T:
     """Run a fold over blocks in memory here and now, without a scheduler.
 
-    Same leaves, same tree, same bits as `fold`; for data that no graph is worth.
+    Same leaves, same tree, same bits as `tree_reduce`; for data that no graph is worth.
     """
     parts: list[T] = [
         leaf(read_block(spec, {}, blocks.rules), spec.number, given) for spec in blocks.specs
@@ -204,7 +211,7 @@ class _Placed:
     spec: BlockSpec
     start: int | None
 
-    def error(self, problem: Problem) -> InvalidInputError:
+    def error(self, problem: InvalidRow) -> InvalidInputError:
         """Return the error, with the row counted as far from the start as is known."""
         if self.start is not None:
             return problem.error(self.start)
@@ -217,7 +224,7 @@ class _RowTask:
     """The task of one block of `map_rows`; picklable, with a deterministic token."""
 
     function: Callable[[Block], Any]
-    rules: Rules
+    rules: BlockSchema
     names: tuple[str, ...]
 
     def __call__(self, placed: _Placed, *arrays: Any) -> Any:
@@ -227,7 +234,7 @@ class _RowTask:
         if rows.problem is not None:
             raise placed.error(rows.problem)
         found = self.function(rows.block)  # type: ignore[arg-type] # there is one without a problem
-        if isinstance(found, Problem):
+        if isinstance(found, InvalidRow):
             raise placed.error(found)
         return found
 
@@ -243,7 +250,7 @@ def map_rows(
         Rows that no cost can be given to are an error when their block runs, whatever the
         rules say: a row left out would leave the result shorter than the data.
     function : callable
-        ``function(block)`` gives an array of as many rows as the block, or the `Problem` of
+        ``function(block)`` gives an array of as many rows as the block, or the `InvalidRow` of
         one of them. Picklable, with a deterministic token.
     dtype : dtype
         What `function` returns.
@@ -288,7 +295,7 @@ def map_rows(
 
 
 @dataclass(frozen=True, eq=False)
-class Gathered(Generic[T]):
+class BlockResults(Generic[T]):
     """What a read gave.
 
     Attributes
@@ -312,7 +319,7 @@ class Gathered(Generic[T]):
 
         Examples
         --------
-        >>> Gathered(None, {0: 10, 1: 5}).row(1, 2)
+        >>> BlockResults(None, {0: 10, 1: 5}).row(1, 2)
         12
         """
         return _offset(self.sizes, number) + position
@@ -324,18 +331,18 @@ class _Part:
 
     value: Any
     sizes: dict[int, int]
-    problem: tuple[int, Problem] | None = None
+    problem: tuple[int, InvalidRow] | None = None
 
 
 @dataclass(frozen=True)
 class _Leaf:
     work: Callable[[Block, int, Any], Any]
 
-    def __call__(self, rows: BlockRows, number: int, given: Any) -> _Part:
+    def __call__(self, rows: ReadBlock, number: int, given: Any) -> _Part:
         found = rows.problem
         if rows.block is not None and found is None:
             found = self.work(rows.block, number, given)
-        if isinstance(found, Problem):
+        if isinstance(found, InvalidRow):
             return _Part(None, {number: rows.read}, (number, found))
         return _Part(found, {number: rows.read})
 
@@ -362,15 +369,15 @@ class _Constant:
         return self.value
 
 
-def gather(
+def map_reduce(
     blocks: RowBlocks,
-    work: Callable[[Block, int, Any], T | Problem],
+    work: Callable[[Block, int, Any], T | InvalidRow],
     merge: Callable[[T, T], T],
     *,
     given: Any = None,
     split_every: int = 16,
     progress: bool | None = False,
-) -> Gathered[T]:
+) -> BlockResults[T]:
     """Read all blocks once, without a scheduler where the data are one block in memory.
 
     Parameters
@@ -378,7 +385,7 @@ def gather(
     blocks : RowBlocks
     work : callable
         ``work(block, number, given)`` gives the value of a block, which may be empty, or the
-        `Problem` of one of its rows. Picklable.
+        `InvalidRow` of one of its rows. Picklable.
     merge : callable
         ``merge(first, second)`` of neighbouring values, in the order of the blocks;
         associative and picklable.
@@ -406,23 +413,23 @@ def gather(
     >>> from daskcoreset.inputs.blocks import row_blocks
     >>> def total(block, number, given):
     ...     return given * float(block.points.sum())
-    >>> gather(row_blocks([[1.0], [2.0]]), total, add, given=10.0).value
+    >>> map_reduce(row_blocks([[1.0], [2.0]]), total, add, given=10.0).value
     30.0
     """
     leaf, join = _Leaf(work), _Join(merge)
     if blocks.need_no_scheduler:
-        part = fold_now(blocks, leaf, join, given=given, split_every=split_every)
+        part = tree_reduce_in_memory(blocks, leaf, join, given=given, split_every=split_every)
     else:
         known = None if given is None else apply(_Constant(given))
-        lazy = fold(blocks, leaf, join, given=known, split_every=split_every)
-        with showing(progress, lazy):
+        lazy = tree_reduce(blocks, leaf, join, given=known, split_every=split_every)
+        with show_progress(progress, lazy):
             part = lazy.compute()
     if part.problem is not None:
         number, problem = part.problem
         raise problem.error(_offset(part.sizes, number))
     if not sum(part.sizes.values()):
         raise InvalidInputError("X has no rows; pass at least one usable row.")
-    return Gathered(part.value, part.sizes)
+    return BlockResults(part.value, part.sizes)
 
 
 def _offset(sizes: dict[int, int], number: int) -> int:

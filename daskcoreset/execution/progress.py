@@ -14,7 +14,7 @@ from daskcoreset.execution.lazy import active_client, leaf_layers
 if TYPE_CHECKING:
     from daskcoreset.execution.lazy import Lazy
 
-__all__ = ["counting", "showing"]
+__all__ = ["count_reads", "show_progress"]
 
 _DELAY = 1.0
 """Seconds before a bar appears: short work stays quiet."""
@@ -24,7 +24,7 @@ _INTERVAL = 0.2
 
 
 @contextmanager
-def showing(progress: bool | None, lazy: Lazy[Any]) -> Iterator[None]:
+def show_progress(progress: bool | None, lazy: Lazy[Any]) -> Iterator[None]:
     """Show how many blocks of `lazy` are done while the body computes it.
 
     A pass over the data counts every block once, so two passes count it twice.
@@ -41,7 +41,7 @@ def showing(progress: bool | None, lazy: Lazy[Any]) -> Iterator[None]:
         return
     layers = leaf_layers(lazy)
     with (
-        counting(True, sum(layers.values())) as advance,
+        count_reads(True, sum(layers.values())) as advance,
         # Both at once, for a setting of Dask may send the work past an active client.
         _on_this_machine(advance, layers),
         _on_a_cluster(advance, layers),
@@ -50,7 +50,7 @@ def showing(progress: bool | None, lazy: Lazy[Any]) -> Iterator[None]:
 
 
 @contextmanager
-def counting(
+def count_reads(
     progress: bool | None, total: int, *, unit: str = "block"
 ) -> Iterator[Callable[[int], None]]:
     """Give a function that moves a bar by so many steps; it does nothing without a bar.
@@ -60,7 +60,7 @@ def counting(
     Parameters
     ----------
     progress : bool or None
-        As in `showing`.
+        As in `show_progress`.
     total : int
         Number of steps of the whole work.
     unit : str, default="block"
@@ -73,7 +73,7 @@ def counting(
 
     Examples
     --------
-    >>> with counting(False, total=3) as advance:
+    >>> with count_reads(False, total=3) as advance:
     ...     advance(1)
     """
     bar = _Bar(total, unit) if _is_wanted(progress) else None

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from daskcoreset.core.blocks import Rules, promoted_dtype
+from daskcoreset.core.blocks import BlockSchema, promoted_dtype
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.validation import too_many_zeros
 from daskcoreset.inputs.opening import is_dask_array, is_sparse, open_all
@@ -65,7 +65,7 @@ class RowBlocks:
     columns : tuple of str or None
     """
 
-    rules: Rules
+    rules: BlockSchema
     specs: tuple[BlockSpec, ...]
     sizes: tuple[int, ...] | None
     arrays: dict[str, Any]
@@ -173,7 +173,7 @@ def row_blocks(
     parts, sizes = _align(parts, rows_wanted, n_features * dtype.itemsize, sparse=sparse)
     n_blocks = len(sizes) if sizes is not None else parts["X"].numblocks[0]
     return RowBlocks(
-        rules=Rules(n_features, dtype, on_invalid),
+        rules=BlockSchema(n_features, dtype, on_invalid),
         specs=_specs(parts, sizes, n_blocks),
         sizes=sizes,
         arrays={name: part for name, part in parts.items() if is_dask_array(part)},

@@ -16,14 +16,14 @@ from daskcoreset.inputs.dataframes import arrays_of_dask
 from daskcoreset.inputs.parquet import ParquetFiles, parquet_files
 from daskcoreset.inputs.sources import HDF5Source
 
-__all__ = ["Members", "take_members"]
+__all__ = ["NamedArrays", "split_container"]
 
 _HDF5 = (".h5", ".hdf5", ".hdf")
 _CSR = ("data", "indices", "indptr", "shape")  # a sparse X in an .npz file, with y beside it
 _ZARR = ("zarr.json", ".zarray", ".zgroup")
 
 
-class Members(NamedTuple):
+class NamedArrays(NamedTuple):
     """What was found: parts, and names where there are any.
 
     Attributes
@@ -41,7 +41,7 @@ class Members(NamedTuple):
     name: str | None = None
 
 
-def take_members(X: Any, y: Any, sample_weight: Any) -> Members:
+def split_container(X: Any, y: Any, sample_weight: Any) -> NamedArrays:
     """Open paths, and take X, y and sample_weight out of what holds them together.
 
     Parameters
@@ -68,25 +68,25 @@ def take_members(X: Any, y: Any, sample_weight: Any) -> Members:
         others = {part: given[part] for part in given if members is None or part not in keys}
         parts = {part: _single(value, part, stack) for part, value in others.items()}
         if members is None:
-            return Members({"X": found, **parts}, name=name)
-        return Members({**members.parts, **parts}, members.columns, name)
+            return NamedArrays({"X": found, **parts}, name=name)
+        return NamedArrays({**members.parts, **parts}, members.columns, name)
 
 
-def _members_of(X: Any, keys: dict[str, str]) -> Members | None:
+def _members_of(X: Any, keys: dict[str, str]) -> NamedArrays | None:
     """Return X and what `keys` name beside it; None when X is one array."""
     # The class is asked, for a Delayed object claims to have every attribute.
     if hasattr(type(X), "columns") and hasattr(type(X), "iloc"):
         _check_keys(keys, list(X.columns), "the data frame X has the columns")
         if hasattr(X, "__dask_graph__"):
             rest = tuple(str(column) for column in X.columns if column not in keys.values())
-            return Members(arrays_of_dask(X, keys), rest)
+            return NamedArrays(arrays_of_dask(X, keys), rest)
         rows = X.drop(columns=list(keys.values())) if keys else X
-        return Members({"X": rows, **{name: X[key] for name, key in keys.items()}})
+        return NamedArrays({"X": rows, **{name: X[key] for name, key in keys.items()}})
     if isinstance(X, ParquetFiles):
         _check_keys(keys, X.names, f"{X.path!r} has the columns")
         rest = tuple(name for name in X.names if name not in keys.values())
         columns = {name: X.column(key) for name, key in keys.items()}
-        return Members({"X": X.table(rest), **columns})
+        return NamedArrays({"X": X.table(rest), **columns})
     if _is_group(X):
         names = _array_names(X)
         if HEADER in getattr(X, "attrs", {}):
@@ -97,7 +97,7 @@ def _members_of(X: Any, keys: dict[str, str]) -> Members | None:
         _check_keys(keys, names, "the group X has the arrays")
         rest = tuple(name for name in names if name not in keys.values())
         members = {name: _member(X, key) for name, key in keys.items()}
-        return Members({"X": _pick(X, "X", rest), **members})
+        return NamedArrays({"X": _pick(X, "X", rest), **members})
     return None
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.inputs.containers import Members, take_members
+from daskcoreset.inputs.containers import NamedArrays, split_container
 from daskcoreset.inputs.dataframes import FrameSource, arrays_of_dask
 from daskcoreset.inputs.sources import (
     ArraySource,
@@ -25,7 +25,7 @@ _HUGE_SHARD = 256 * 2**20
 """Shards above this are cut between the chunks inside them."""
 
 
-def open_all(X: Any, y: Any, sample_weight: Any) -> Members:
+def open_all(X: Any, y: Any, sample_weight: Any) -> NamedArrays:
     """Open X and what belongs to it.
 
     Parameters
@@ -46,13 +46,13 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> Members:
     InvalidTypeError
         For types and dtypes that hold no real numbers.
     """
-    members = take_members(X, y, sample_weight)
+    members = split_container(X, y, sample_weight)
     parts = {name: _checked(_open_any(part, name), name) for name, part in members.parts.items()}
     _check_lengths(parts)
     X = parts["X"]
     # The name of a Dask array is a hash, and tells nobody where it came from.
     own = (None, None) if is_dask_array(X) else (X.columns, X.name)
-    return Members(parts, members.columns or own[0], own[1] or members.name)
+    return NamedArrays(parts, members.columns or own[0], own[1] or members.name)
 
 
 # --- one part ----------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, unusable_row
+from daskcoreset.core.blocks import Block, find_unusable_row
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
@@ -20,11 +20,11 @@ from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.metrics.plot import plot_audit
 from daskcoreset.metrics.poisson_sample import (
     BASE,
+    CostEstimates,
     Interval,
-    Survey,
-    SurveyBlock,
+    SampleBlock,
     checked_confidence,
-    read_survey,
+    sample_costs,
 )
 from daskcoreset.objectives import LinearCost, Objective, objective_for
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
     from daskcoreset.core.typing import FloatArray
 
-__all__ = ["Audit", "audit", "solutions_for"]
+__all__ = ["Audit", "audit", "candidate_solutions"]
 
 
-def solutions_for(
+def candidate_solutions(
     objective: Objective[Any], block: Block, solutions: Any, seed: int
 ) -> tuple[tuple[str, ...], tuple[Any, ...]]:
     """Name and return the solutions given, or those that the objective proposes.
@@ -66,7 +66,7 @@ def solutions_for(
     >>> from daskcoreset.core.blocks import Block
     >>> from daskcoreset.objectives import QuantizationError
     >>> rows = Block(np.eye(2), np.ones(2))
-    >>> solutions_for(QuantizationError(1), rows, {"origin": [[0, 0]]}, 0)[0]
+    >>> candidate_solutions(QuantizationError(1), rows, {"origin": [[0, 0]]}, 0)[0]
     ('origin',)
     """
     if solutions is None:
@@ -123,7 +123,7 @@ class Audit:
     n_rows: int
     confidence: float
     seed: int
-    _survey: Survey = field(repr=False)
+    _survey: CostEstimates = field(repr=False)
 
     @property
     def differences(self) -> FloatArray:
@@ -357,7 +357,7 @@ def audit(
     _check_usable(own)
     if objective is None:
         objective = objective_for(coreset.provenance, n_clusters, own)
-    names, candidates = solutions_for(objective, own, solutions, seed)
+    names, candidates = candidate_solutions(objective, own, solutions, seed)
     on_coreset = np.array([objective.cost(own, one) for one in candidates])
     size = _sample_size(sample_size, len(coreset))
     if on_invalid is None:
@@ -373,7 +373,7 @@ def audit(
             f"the data that it is of."
         )
     leaf = _leaf(own, objective, candidates, size, seed)
-    reading = read_survey(blocks, leaf, progress=progress)
+    reading = sample_costs(blocks, leaf, progress=progress)
     n_rows = reading.n_rows
     if coreset.provenance.get("n", n_rows) != n_rows:
         warnings.warn(
@@ -393,13 +393,13 @@ def audit(
         n_rows=n_rows,
         confidence=level,
         seed=seed,
-        _survey=Survey(reading, objective, leaf.cells, own),
+        _survey=CostEstimates(reading, objective, leaf.cells, own),
     )
 
 
 def _check_usable(own: Block, name: str = "coreset.points") -> None:
     """Refuse values whose squares overflow, which coresets made by hand may have."""
-    problem = unusable_row(own.points, own.weights)
+    problem = find_unusable_row(own.points, own.weights)
     if problem is not None:
         message = problem.message.replace("X is", f"{name} is", 1)
         raise replace(problem, message=message).error(0)
@@ -407,14 +407,14 @@ def _check_usable(own: Block, name: str = "coreset.points") -> None:
 
 def _leaf(
     own: Block, objective: Objective[Any], solutions: tuple[Any, ...], size: int, seed: int
-) -> SurveyBlock:
+) -> SampleBlock:
     sizes = [len(one) for one in solutions if isinstance(one, np.ndarray)]
     k = max([*sizes, objective.n_parts or 1])
     cells = objective.cells(own, k, stream(seed, Stage.AUDIT, 0, 2))
     cells = cells.scored(cells.sums(own, cells.place(own)), float(own.weights.mean()))
     costs = np.array([objective.total(own, one) for one in solutions])
     shares = np.divide(1.0 - BASE, len(costs) * costs, out=np.zeros_like(costs), where=costs > 0.0)
-    return SurveyBlock(objective, solutions, cells, shares, size, seed)
+    return SampleBlock(objective, solutions, cells, shares, size, seed)
 
 
 def _sample_size(sample_size: Any, rows: int) -> int:

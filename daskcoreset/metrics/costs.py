@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, Problem, block_labels, label_problem
+from daskcoreset.core.blocks import Block, InvalidRow, find_bad_label, labels_of
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import check_flag, check_positive
-from daskcoreset.execution.fold import gather
+from daskcoreset.execution.fold import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.objectives.clustering import as_centers, nearest_distances
 from daskcoreset.sensitivities import SVM
@@ -90,15 +90,15 @@ def svm_sensitivity(
     if not blocks.has_labels:
         raise InvalidInputError("y is missing; pass the labels of the rows.")
     seed, summary = resolve_seed(random_state), None
-    for fold in range(construction.folds):
-        found = gather(
+    for fold in range(construction.n_folds):
+        found = map_reduce(
             blocks, _Summarise(construction, seed, fold), construction.merge, given=summary
         )
         if not found.value:
             raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
-        summary = construction.settle(found.value, stream(seed, Stage.SETTLING, 0, fold))
+        summary = construction.finalize(found.value, stream(seed, Stage.SETTLING, 0, fold))
         construction.check(summary)
-    total: float = gather(blocks, _Score(construction), add, given=summary).value
+    total: float = map_reduce(blocks, _Score(construction), add, given=summary).value
     return total
 
 
@@ -111,7 +111,7 @@ class _Summarise:
     def __call__(self, block: Block, number: int, given: Any) -> Any:
         problem = self.construction.problem(block)
         rng = stream(self.seed, Stage.SUMMARIES, number, self.fold)
-        return problem or self.construction.summarise(block, given, rng)
+        return problem or self.construction.block_summary(block, given, rng)
 
 
 @dataclass(frozen=True)
@@ -301,15 +301,15 @@ class _OfLabel:
 
 
 def _by_label(blocks: RowBlocks, coef: FloatArray, shift: FloatArray) -> dict[Any, _OfLabel]:
-    found: dict[Any, _OfLabel] = gather(blocks, _sums, _joined, given=(coef, shift)).value
+    found: dict[Any, _OfLabel] = map_reduce(blocks, _sums, _joined, given=(coef, shift)).value
     return found
 
 
 def _sums(
     block: Block, number: int, given: tuple[FloatArray, FloatArray]
-) -> dict[Any, _OfLabel] | Problem:
+) -> dict[Any, _OfLabel] | InvalidRow:
     del number
-    problem = label_problem(block)
+    problem = find_bad_label(block)
     if problem is not None:
         return problem
     coef, shift = given
@@ -319,7 +319,7 @@ def _sums(
         tile = dense(points[rows])
         for i, one in enumerate(coef):
             values[rows, i] = np.einsum("ij,j->i", tile, one) + shift[i]
-    labels, u = block_labels(block), block.weights
+    labels, u = labels_of(block), block.weights
     found = {}
     for label in np.unique(labels):
         own = np.flatnonzero((labels == label) & (u > 0.0))
@@ -420,7 +420,7 @@ def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
     """
     blocks = row_blocks(X, None, sample_weight)
     solutions, single = _as_solutions(centers, blocks.rules.n_features)
-    costs = gather(blocks, _costs_of_block, add, given=solutions).value
+    costs = map_reduce(blocks, _costs_of_block, add, given=solutions).value
     return float(costs[0]) if single else costs
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from daskcoreset.execution.fold import gather
+from daskcoreset.execution.fold import map_reduce
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -242,7 +242,7 @@ def data_frame(blocks: RowBlocks, center: FloatArray) -> Frame:
         large offset cancels nothing.
     """
     d = len(center)
-    found = gather(blocks, _ProductsOfBlock(center), add).value
+    found = map_reduce(blocks, _ProductsOfBlock(center), add).value
     weight, first, second = found[0], found[1 : d + 1], found[d + 1 :].reshape(d, d)
     gap = first / weight
     values, vectors = np.linalg.eigh(second / weight - np.outer(gap, gap))
@@ -264,7 +264,7 @@ def histogram(blocks: RowBlocks, frame: Frame, edges: Sequence[FloatArray]) -> F
     -------
     ndarray of shape (bins,) or (bins, bins), float64
     """
-    counts: FloatArray = gather(blocks, _HistogramOfBlock(frame, tuple(edges)), add).value
+    counts: FloatArray = map_reduce(blocks, _HistogramOfBlock(frame, tuple(edges)), add).value
     return counts.reshape([len(edge) - 1 for edge in edges])
 
 

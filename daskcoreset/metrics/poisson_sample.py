@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, Problem, block_labels, concatenate
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, out_of_range, quiet
+from daskcoreset.core.blocks import Block, InvalidRow, concatenate, labels_of
+from daskcoreset.core.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    ignore_overflow,
+    overflow_error,
+)
 from daskcoreset.core.random import Stage, stream
-from daskcoreset.execution.fold import gather
+from daskcoreset.execution.fold import map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.core.typing import FloatArray
@@ -23,12 +28,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BASE",
+    "CostEstimates",
     "Interval",
-    "Reading",
-    "Survey",
-    "SurveyBlock",
+    "PoissonSample",
+    "SampleBlock",
     "checked_confidence",
-    "read_survey",
+    "sample_costs",
 ]
 
 
@@ -38,7 +43,7 @@ BASE = 0.75
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class PoissonSample:
     """What some blocks gave.
 
     Attributes
@@ -77,7 +82,7 @@ class Reading:
         """Inclusion probabilities of the sampled rows."""
         return np.minimum(1.0, self.threshold * self.scores)
 
-    def thinned(self, threshold: float) -> Reading:
+    def thinned(self, threshold: float) -> PoissonSample:
         """Return the sample as a lower threshold would have drawn it."""
         if self.rows is None or threshold >= self.threshold:
             return self
@@ -97,11 +102,11 @@ class Reading:
                 "X has no row with a positive weight; pass the data that the coreset is of."
             )
         if not np.isfinite([*self.costs, self.score]).all():
-            raise out_of_range()
+            raise overflow_error()
 
 
 @dataclass(frozen=True, eq=False)
-class SurveyBlock:
+class SampleBlock:
     """Leaf of the read.
 
     Attributes
@@ -125,7 +130,7 @@ class SurveyBlock:
     size: int
     seed: int
 
-    def __call__(self, block: Block, number: int, given: object) -> Reading | Problem:
+    def __call__(self, block: Block, number: int, given: object) -> PoissonSample | InvalidRow:
         """Add up costs and draw from one block."""
         del given
         problem = self.objective.problem(block) or self._other_labels(block)
@@ -134,9 +139,9 @@ class SurveyBlock:
         nothing, sums = np.zeros(0), np.zeros((4, len(self.cells)))
         costs = np.zeros(len(self.solutions))
         if not len(block):
-            return Reading(costs, 0.0, 0.0, np.inf, None, nothing, nothing, 0, 0, sums)
+            return PoissonSample(costs, 0.0, 0.0, np.inf, None, nothing, nothing, 0, 0, sums)
         u = block.weights
-        with quiet():
+        with ignore_overflow():
             placed = self.cells.place(block)
             sums = self.cells.sums(block, placed)
             scores = np.multiply(BASE, self.cells.score(placed))
@@ -151,7 +156,7 @@ class SurveyBlock:
             threshold = self.size / max(total, 0.5)
             coins = stream(self.seed, Stage.AUDIT, number).random(len(block))
             drawn = np.flatnonzero(coins < threshold * scores)
-        return Reading(
+        return PoissonSample(
             costs,
             float(u.sum()),
             total,
@@ -164,14 +169,14 @@ class SurveyBlock:
             sums,
         )
 
-    def _other_labels(self, block: Block) -> Problem | None:
+    def _other_labels(self, block: Block) -> InvalidRow | None:
         """Return what is wrong with labels of another kind than those of the coreset, or None."""
         if self.cells.labels is None or block.labels is None or not len(block):
             return None
-        own, labels = self.cells.labels, block_labels(block)
+        own, labels = self.cells.labels, labels_of(block)
         if (own.dtype.kind == "U") == (labels.dtype.kind == "U"):
             return None
-        return Problem(
+        return InvalidRow(
             f"y is {labels[0].item()!r}" + "{row}, and the labels of the coreset are "
             f"{own[:3].tolist()}: text for text, and numbers for numbers; pass the labels that it "
             f"was built with.",
@@ -185,14 +190,14 @@ class _Merge:
 
     size: int
 
-    def __call__(self, first: Reading, second: Reading) -> Reading:
+    def __call__(self, first: PoissonSample, second: PoissonSample) -> PoissonSample:
         score = first.score + second.score
         whole = self.size / score if score > 0 else np.inf
         threshold = min(whole, first.threshold, second.threshold)
-        with quiet():
+        with ignore_overflow():
             parts = first.thinned(threshold), second.thinned(threshold)
         rows = [part.rows for part in parts if part.rows is not None]
-        return Reading(
+        return PoissonSample(
             costs=np.sum([part.costs for part in parts], axis=0),
             weight=float(sum(part.weight for part in parts)),
             score=score,
@@ -206,7 +211,9 @@ class _Merge:
         )
 
 
-def read_survey(blocks: RowBlocks, leaf: SurveyBlock, *, progress: bool | None = None) -> Reading:
+def sample_costs(
+    blocks: RowBlocks, leaf: SampleBlock, *, progress: bool | None = None
+) -> PoissonSample:
     """Read all rows once.
 
     Parameters
@@ -225,7 +232,7 @@ def read_survey(blocks: RowBlocks, leaf: SurveyBlock, *, progress: bool | None =
     InvalidInputError
         For the first row that no cost can be given to.
     """
-    reading = gather(blocks, leaf, _Merge(leaf.size), progress=progress).value
+    reading = map_reduce(blocks, leaf, _Merge(leaf.size), progress=progress).value
     reading.check()
     return reading
 
@@ -270,7 +277,7 @@ class _Way(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Survey:
+class CostEstimates:
     """What a read found, and how rows were scored.
 
     Attributes
@@ -282,7 +289,7 @@ class Survey:
         Rows of the coreset.
     """
 
-    reading: Reading
+    reading: PoissonSample
     objective: Objective[Any]
     cells: Cells
     own: Block

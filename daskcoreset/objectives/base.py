@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from daskcoreset.core.blocks import Block, Problem
+    from daskcoreset.core.blocks import Block, InvalidRow
     from daskcoreset.core.typing import FloatArray
 
 __all__ = ["Objective", "check_parts", "known_parts"]
@@ -123,7 +123,7 @@ class Objective(ABC, Generic[Q]):
         del solution
         return 0.0
 
-    def problem(self, block: Block) -> Problem | None:
+    def problem(self, block: Block) -> InvalidRow | None:
         """Return what is wrong with the first row that no cost can be given to, or None."""
         del block
         return None

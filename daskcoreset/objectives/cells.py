@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.blocks import block_labels
+from daskcoreset.core.blocks import labels_of
 from daskcoreset.core.linalg import dense, product, tiles
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.solvers.divergences.base import Divergence
-from daskcoreset.solvers.kmeans import assign, cluster
+from daskcoreset.solvers.kmeans import assign, rough_kmeans
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
@@ -112,7 +112,7 @@ class Cells:
         n = len(block)
         cells, z = np.zeros(n, dtype=np.int64), np.ones((4, n))
         if self.labels is not None:
-            labels = block_labels(block)
+            labels = labels_of(block)
             cells = np.searchsorted(self.labels, labels).clip(max=len(self.labels) - 1)
             cells = np.where(self.labels[cells] == labels, cells, len(self.labels))
         points: Any = block.points
@@ -188,16 +188,16 @@ def cells_by_distance(
     block: Block, k: int, rng: np.random.Generator, divergence: Divergence | None = None
 ) -> Cells:
     """Cells of a rough clustering of the rows."""
-    found = cluster(block.points, block.weights, k, rng)
+    found = rough_kmeans(block.points, block.weights, k, rng)
     return Cells(found.centers, divergence=divergence)
 
 
 def cells_by_class(block: Block) -> Cells:
     """One cell for every class, with distances in which the covariance is about the identity."""
-    labels = np.unique(block_labels(block))
+    labels = np.unique(labels_of(block))
     d = block.points.shape[1]
     centers = np.zeros((len(labels) + 1, d))
-    codes = np.searchsorted(labels, block_labels(block))
+    codes = np.searchsorted(labels, labels_of(block))
     for code, weights, rows in _dense_parts(block, codes, len(labels)):
         centers[code] += weights @ rows
     weights = np.bincount(codes, block.weights, len(labels)).astype(np.float64)

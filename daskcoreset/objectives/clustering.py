@@ -20,10 +20,10 @@ from daskcoreset.solvers.divergences import (
     divergence_parameters,
     domain_problem,
 )
-from daskcoreset.solvers.kmeans import assign, cluster, seed_clusters
+from daskcoreset.solvers.kmeans import assign, rough_kmeans, seed_clusters
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block, Problem
+    from daskcoreset.core.blocks import Block, InvalidRow
 
 __all__ = ["Distortion", "QuantizationError", "as_centers", "nearest_distances"]
 
@@ -122,7 +122,7 @@ class QuantizationError(_OfCenters):
 
     def solve(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Centers by k-means++ and a few steps of Lloyd."""
-        return cluster(block.points, block.weights, known_parts(self), rng).centers
+        return rough_kmeans(block.points, block.weights, known_parts(self), rng).centers
 
     def seed(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Centers by k-means++."""
@@ -168,7 +168,7 @@ class Distortion(_OfCenters):
         """Return the parameters in plain JSON values."""
         return {**super().record(), "divergence": divergence_parameters(self._divergence)}
 
-    def problem(self, block: Block) -> Problem | None:
+    def problem(self, block: Block) -> InvalidRow | None:
         """Return the first row of positive weight outside the domain."""
         return domain_problem(self._divergence, block)
 

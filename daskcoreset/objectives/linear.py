@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from daskcoreset.core.blocks import block_labels, label_problem
+from daskcoreset.core.blocks import find_bad_label, labels_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.objectives.base import Objective
@@ -17,7 +17,7 @@ from daskcoreset.objectives.cells import Bracket, Cells, cells_by_class
 from daskcoreset.solvers.linear import solve_svm
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block, Problem
+    from daskcoreset.core.blocks import Block, InvalidRow
     from daskcoreset.core.typing import FloatArray
 
 __all__ = ["LinearClassifier", "LinearCost"]
@@ -66,9 +66,9 @@ class LinearCost(Objective[LinearClassifier]):
 
     name: ClassVar[str] = "cost of a linear classifier"
 
-    def problem(self, block: Block) -> Problem | None:
+    def problem(self, block: Block) -> InvalidRow | None:
         """Return the first row without a label."""
-        return label_problem(block)
+        return find_bad_label(block)
 
     def constant(self, solution: LinearClassifier) -> float:
         """Return the penalty."""
@@ -180,7 +180,7 @@ class LinearCost(Objective[LinearClassifier]):
 
     def labelled(self, solution: LinearClassifier, block: Block, name: str) -> LinearClassifier:
         """Find the positive class among the labels, where numbers may have become text."""
-        labels = [label.item() for label in np.unique(block_labels(block))]
+        labels = [label.item() for label in np.unique(labels_of(block))]
         if solution.positive in labels and isinstance(solution.positive, str) == isinstance(
             labels[0], str
         ):
@@ -212,12 +212,12 @@ class LinearCost(Objective[LinearClassifier]):
 
 
 def _signs(block: Block, positive: Any) -> FloatArray:
-    return np.where(block_labels(block) == positive, 1.0, -1.0)
+    return np.where(labels_of(block) == positive, 1.0, -1.0)
 
 
 def _positives(block: Block) -> list[Any]:
     """Classes that stand against the rest: all but the least, where there are two."""
-    labels = [label.item() for label in np.unique(block_labels(block))]
+    labels = [label.item() for label in np.unique(labels_of(block))]
     if len(labels) < 2:
         raise InvalidInputError(
             "labels of the coreset are all of one class; pass one with rows of two, or solutions."

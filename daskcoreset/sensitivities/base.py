@@ -12,7 +12,7 @@ from daskcoreset.core.sampling import Calibrated
 if TYPE_CHECKING:
     import numpy as np
 
-    from daskcoreset.core.blocks import Block, Problem
+    from daskcoreset.core.blocks import Block, InvalidRow
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
     from daskcoreset.objectives import Objective
     from daskcoreset.sensitivities.estimated_error import Fitted
@@ -35,7 +35,7 @@ class Sensitivity(ABC, Generic[S]):
     citation : str
         Key of the source in ``references.bib``, and the place in it.
     randomised : bool
-        Whether `summarise` or `settle` draws random numbers.
+        Whether `block_summary` or `finalize` draws random numbers.
     masses_are_exact : bool
         Whether `masses` gives the very sums of `scores`. Where it only estimates them,
         independent draws cost one more read, which adds the scores up.
@@ -48,17 +48,17 @@ class Sensitivity(ABC, Generic[S]):
         Whether rows must have labels.
     scores_early : bool
         Whether `scores` takes the settled summary of the last fold but one as well, as an
-        estimate: candidates are drawn in the last fold then, and `early_mass` says what all
+        estimate: candidates are drawn in the last fold then, and `pilot_total` says what all
         scores add up to. Only asked of constructions with more than one fold.
     """
 
     name: ClassVar[str]
     citation: ClassVar[str]
     randomised: ClassVar[bool] = False
-    masses_are_exact: ClassVar[bool] = True
+    total_scores_exact: ClassVar[bool] = True
     proposal_bound: ClassVar[float | None] = None
     needs_labels: ClassVar[bool] = False
-    scores_early: ClassVar[bool] = False
+    scores_from_pilot: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -71,8 +71,8 @@ class Sensitivity(ABC, Generic[S]):
         """
 
     @property
-    def folds(self) -> int:
-        """Folds of `summarise` that `scores` needs; each sees the settled summary before it."""
+    def n_folds(self) -> int:
+        """Folds of `block_summary` that `scores` needs; each sees the settled summary before it."""
         return 1
 
     def too_much(self, n_rows: int, n_features: int) -> str | None:
@@ -83,7 +83,7 @@ class Sensitivity(ABC, Generic[S]):
         del n_rows, n_features
         return None
 
-    def problem(self, block: Block) -> Problem | None:
+    def problem(self, block: Block) -> InvalidRow | None:
         """Return what makes the rows of a block unfit for the construction, or None.
 
         Asked of every block in the first read: the root turns the first problem of all into
@@ -93,7 +93,7 @@ class Sensitivity(ABC, Generic[S]):
         return None
 
     @abstractmethod
-    def summarise(self, block: Block, previous: S | None, rng: np.random.Generator) -> S:
+    def block_summary(self, block: Block, previous: S | None, rng: np.random.Generator) -> S:
         """Summarise one block, which may be empty.
 
         Parameters
@@ -112,11 +112,11 @@ class Sensitivity(ABC, Generic[S]):
     def check_early(self, summary: S) -> None:
         """Raise what the merged summary of the first fold tells already, before it is settled.
 
-        For constructions whose `settle` takes long; like `check` not asked about parts.
+        For constructions whose `finalize` takes long; like `check` not asked about parts.
         """
         del summary
 
-    def settle(self, summary: S, rng: np.random.Generator) -> S:
+    def finalize(self, summary: S, rng: np.random.Generator) -> S:
         """Turn the merged summary into what `scores` and the next fold take; at the root."""
         del rng
         return summary
@@ -128,8 +128,8 @@ class Sensitivity(ABC, Generic[S]):
         """
         del summary
 
-    def early_mass(self, summary: S) -> float:
-        """Estimated sum of `scores` over all data, where `scores_early` is set."""
+    def pilot_total(self, summary: S) -> float:
+        """Estimated sum of `scores` over all data, where `scores_from_pilot` is set."""
         raise NotImplementedError
 
     @abstractmethod
@@ -158,11 +158,11 @@ class Sensitivity(ABC, Generic[S]):
         Returns
         -------
         local : S
-            As of `summarise`, with the same random numbers.
+            As of `block_summary`, with the same random numbers.
         scores : ndarray of shape (n,), float64
             Sums over the components.
         """
-        local = self.summarise(block, None, rng)
+        local = self.block_summary(block, None, rng)
         return local, self.scores(block, local).sum(axis=0)
 
     @abstractmethod
@@ -189,7 +189,7 @@ class Sensitivity(ABC, Generic[S]):
         del summary
         return spatial_order(rows.points, inclusion)
 
-    def tries(self, size: int, summary: S) -> int:
+    def n_draws(self, size: int, summary: S) -> int:
         """Draws to be made for a coreset of `size` rows; that of the least `loss` is kept."""
         del size, summary
         return 1
@@ -202,7 +202,7 @@ class Sensitivity(ABC, Generic[S]):
         other_weights: FloatArray,
         summary: S,
     ) -> float:
-        """Return how badly a draw does, where there are several `tries`.
+        """Return how badly a draw does, where there are several `n_draws`.
 
         By default the cost, over all candidates, of the solution `fitted` on the rows drawn.
 
@@ -246,7 +246,7 @@ class Sensitivity(ABC, Generic[S]):
         summary : S
             Settled summary of all the data.
         attempt : int, default=0
-            Which of several `tries` it is, for those who calibrate in more than one way.
+            Which of several `n_draws` it is, for those who calibrate in more than one way.
 
         Returns
         -------

@@ -34,18 +34,18 @@ from daskcoreset.solvers.divergences import (
 )
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block, Problem
+    from daskcoreset.core.blocks import Block, InvalidRow
 
 __all__ = [
     "BregmanLightweight",
+    "BregmanStatistics",
     "Metric",
-    "Spread",
     "depends_on_data",
     "dominating_distance",
     "is_diagonal",
-    "merge_spreads",
+    "merge_statistics",
     "proposal_distance",
-    "spread_of",
+    "statistics_of",
 ]
 
 
@@ -55,7 +55,7 @@ Metric: TypeAlias = SquaredEuclidean | SquaredMahalanobis
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class BregmanStatistics:
     """Where rows lie and how far about their mean, in terms that any distance can use.
 
     Attributes
@@ -97,22 +97,22 @@ class Spread:
         return self.error(metric) + self.weight * float((gap * gap).sum())
 
 
-def spread_of(divergence: Divergence, points: Points, weights: FloatArray) -> Spread:
+def statistics_of(divergence: Divergence, points: Points, weights: FloatArray) -> BregmanStatistics:
     """Spread of one block, as far as the divergence needs it.
 
     Examples
     --------
-    >>> spread = spread_of(KullbackLeibler(), np.array([[1.0], [3.0]]), np.ones(2))
+    >>> spread = statistics_of(KullbackLeibler(), np.array([[1.0], [3.0]]), np.ones(2))
     >>> spread.error(dominating_distance(KullbackLeibler(), spread))
     1.0
     """
     box = None if isinstance(divergence, Metric) else box_of(points, weights)
     if is_diagonal(divergence):
-        return Spread(moments_of(points, weights), box)
-    return Spread(scatter_of(points, weights), box)
+        return BregmanStatistics(moments_of(points, weights), box)
+    return BregmanStatistics(scatter_of(points, weights), box)
 
 
-def merge_spreads(first: Spread, second: Spread) -> Spread:
+def merge_statistics(first: BregmanStatistics, second: BregmanStatistics) -> BregmanStatistics:
     """Spread of the union of two disjoint sets of rows; associative up to rounding."""
     about: Moments | Scatter
     if isinstance(first.about, Moments):
@@ -120,10 +120,10 @@ def merge_spreads(first: Spread, second: Spread) -> Spread:
     else:
         about = merge_scatters(first.about, cast("Scatter", second.about))
     boxes = first.box is not None and second.box is not None
-    return Spread(about, merge_boxes(first.box, second.box) if boxes else None)  # type: ignore[arg-type]
+    return BregmanStatistics(about, merge_boxes(first.box, second.box) if boxes else None)  # type: ignore[arg-type]
 
 
-def dominating_distance(divergence: Divergence, spread: Spread) -> Metric:
+def dominating_distance(divergence: Divergence, spread: BregmanStatistics) -> Metric:
     """Return the distance that dominates the divergence on the rows of `spread`.
 
     Raises
@@ -141,7 +141,7 @@ def dominating_distance(divergence: Divergence, spread: Spread) -> Metric:
     return cast("Metric", divergence)
 
 
-def proposal_distance(divergence: Divergence, spread: Spread) -> Metric:
+def proposal_distance(divergence: Divergence, spread: BregmanStatistics) -> Metric:
     """Return a distance by which a block may score its own rows for a proposal.
 
     The dominating distance, or, where the rows of the block are too few or too much alike
@@ -186,7 +186,7 @@ def _roots(matrix: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class BregmanLightweight(Sensitivity[Spread]):
+class BregmanLightweight(Sensitivity[BregmanStatistics]):
     r"""Lightweight coresets for hard and soft clustering by a Bregman divergence.
 
     For a divergence with :math:`\mu\, d_A \le d_\phi \le d_A`, the squared Mahalanobis
@@ -257,25 +257,27 @@ class BregmanLightweight(Sensitivity[Spread]):
         """
         return None if depends_on_data(self._divergence) else 2.0
 
-    def problem(self, block: Block) -> Problem | None:
+    def problem(self, block: Block) -> InvalidRow | None:
         """Return the first row outside the domain."""
         return domain_problem(self._divergence, block)
 
-    def summarise(self, block: Block, previous: Spread | None, rng: np.random.Generator) -> Spread:
+    def block_summary(
+        self, block: Block, previous: BregmanStatistics | None, rng: np.random.Generator
+    ) -> BregmanStatistics:
         """Moments of the block, and its box where A depends on it."""
         del previous, rng
-        return spread_of(self._divergence, block.points, block.weights)
+        return statistics_of(self._divergence, block.points, block.weights)
 
-    def merge(self, first: Spread, second: Spread) -> Spread:
+    def merge(self, first: BregmanStatistics, second: BregmanStatistics) -> BregmanStatistics:
         """Spread of both."""
-        return merge_spreads(first, second)
+        return merge_statistics(first, second)
 
-    def settle(self, summary: Spread, rng: np.random.Generator) -> Spread:
+    def finalize(self, summary: BregmanStatistics, rng: np.random.Generator) -> BregmanStatistics:
         """Fix the dominating distance."""
         del rng
         return replace(summary, metric=dominating_distance(self._divergence, summary))
 
-    def scores(self, block: Block, summary: Spread) -> FloatArray:
+    def scores(self, block: Block, summary: BregmanStatistics) -> FloatArray:
         """Return u / 2U and u d_A(x, mean) / 2 sum u d_A."""
         scores = np.zeros((2, len(block)))
         if summary.weight == 0.0:
@@ -291,7 +293,7 @@ class BregmanLightweight(Sensitivity[Spread]):
             scores[1] /= 2.0 * phi
         return scores
 
-    def masses(self, local: Spread, summary: Spread) -> FloatArray:
+    def masses(self, local: BregmanStatistics, summary: BregmanStatistics) -> FloatArray:
         """Return the shares of the block in both parts, as section 4.2 does for k-means."""
         metric = _settled(summary)
         phi = summary.error(metric)
@@ -300,7 +302,7 @@ class BregmanLightweight(Sensitivity[Spread]):
         distance = local.error_about(metric, summary.mean) if local.weight else 0.0
         return np.array([local.weight / (2 * summary.weight), distance / (2 * phi)])
 
-    def describe(self, summary: Spread) -> dict[str, Any]:
+    def describe(self, summary: BregmanStatistics) -> dict[str, Any]:
         r"""Return the sum of d_A, the scale of the additive error, and mu."""
         facts: dict[str, Any] = {"quantization_error": summary.error(_settled(summary))}
         if summary.box is not None:
@@ -313,6 +315,6 @@ class BregmanLightweight(Sensitivity[Spread]):
         return {"divergence": divergence_parameters(self._divergence)}
 
 
-def _settled(summary: Spread) -> Metric:
+def _settled(summary: BregmanStatistics) -> Metric:
     assert summary.metric is not None  # noqa: S101 - the root settles before it asks
     return summary.metric

@@ -12,13 +12,13 @@ from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.bregman import (
+    BregmanStatistics,
     Metric,
-    Spread,
     depends_on_data,
     dominating_distance,
     is_diagonal,
-    merge_spreads,
-    spread_of,
+    merge_statistics,
+    statistics_of,
 )
 from daskcoreset.sensitivities.kmeans import StrongKMeans, rough_cells, too_rough
 from daskcoreset.solvers.divergences import (
@@ -28,10 +28,10 @@ from daskcoreset.solvers.divergences import (
     divergence_parameters,
     domain_problem,
 )
-from daskcoreset.solvers.kmeans import Clusters, cells_of, pool
+from daskcoreset.solvers.kmeans import Clusters, cells_of, merge_clusters
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Problem
+    from daskcoreset.core.blocks import InvalidRow
     from daskcoreset.core.typing import FloatArray, IndexArray, Points
     from daskcoreset.solvers.kmeans import Partition
 
@@ -59,7 +59,7 @@ class Cells:
     centers: FloatArray
     weights: FloatArray
     costs: FloatArray
-    spread: Spread | None = None
+    spread: BregmanStatistics | None = None
     metric: Metric | None = None
 
     def __len__(self) -> int:
@@ -163,7 +163,7 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
     name: ClassVar[str] = "strong_bregman"
     citation: ClassVar[str] = "lucic2016strong, Algorithm 2"
     randomised: ClassVar[bool] = True
-    masses_are_exact: ClassVar[bool] = False
+    total_scores_exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "divergence", as_divergence(self.divergence))
@@ -184,12 +184,12 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
         return StrongKMeans(self.n_clusters, self.n_centers)
 
     @property
-    def folds(self) -> int:
+    def n_folds(self) -> int:
         """Two where A is neither given nor diagonal: cells cannot wait for it."""
         divergence = self._divergence
         return 2 if depends_on_data(divergence) and not is_diagonal(divergence) else 1
 
-    def problem(self, block: Block) -> Problem | None:
+    def problem(self, block: Block) -> InvalidRow | None:
         """Return the first row outside the domain."""
         return domain_problem(self._divergence, block)
 
@@ -197,12 +197,12 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
         """Return why a rough solution of a block would take too much."""
         return too_rough(self.n_clusters, n_rows, n_features)
 
-    def summarise(
+    def block_summary(
         self, block: Block, previous: Cells | Solution | None, rng: np.random.Generator
     ) -> Cells:
         """Cells of the block by k-means++; in the first fold of two the spread alone."""
         cells, rows = self._nothing(block, previous)
-        if not len(rows) or (previous is None and self.folds > 1):
+        if not len(rows) or (previous is None and self.n_folds > 1):
             return cells
         return self._filled(cells, block, rows, rng)[0]
 
@@ -222,7 +222,7 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
         if isinstance(previous, Solution):
             metric = previous.metric
         elif depends_on_data(divergence):
-            spread = spread_of(divergence, block.points, block.weights)
+            spread = statistics_of(divergence, block.points, block.weights)
         else:
             metric = cast("Metric", divergence)
         costs = np.empty((0, d if metric is None else 1))
@@ -255,7 +255,7 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
         assert isinstance(second, Cells)  # noqa: S101
         spread = first.spread
         if spread is not None and second.spread is not None:
-            spread = merge_spreads(spread, second.spread)
+            spread = merge_statistics(spread, second.spread)
         return Cells(
             np.concatenate([first.centers, second.centers]),
             np.concatenate([first.weights, second.weights]),
@@ -264,7 +264,7 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
             first.metric,
         )
 
-    def settle(self, summary: Cells | Solution, rng: np.random.Generator) -> Solution:
+    def finalize(self, summary: Cells | Solution, rng: np.random.Generator) -> Solution:
         """Fix the distance, and cluster the cells of all blocks into k."""
         assert isinstance(summary, Cells)  # noqa: S101 - as merged
         metric = summary.distance(self._divergence)
@@ -273,7 +273,7 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
             return Solution(metric, np.zeros(summary.centers.shape[1]), nothing)
         found, k = summary.solution(metric), self._rough.centers
         few = len(found.clusters) <= k
-        return found if few else replace(found, clusters=pool([found.clusters], k, rng))
+        return found if few else replace(found, clusters=merge_clusters([found.clusters], k, rng))
 
     def scores(self, block: Block, summary: Cells | Solution) -> FloatArray:
         """Return u s(x), its three terms apart."""

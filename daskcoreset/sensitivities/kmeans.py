@@ -20,12 +20,12 @@ from daskcoreset.solvers.kmeans import (
     Partition,
     approach,
     assign,
-    cells,
     cells_of,
     costs_of,
+    lloyd_step,
+    merge_clusters,
     own_distances,
     plus_plus,
-    pool,
     seed_cells,
 )
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
 
 __all__ = [
-    "Seeds",
+    "KMeansParallelState",
     "StrongKMeans",
     "merge_seeds",
     "propose",
@@ -183,7 +183,7 @@ def too_rough(n_clusters: int, n_rows: int, n_features: int) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Seeds:
+class KMeansParallelState:
     """Centers so far, and proposals of a fold that is under way.
 
     Attributes
@@ -192,30 +192,32 @@ class Seeds:
     proposals : ndarray of shape (l, d), float64
     keys : ndarray of shape (l,), float64
         Increasing.
-    folds : int
+    n_folds : int
         Folds whose proposals have become centers.
     """
 
     centers: FloatArray
     proposals: FloatArray
     keys: FloatArray
-    folds: int = 0
+    n_folds: int = 0
 
 
-def propose(block: Block, previous: Seeds | None, count: int, rng: np.random.Generator) -> Seeds:
+def propose(
+    block: Block, previous: KMeansParallelState | None, count: int, rng: np.random.Generator
+) -> KMeansParallelState:
     """Propose `count` rows of a block as further centers.
 
     Parameters
     ----------
     block : Block
-    previous : Seeds or None
+    previous : KMeansParallelState or None
         Centers so far; None for the first, which are drawn by weight alone.
     count : int
     rng : numpy.random.Generator
 
     Returns
     -------
-    Seeds
+    KMeansParallelState
         Fewer than `count` proposals where fewer rows have a distance to every center.
 
     References
@@ -231,22 +233,26 @@ def propose(block: Block, previous: Seeds | None, count: int, rng: np.random.Gen
     keys = rng.standard_exponential(len(mass))[able] / mass[able]
     first = np.argsort(keys, kind="stable")[:count]
     rows = dense_rows(block.points[able[first]]).astype(np.float64)
-    return Seeds(centers, rows, keys[first], 0 if previous is None else previous.folds)
+    return KMeansParallelState(
+        centers, rows, keys[first], 0 if previous is None else previous.n_folds
+    )
 
 
-def merge_seeds(first: Seeds, second: Seeds, count: int) -> Seeds:
+def merge_seeds(
+    first: KMeansParallelState, second: KMeansParallelState, count: int
+) -> KMeansParallelState:
     """Keep the `count` proposals with the smallest keys."""
     keys = np.concatenate([first.keys, second.keys])
     rows = np.concatenate([first.proposals, second.proposals])
     kept = np.argsort(keys, kind="stable")[:count]
-    return Seeds(first.centers, rows[kept], keys[kept], first.folds)
+    return KMeansParallelState(first.centers, rows[kept], keys[kept], first.n_folds)
 
 
-def settle_seeds(found: Seeds) -> Seeds:
+def settle_seeds(found: KMeansParallelState) -> KMeansParallelState:
     """Make the proposals centers."""
     centers = np.concatenate([found.centers, found.proposals])
     nothing = found.proposals[:0]
-    return Seeds(centers, nothing, found.keys[:0], found.folds + 1)
+    return KMeansParallelState(centers, nothing, found.keys[:0], found.n_folds + 1)
 
 
 Rough: TypeAlias = Literal["pilot", "kmeans||", "kmeans++"]
@@ -257,7 +263,7 @@ _ROUNDS = 5
 
 
 @dataclass(frozen=True)
-class StrongKMeans(Sensitivity["Clusters | Seeds"]):
+class StrongKMeans(Sensitivity["Clusters | KMeansParallelState"]):
     r"""Coresets for k-means with a multiplicative error only.
 
     With a rough solution B of k centers, its cells :math:`B_i` and
@@ -327,7 +333,7 @@ class StrongKMeans(Sensitivity["Clusters | Seeds"]):
     name: ClassVar[str] = "kmeans"
     citation: ClassVar[str] = "lucic2016strong, Algorithm 2"
     randomised: ClassVar[bool] = True
-    masses_are_exact: ClassVar[bool] = False
+    total_scores_exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for name in ("n_clusters", "n_centers"):
@@ -355,7 +361,7 @@ class StrongKMeans(Sensitivity["Clusters | Seeds"]):
         return self.n_clusters if self.n_centers is None else self.n_centers
 
     @property
-    def folds(self) -> int:
+    def n_folds(self) -> int:
         """One for a pilot; else one for each proposal of centers, and one that weighs them."""
         return self._proposing + 1
 
@@ -371,16 +377,19 @@ class StrongKMeans(Sensitivity["Clusters | Seeds"]):
         """Return why a rough solution of a block would take too much."""
         return too_rough(self.centers, n_rows, n_features)
 
-    def summarise(
-        self, block: Block, previous: Clusters | Seeds | None, rng: np.random.Generator
-    ) -> Clusters | Seeds:
+    def block_summary(
+        self,
+        block: Block,
+        previous: Clusters | KMeansParallelState | None,
+        rng: np.random.Generator,
+    ) -> Clusters | KMeansParallelState:
         """Cells of the block, or proposals for further centers."""
         if self.rough == "pilot":
             return rough_cells(block.points, block.weights, self.centers, rng).clusters
-        seeds = previous if isinstance(previous, Seeds) else None
-        if seeds is None or seeds.folds < self._proposing:
+        seeds = previous if isinstance(previous, KMeansParallelState) else None
+        if seeds is None or seeds.n_folds < self._proposing:
             return propose(block, seeds, self._proposed, rng)
-        return cells(block.points, block.weights, seeds.centers)
+        return lloyd_step(block.points, block.weights, seeds.centers)
 
     def proposal(self, block: Block, rng: np.random.Generator) -> tuple[Clusters, FloatArray]:
         """Cells of the block, and scores by the distances that they were made with."""
@@ -398,10 +407,13 @@ class StrongKMeans(Sensitivity["Clusters | Seeds"]):
         scores *= weights
         return scores
 
-    def merge(self, first: Clusters | Seeds, second: Clusters | Seeds) -> Clusters | Seeds:
+    def merge(
+        self, first: Clusters | KMeansParallelState, second: Clusters | KMeansParallelState
+    ) -> Clusters | KMeansParallelState:
         """Put the tables of both after one another, or keep the best proposals."""
-        if isinstance(first, Seeds) or isinstance(second, Seeds):
-            assert isinstance(first, Seeds) and isinstance(second, Seeds)  # noqa: S101, PT018
+        if isinstance(first, KMeansParallelState) or isinstance(second, KMeansParallelState):
+            assert isinstance(first, KMeansParallelState)  # noqa: S101 - of one kind, both
+            assert isinstance(second, KMeansParallelState)  # noqa: S101
             return merge_seeds(first, second, self._proposed)
         return Clusters(
             np.concatenate([first.centers, second.centers]),
@@ -409,13 +421,17 @@ class StrongKMeans(Sensitivity["Clusters | Seeds"]):
             np.concatenate([first.costs, second.costs]),
         )
 
-    def settle(self, summary: Clusters | Seeds, rng: np.random.Generator) -> Clusters | Seeds:
+    def finalize(
+        self, summary: Clusters | KMeansParallelState, rng: np.random.Generator
+    ) -> Clusters | KMeansParallelState:
         """Cluster the cells of all blocks into k, or make proposals centers."""
-        if isinstance(summary, Seeds):
+        if isinstance(summary, KMeansParallelState):
             return settle_seeds(summary)
-        return pool([summary], self.centers, rng) if len(summary) > self.centers else summary
+        return (
+            merge_clusters([summary], self.centers, rng) if len(summary) > self.centers else summary
+        )
 
-    def scores(self, block: Block, summary: Clusters | Seeds) -> FloatArray:
+    def scores(self, block: Block, summary: Clusters | KMeansParallelState) -> FloatArray:
         """Return u s(x), its three terms apart."""
         assert isinstance(summary, Clusters)  # noqa: S101 - the last fold weighs
         if not len(summary) or not len(block):
@@ -426,7 +442,9 @@ class StrongKMeans(Sensitivity["Clusters | Seeds"]):
         terms *= block.weights
         return terms
 
-    def masses(self, local: Clusters | Seeds, summary: Clusters | Seeds) -> FloatArray:
+    def masses(
+        self, local: Clusters | KMeansParallelState, summary: Clusters | KMeansParallelState
+    ) -> FloatArray:
         """Return the sums of `scores`, as if every cell of the block lay in one of B."""
         assert isinstance(local, Clusters) and isinstance(summary, Clusters)  # noqa: S101, PT018
         if not len(local):
@@ -451,7 +469,7 @@ class StrongKMeans(Sensitivity["Clusters | Seeds"]):
         by_cell = 2 * alpha * summary.costs / (summary.weights * mean_cost)
         return alpha / mean_cost, by_cell, by_weight
 
-    def describe(self, summary: Clusters | Seeds) -> dict[str, Any]:
+    def describe(self, summary: Clusters | KMeansParallelState) -> dict[str, Any]:
         """Return the cost of the rough solution."""
         assert isinstance(summary, Clusters)  # noqa: S101 - the last fold weighs
         return {"rough_cost": summary.cost, "rough_centers": len(summary)}

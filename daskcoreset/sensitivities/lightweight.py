@@ -61,7 +61,7 @@ class Lightweight(Sensitivity[Moments]):
         """The k-means cost, of any number of centers."""
         return QuantizationError()
 
-    def summarise(
+    def block_summary(
         self, block: Block, previous: Moments | None, rng: np.random.Generator
     ) -> Moments:
         """Moments of the block."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from daskcoreset.core.blocks import block_labels, check_classes, class_codes, target_problem
+from daskcoreset.core.blocks import check_classes, class_codes, find_bad_target, labels_of
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense, dense_rows, product, tiles
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
@@ -19,7 +19,7 @@ from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import Sensitivity
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block, Problem
+    from daskcoreset.core.blocks import Block, InvalidRow
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = ["Logistic", "Scatter"]
@@ -115,7 +115,7 @@ class Logistic(Sensitivity[Scatter]):
 
     name: ClassVar[str] = "logistic"
     citation: ClassVar[str] = "munteanu2018coresets, section 4"
-    masses_are_exact: ClassVar[bool] = False
+    total_scores_exact: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -142,11 +142,11 @@ class Logistic(Sensitivity[Scatter]):
             f"columns at most, for example those of sklearn.decomposition.TruncatedSVD."
         )
 
-    def problem(self, block: Block) -> Problem | None:
+    def problem(self, block: Block) -> InvalidRow | None:
         """Return the first row without a label."""
-        return target_problem(block)
+        return find_bad_target(block)
 
-    def summarise(
+    def block_summary(
         self, block: Block, previous: Scatter | None, rng: np.random.Generator
     ) -> Scatter:
         """Second moments of the block, and means by class."""
@@ -160,7 +160,7 @@ class Logistic(Sensitivity[Scatter]):
                 block.weights[rows, np.newaxis] > 0.0, dense(points[rows]) - whole.mean, 0.0
             )
             matrix += product((gaps * block.weights[rows, np.newaxis]).T, gaps)
-        labels, classes = block_labels(block), {}
+        labels, classes = labels_of(block), {}
         for label in np.unique(labels):
             own = np.flatnonzero((labels == label) & (block.weights > 0.0))
             if len(own):

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from daskcoreset.core.blocks import Block
     from daskcoreset.core.typing import FloatArray
-    from daskcoreset.sensitivities.kmeans import Seeds
+    from daskcoreset.sensitivities.kmeans import KMeansParallelState
     from daskcoreset.solvers.kmeans import Clusters
 
 __all__ = ["MixtureCoreset"]
 
 
 @dataclass(frozen=True)
-class MixtureCoreset(Sensitivity["Clusters | Seeds"]):
+class MixtureCoreset(Sensitivity["Clusters | KMeansParallelState"]):
     r"""Coresets for mixtures of k Gaussians.
 
     The likelihood of a row under a Gaussian whose covariance has eigenvalues within fixed
@@ -67,7 +67,7 @@ class MixtureCoreset(Sensitivity["Clusters | Seeds"]):
     name: ClassVar[str] = "mixture"
     citation: ClassVar[str] = "lucic2017training, Algorithm 1"
     randomised: ClassVar[bool] = True
-    masses_are_exact: ClassVar[bool] = False
+    total_scores_exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         try:
@@ -88,32 +88,41 @@ class MixtureCoreset(Sensitivity["Clusters | Seeds"]):
         """Return why a rough solution of a block would take too much."""
         return too_rough(self.n_components, n_rows, n_features)
 
-    def summarise(
-        self, block: Block, previous: Clusters | Seeds | None, rng: np.random.Generator
-    ) -> Clusters | Seeds:
+    def block_summary(
+        self,
+        block: Block,
+        previous: Clusters | KMeansParallelState | None,
+        rng: np.random.Generator,
+    ) -> Clusters | KMeansParallelState:
         """Cells of the block by k-means++."""
-        return self._rough.summarise(block, previous, rng)
+        return self._rough.block_summary(block, previous, rng)
 
     def proposal(self, block: Block, rng: np.random.Generator) -> tuple[Clusters, FloatArray]:
         """Cells of the block, and scores by the distances that they were made with."""
         return self._rough.proposal(block, rng)
 
-    def merge(self, first: Clusters | Seeds, second: Clusters | Seeds) -> Clusters | Seeds:
+    def merge(
+        self, first: Clusters | KMeansParallelState, second: Clusters | KMeansParallelState
+    ) -> Clusters | KMeansParallelState:
         """Put the tables of both after one another."""
         return self._rough.merge(first, second)
 
-    def settle(self, summary: Clusters | Seeds, rng: np.random.Generator) -> Clusters | Seeds:
+    def finalize(
+        self, summary: Clusters | KMeansParallelState, rng: np.random.Generator
+    ) -> Clusters | KMeansParallelState:
         """Cluster the cells of all blocks into k."""
-        return self._rough.settle(summary, rng)
+        return self._rough.finalize(summary, rng)
 
-    def scores(self, block: Block, summary: Clusters | Seeds) -> FloatArray:
+    def scores(self, block: Block, summary: Clusters | KMeansParallelState) -> FloatArray:
         """Return u s(x), its three terms apart."""
         return self._rough.scores(block, summary)
 
-    def masses(self, local: Clusters | Seeds, summary: Clusters | Seeds) -> FloatArray:
+    def masses(
+        self, local: Clusters | KMeansParallelState, summary: Clusters | KMeansParallelState
+    ) -> FloatArray:
         """Return the sums of `scores`, as if every cell of the block lay in one of B."""
         return self._rough.masses(local, summary)
 
-    def describe(self, summary: Clusters | Seeds) -> dict[str, Any]:
+    def describe(self, summary: Clusters | KMeansParallelState) -> dict[str, Any]:
         """Return the cost of the rough solution."""
         return self._rough.describe(summary)

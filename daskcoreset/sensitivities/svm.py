@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, check_classes, target_problem, unusable_row
+from daskcoreset.core.blocks import Block, check_classes, find_bad_target, find_unusable_row
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.sampling import Calibrated, merge_strata, pilot_of, sample_strata
+from daskcoreset.core.sampling import Calibrated, merge_reservoirs, sample_strata, stratified_sample
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.core.validation import check_flag
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.svm_calibration import calibrate, fitted_on, modes_for
 from daskcoreset.sensitivities.svm_pilot import (
-    Rough,
-    Seen,
-    Sums,
+    PilotSolution,
+    PilotSums,
+    RowTerms,
     exact_solution,
-    look,
     merge_sums,
     rough_solution,
+    row_terms,
     sums_over,
 )
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Problem
+    from daskcoreset.core.blocks import InvalidRow
     from daskcoreset.core.typing import AnyArray
     from daskcoreset.sensitivities.estimated_error import Fitted
 
@@ -98,7 +98,9 @@ def lemma_2(
     return np.asarray(1.0 / weights[cells] + 4.5 * lam * np.maximum(easy, steep))
 
 
-def terms_of(block: Block, rough: Rough, seen: Seen, lam: float, *, provable: bool) -> FloatArray:
+def terms_of(
+    block: Block, rough: PilotSolution, seen: RowTerms, lam: float, *, provable: bool
+) -> FloatArray:
     r"""Score of Lemma 2, and activity, of every row, u included; shape (2, n).
 
     A row is active where it pulls at the rough classifier, by :math:`1/(1 + e^{2 (z - 1)})` at
@@ -282,9 +284,9 @@ class SVM(Sensitivity[Any]):
     name: ClassVar[str] = "svm"
     citation: ClassVar[str] = "tukan2020coresets, Algorithm 1"
     randomised: ClassVar[bool] = True
-    masses_are_exact: ClassVar[bool] = False
+    total_scores_exact: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = True
-    scores_early: ClassVar[bool] = True
+    scores_from_pilot: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if isinstance(self.lam, bool) or not isinstance(self.lam, (int, float, np.number)):
@@ -312,7 +314,7 @@ class SVM(Sensitivity[Any]):
         return LinearCost("hinge", float(self.lam), self.intercept)
 
     @property
-    def folds(self) -> int:
+    def n_folds(self) -> int:
         """One for the pilot, one for the sums."""
         return 2
 
@@ -331,20 +333,20 @@ class SVM(Sensitivity[Any]):
             f"sklearn.decomposition.TruncatedSVD or of sklearn.feature_selection."
         )
 
-    def problem(self, block: Block) -> Problem | None:
+    def problem(self, block: Block) -> InvalidRow | None:
         """Return the first row without a label, or without a length, whatever its weight."""
-        found = target_problem(block)
+        found = find_bad_target(block)
         if found is None and not block.weights.all():
-            found = unusable_row(block.points, np.ones(len(block)))
+            found = find_unusable_row(block.points, np.ones(len(block)))
             if found is not None and block.rows is not None:
                 found = replace(found, row=int(block.rows[found.row or 0]))
         return found
 
-    def summarise(self, block: Block, previous: Any, rng: np.random.Generator) -> Any:
+    def block_summary(self, block: Block, previous: Any, rng: np.random.Generator) -> Any:
         """Sample the classes; in the second fold add up what is known of the rows."""
         if previous is None:
             return sample_strata(block, self._pilot_size(block.points.shape[1]), rng)
-        seen = look(block, previous)
+        seen = row_terms(block, previous)
         terms = self._terms(block, previous, seen)
         return sums_over(block, previous, seen, totals_of(terms))
 
@@ -354,14 +356,14 @@ class SVM(Sensitivity[Any]):
 
     def merge(self, first: Any, second: Any) -> Any:
         """Sample the samples, or add up."""
-        if isinstance(first, Sums):
+        if isinstance(first, PilotSums):
             return merge_sums(first, second)
         features = [part.rows.points.shape[1] for part in (*first.values(), *second.values())]
-        return merge_strata(first, second, self._pilot_size(features[0] if features else 0))
+        return merge_reservoirs(first, second, self._pilot_size(features[0] if features else 0))
 
-    def settle(self, summary: Any, rng: np.random.Generator) -> Rough:
+    def finalize(self, summary: Any, rng: np.random.Generator) -> PilotSolution:
         """Solve and cluster the pilot; then put exact sums in the place of its estimates."""
-        if isinstance(summary, Sums):
+        if isinstance(summary, PilotSums):
             return exact_solution(summary, self.lam)
         weight = sum(part.weight for part in summary.values())
         if not weight * min(float(self.lam), 1.0) >= _LEAST_WEIGHT:
@@ -372,12 +374,12 @@ class SVM(Sensitivity[Any]):
         sizes = [part.rows.points.shape[1] for part in summary.values()]
         # As many problems as classes, each solved on all of the pilot.
         most = max(_FEWEST_OF_CLASS, _PILOT_WORK // len(summary) ** 2)
-        pilot = pilot_of(summary, min(self._pilot_size(sizes[0]), most))
+        pilot = stratified_sample(summary, min(self._pilot_size(sizes[0]), most))
         k = self.n_clusters or math.ceil(math.log(max(pilot.n_rows, 3)))
         rough = rough_solution(pilot, k, self.lam, rng, intercept=self.intercept)
         # The pilot's own sums make the estimates of what the next fold sums up.
         block = Block(pilot.points, pilot.weights, pilot.classes[pilot.codes])
-        terms = self._terms(block, rough, look(block, rough))
+        terms = self._terms(block, rough, row_terms(block, rough))
         return replace(rough, totals=totals_of(terms))
 
     def check_early(self, summary: Any) -> None:
@@ -388,16 +390,16 @@ class SVM(Sensitivity[Any]):
         """Raise if all rows are of one class, or hardly two of any."""
         check_classes(summary.classes, summary.n_rows)
 
-    def early_mass(self, summary: Any) -> float:
+    def pilot_total(self, summary: Any) -> float:
         """Sum of all scores, as the pilot estimates it."""
         return 1.0 if self._mixes else float(summary.totals[0])
 
-    def _terms(self, block: Block, rough: Rough, seen: Seen) -> FloatArray:
+    def _terms(self, block: Block, rough: PilotSolution, seen: RowTerms) -> FloatArray:
         return terms_of(block, rough, seen, self.lam, provable=self.variant == "paper")
 
     def scores(self, block: Block, summary: Any) -> FloatArray:
         """Return u times the score of Lemma 2; or half of it, and half the activity."""
-        terms = self._terms(block, summary, look(block, summary))
+        terms = self._terms(block, summary, row_terms(block, summary))
         return terms / (2.0 * summary.totals[:2, np.newaxis]) if self._mixes else terms[:1]
 
     def masses(self, local: Any, summary: Any) -> FloatArray:
@@ -408,13 +410,13 @@ class SVM(Sensitivity[Any]):
     def order(self, rows: Block, summary: Any, inclusion: FloatArray) -> IndexArray:
         """Order by label and margin; by label, cell and distance without activities."""
         del inclusion
-        seen = look(rows, summary)
+        seen = row_terms(rows, summary)
         if not self._mixes:
             return np.lexsort((seen.squares, seen.cells))  # cells stand in the order of classes
         own = seen.codes if seen.margins.shape[1] > 1 else np.zeros_like(seen.codes)
         return np.lexsort((seen.margins[np.arange(len(own)), own], seen.codes))
 
-    def tries(self, size: int, summary: Any) -> int:
+    def n_draws(self, size: int, summary: Any) -> int:
         """Several where rows are few and chance decides, one where it does not matter."""
         problems, d = summary.coef.shape
         work = size * (d + 1) ** 2 * problems

@@ -10,12 +10,12 @@ from daskcoreset.core.blocks import class_codes
 from daskcoreset.core.sampling import Calibrated, Target, by_class, calibrate_classes
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.sensitivities.estimated_error import Fitted
-from daskcoreset.sensitivities.svm_pilot import WIDTH, look, parts, signs_of
+from daskcoreset.sensitivities.svm_pilot import WIDTH, parts, row_terms, signs_of
 from daskcoreset.solvers.linear import round_hinge, solve_svm
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
-    from daskcoreset.sensitivities.svm_pilot import Rough, Seen
+    from daskcoreset.sensitivities.svm_pilot import PilotSolution, RowTerms
 
 __all__ = ["calibrate", "fitted_on", "modes_for"]
 
@@ -39,11 +39,11 @@ _FINAL_TOL = 1e-4
 hundredth more than the best one, and err by a third less."""
 
 
-def modes_for(size: int, rough: Rough) -> tuple[Mode, ...]:
+def modes_for(size: int, rough: PilotSolution) -> tuple[Mode, ...]:
     """Return ways to calibrate, the likeliest first.
 
     Sums that are met by rows too few for them are met by absurd weights; what is too few is
-    found by trial, see `SVM.tries`.
+    found by trial, see `SVM.n_draws`.
     """
     both, gradient, means, neither = (True, True), (False, True), (True, False), (False, False)
     d, k, p = len(rough.origin), len(rough.classes), len(rough.coef)
@@ -58,7 +58,7 @@ def modes_for(size: int, rough: Rough) -> tuple[Mode, ...]:
 
 
 def calibrate(
-    rows: Block, weights: FloatArray, rough: Rough, *, means: bool, gradient: bool
+    rows: Block, weights: FloatArray, rough: PilotSolution, *, means: bool, gradient: bool
 ) -> Calibrated:
     """Scale weights to the totals of the classes, and rake them to further sums over all rows.
 
@@ -79,7 +79,7 @@ def calibrate(
         Where not all can be met, the gradient is given up last; the means of the classes, taken
         together, are not moved away for it.
     """
-    seen = look(rows, rough)
+    seen = row_terms(rows, rough)
     points = np.empty((len(rows), len(rough.origin)))
     for part, tile in parts(rows, rough):
         points[part] = tile
@@ -100,7 +100,7 @@ def calibrate(
     )
 
 
-def _pulls(seen: Seen, points: FloatArray, rough: Rough) -> Target:
+def _pulls(seen: RowTerms, points: FloatArray, rough: PilotSolution) -> Target:
     """Losses and slopes, at the rough solution, of the rows drawn; and their sums over all."""
     assert rough.sums is not None  # noqa: S101 - the last fold has summed up
     signs = signs_of(seen.codes, len(rough.classes))
@@ -118,7 +118,7 @@ def fitted_on(
     rows: Block,
     weights: FloatArray,
     others: Block,
-    rough: Rough,
+    rough: PilotSolution,
     lam: float,
     *,
     intercept: bool,

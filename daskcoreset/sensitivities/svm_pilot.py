@@ -17,17 +17,17 @@ from daskcoreset.solvers.kmeans import assign, seed_clusters
 from daskcoreset.solvers.linear import round_hinge, solve_svm
 
 if TYPE_CHECKING:
-    from daskcoreset.core.sampling import Pilot
+    from daskcoreset.core.sampling import StratifiedSample
 
 __all__ = [
     "WIDTH",
-    "Rough",
-    "Seen",
-    "Sums",
+    "PilotSolution",
+    "PilotSums",
+    "RowTerms",
     "exact_solution",
-    "look",
     "merge_sums",
     "rough_solution",
+    "row_terms",
     "signs_of",
     "sums_over",
 ]
@@ -40,7 +40,7 @@ a sample of some hundred rows has rows on the slope."""
 
 
 @dataclass(frozen=True, eq=False)
-class Rough:
+class PilotSolution:
     r"""A rough solution, settled.
 
     Attributes
@@ -92,7 +92,7 @@ class Rough:
     radius: float
     totals: FloatArray
     cost: FloatArray
-    sums: Sums | None = None
+    sums: PilotSums | None = None
 
     @property
     def weight(self) -> float:
@@ -109,7 +109,7 @@ class Rough:
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class PilotSums:
     r"""Sums over rows, given a rough solution.
 
     Attributes
@@ -125,10 +125,10 @@ class Sums:
     slopes : ndarray of shape (p, d + 1), float64
         Weighted sums of the slopes of the rounded hinge times y times the row and one.
     totals : ndarray of shape (3,), float64
-        As in `Rough`.
+        As in `PilotSolution`.
     """
 
-    rough: Rough
+    rough: PilotSolution
     weights: FloatArray
     shifts: FloatArray
     hinge: FloatArray
@@ -137,7 +137,7 @@ class Sums:
     totals: FloatArray
 
 
-class Seen(NamedTuple):
+class RowTerms(NamedTuple):
     r"""Rows as a rough solution sees them.
 
     Attributes
@@ -173,14 +173,14 @@ def signs_of(codes: IndexArray, n_classes: int) -> FloatArray:
     return np.where(codes[:, np.newaxis] == positive, 1.0, -1.0)
 
 
-def parts(block: Block, rough: Rough) -> Iterator[tuple[slice, FloatArray]]:
+def parts(block: Block, rough: PilotSolution) -> Iterator[tuple[slice, FloatArray]]:
     """Go through the rows of a block, without `origin` and in float64, some at a time."""
     points: Any = block.points
     for rows in tiles(len(block), points.shape[1]):
         yield rows, dense(points[rows]).astype(np.float64, copy=False) - rough.origin
 
 
-def look(block: Block, rough: Rough) -> Seen:
+def row_terms(block: Block, rough: PilotSolution) -> RowTerms:
     """Class, cell, distance, margins and length of every row."""
     codes = class_codes(block, rough.classes)
     signs = signs_of(codes, len(rough.classes))
@@ -195,10 +195,10 @@ def look(block: Block, rough: Rough) -> Seen:
         for problem, (coef, shift) in enumerate(zip(rough.coef, rough.intercept, strict=True)):
             margins[rows, problem] = np.einsum("ij,j->i", tile, coef) + shift
     margins *= signs
-    return Seen(codes, cells, squares, margins, np.sqrt(lengths + rough.radius**2))
+    return RowTerms(codes, cells, squares, margins, np.sqrt(lengths + rough.radius**2))
 
 
-def _cells_of(tile: FloatArray, codes: IndexArray, rough: Rough) -> IndexArray:
+def _cells_of(tile: FloatArray, codes: IndexArray, rough: PilotSolution) -> IndexArray:
     cells = np.zeros(len(tile), dtype=np.int64)
     for code in np.unique(codes):
         rows, own = np.flatnonzero(codes == code), np.flatnonzero(rough.owners == code)
@@ -206,7 +206,7 @@ def _cells_of(tile: FloatArray, codes: IndexArray, rough: Rough) -> IndexArray:
     return cells
 
 
-def sums_over(block: Block, rough: Rough, seen: Seen, totals: FloatArray) -> Sums:
+def sums_over(block: Block, rough: PilotSolution, seen: RowTerms, totals: FloatArray) -> PilotSums:
     """Sum over a block whose rows have been looked at."""
     d, u = len(rough.origin), block.weights
     signs = signs_of(seen.codes, len(rough.classes))
@@ -222,7 +222,7 @@ def sums_over(block: Block, rough: Rough, seen: Seen, totals: FloatArray) -> Sum
         for problem in range(len(slopes)):
             slopes[problem, :d] += np.einsum("i,ij->j", pulls[rows, problem], tile)
     slopes[:, d] = pulls.sum(axis=0)
-    return Sums(
+    return PilotSums(
         rough=rough,
         weights=np.bincount(seen.cells, u, minlength=len(shifts)).astype(np.float64),
         shifts=shifts,
@@ -233,9 +233,9 @@ def sums_over(block: Block, rough: Rough, seen: Seen, totals: FloatArray) -> Sum
     )
 
 
-def merge_sums(first: Sums, second: Sums) -> Sums:
+def merge_sums(first: PilotSums, second: PilotSums) -> PilotSums:
     """Add the sums over two disjoint sets of rows."""
-    return Sums(
+    return PilotSums(
         first.rough,
         first.weights + second.weights,
         first.shifts + second.shifts,
@@ -250,8 +250,13 @@ _PILOT_TOL = 1e-4
 
 
 def rough_solution(
-    pilot: Pilot, n_clusters: int, lam: float, rng: np.random.Generator, *, intercept: bool
-) -> Rough:
+    pilot: StratifiedSample,
+    n_clusters: int,
+    lam: float,
+    rng: np.random.Generator,
+    *,
+    intercept: bool,
+) -> PilotSolution:
     """Solve and cluster a pilot.
 
     Parameters
@@ -282,7 +287,7 @@ def rough_solution(
     ]
     centers = np.concatenate(tables)
     length = float(np.average((points**2).mean(axis=1), weights=u))
-    rough = Rough(
+    rough = PilotSolution(
         classes=pilot.classes,
         origin=origin,
         coef=np.stack([fit.coef for fit in fits]),
@@ -299,11 +304,11 @@ def rough_solution(
         cost=np.array([fit.cost for fit in fits]),
     )
     block = Block(pilot.points, u, pilot.classes[pilot.codes])
-    rough = _moved(sums_over(block, rough, look(block, rough), np.ones(3)))
+    rough = _moved(sums_over(block, rough, row_terms(block, rough), np.ones(3)))
     return replace(rough, opt=_opt(rough, lam))
 
 
-def exact_solution(sums: Sums, lam: float) -> Rough:
+def exact_solution(sums: PilotSums, lam: float) -> PilotSolution:
     """Put sums over all the data in the place of the pilot's estimates."""
     rough = _moved(sums)
     squares = np.einsum("pj,pj->p", rough.coef, rough.coef)
@@ -311,7 +316,7 @@ def exact_solution(sums: Sums, lam: float) -> Rough:
     return replace(rough, opt=_opt(rough, lam))
 
 
-def _opt(rough: Rough, lam: float) -> float:
+def _opt(rough: PilotSolution, lam: float) -> float:
     scale = lam * rough.weight
     if len(rough.classes) < 2:
         # A part of the data that has one class only: every row may cost as much as lambda.
@@ -319,7 +324,7 @@ def _opt(rough: Rough, lam: float) -> float:
     return max(min(rough.bound, float(rough.cost.min())), 1e-9 * scale)
 
 
-def _moved(sums: Sums) -> Rough:
+def _moved(sums: PilotSums) -> PilotSolution:
     """Move the means and weights of the cells to what was summed up."""
     rough, used = sums.rough, sums.weights > 0.0
     return replace(

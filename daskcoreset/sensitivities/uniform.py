@@ -45,7 +45,9 @@ class Uniform(Sensitivity[float]):
         """The k-means cost, which the source judges it by; audits take others as well."""
         return QuantizationError()
 
-    def summarise(self, block: Block, previous: float | None, rng: np.random.Generator) -> float:
+    def block_summary(
+        self, block: Block, previous: float | None, rng: np.random.Generator
+    ) -> float:
         """Total weight U of the block."""
         del previous, rng
         return float(block.weights.sum())

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = [
     "ZERO",
     "HardMargin",
-    "Shortest",
+    "MinNormPoint",
     "hard_margin",
     "hard_margin_bias",
     "hard_margin_gram",
-    "shortest_vector",
+    "min_norm_point",
 ]
 
 
@@ -36,7 +36,7 @@ _DEPENDENT = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
-class Shortest:
+class MinNormPoint:
     """The shortest vector of a sum of convex hulls.
 
     Attributes
@@ -54,13 +54,13 @@ class Shortest:
     levels: FloatArray
 
 
-def shortest_vector(
+def min_norm_point(
     rows: FloatArray,
     groups: IndexArray,
     *,
     start: FloatArray | None = None,
     tol: float = 1e-10,
-) -> Shortest:
+) -> MinNormPoint:
     """Find the shortest vector of the sum of the hulls of groups of rows.
 
     Parameters
@@ -82,7 +82,7 @@ def shortest_vector(
 
     Examples
     --------
-    >>> found = shortest_vector(np.array([[0.0, 1.0], [1.0, 0.0]]), np.zeros(2, dtype=int))
+    >>> found = min_norm_point(np.array([[0.0, 1.0], [1.0, 0.0]]), np.zeros(2, dtype=int))
     >>> found.vector, found.dual
     (array([0.5, 0.5]), array([0.5, 0.5]))
 
@@ -93,7 +93,7 @@ def shortest_vector(
     scale = float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max(initial=0.0)))
     n_groups = int(groups.max()) + 1
     dual = _scaled(_guess(rows, groups, n_groups) if start is None else start, groups)
-    best: Shortest | None = None
+    best: MinNormPoint | None = None
     # Every set of active rows occurs once at most; the limit only guards against rounding.
     left = 10 * (len(rows) + rows.shape[1]) + 100
     while True:
@@ -101,7 +101,7 @@ def shortest_vector(
         dual, vector = _to_corral(rows, groups, dual)
         products = rows @ vector
         levels = _smallest(products, groups, n_groups)
-        found = Shortest(vector, dual, levels)
+        found = MinNormPoint(vector, dual, levels)
         square = float(vector @ vector)
         if best is not None and (square >= float(best.vector @ best.vector) or not left):
             # No progress is possible in this arithmetic: the sharper certificate wins.
@@ -420,7 +420,7 @@ def _solve(
         scale = 1.0
     scaled = rows / scale
     longest = float(np.sqrt(np.einsum("ij,ij->i", scaled, scaled).max()))
-    found = shortest_vector(scaled, groups, start=start, tol=min(tol, 1.0) / 100)
+    found = min_norm_point(scaled, groups, start=start, tol=min(tol, 1.0) / 100)
     length = float(np.linalg.norm(found.vector))
     levels = np.zeros(len(found.levels))
     w = np.zeros(rows.shape[1])

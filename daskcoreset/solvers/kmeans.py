@@ -30,15 +30,15 @@ __all__ = [
     "Partition",
     "approach",
     "assign",
-    "cells",
     "cells_of",
     "check_init",
-    "cluster",
     "costs_of",
+    "lloyd_step",
+    "merge_clusters",
     "nearest",
     "own_distances",
     "plus_plus",
-    "pool",
+    "rough_kmeans",
     "seed_cells",
     "seed_clusters",
     "solve",
@@ -202,13 +202,13 @@ def own_distances(points: Points, labels: IndexArray, centers: FloatArray) -> Fl
     return distances
 
 
-def cells(points: Points, weights: FloatArray, centers: FloatArray) -> Clusters:
+def lloyd_step(points: Points, weights: FloatArray, centers: FloatArray) -> Clusters:
     """Cells of given centers: each moves to the mean of the rows nearest to it."""
     labels, _ = assign(points, centers)
     return cells_of(points, weights, labels, np.array(centers, dtype=np.float64)).clusters
 
 
-def cluster(
+def rough_kmeans(
     points: Points,
     weights: FloatArray,
     n_clusters: int,
@@ -223,7 +223,7 @@ def cluster(
         found = seed_clusters(dense, weights, n_clusters, rng)
         for _ in range(_LLOYD_STEPS):
             cost = found.cost
-            found = cells(dense, weights, found.centers)
+            found = lloyd_step(dense, weights, found.centers)
             if found.cost >= 0.99 * cost:
                 break
         if best is None or found.cost < best.cost:
@@ -232,7 +232,9 @@ def cluster(
     return best
 
 
-def pool(parts: Iterable[Clusters], n_clusters: int, rng: np.random.Generator) -> Clusters:
+def merge_clusters(
+    parts: Iterable[Clusters], n_clusters: int, rng: np.random.Generator
+) -> Clusters:
     r"""Cluster the cells of many blocks into cells of all data.
 
     A block's cell with center c, weight w and cost v that goes to the center b adds weight w
@@ -242,7 +244,7 @@ def pool(parts: Iterable[Clusters], n_clusters: int, rng: np.random.Generator) -
     centers = np.concatenate([part.centers for part in tables])
     weights = np.concatenate([part.weights for part in tables])
     costs = np.concatenate([part.costs for part in tables])
-    found = cluster(centers, weights, n_clusters, rng)
+    found = rough_kmeans(centers, weights, n_clusters, rng)
     labels, distances = assign(centers, found.centers)
     inner = costs + weights * distances
     k = len(found)

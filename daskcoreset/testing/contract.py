@@ -90,15 +90,15 @@ class SensitivityContract(ABC):
         """Fold `blocks` as often as the construction asks for; return locals and merged."""
         construction, merged = self.construction(), None
         locals_: list[Any] = []
-        for fold in range(construction.folds):
+        for fold in range(construction.n_folds):
             locals_ = [
-                construction.summarise(block, merged, stream(0, Stage.SUMMARIES, number, fold))
+                construction.block_summary(block, merged, stream(0, Stage.SUMMARIES, number, fold))
                 for number, block in enumerate(blocks)
             ]
             merged = (
                 _nested(construction, locals_) if reverse else reduce(construction.merge, locals_)
             )
-            merged = construction.settle(merged, stream(0, Stage.SETTLING, 0, fold))
+            merged = construction.finalize(merged, stream(0, Stage.SETTLING, 0, fold))
         return locals_, merged
 
     def _skip_if_randomised(self) -> None:
@@ -119,7 +119,7 @@ class SensitivityContract(ABC):
         construction = self.construction()
         yield "systematic", 2
         yield "multinomial", 2
-        if construction.folds == 1:
+        if construction.n_folds == 1:
             yield "systematic", 1
             if construction.proposal_bound is not None:
                 yield "multinomial", 1
@@ -172,7 +172,7 @@ class SensitivityContract(ABC):
     def test_masses__are_sums_of_scores(self, blocks: list[Block]) -> None:
         """What the root believes of a block is what the block finds."""
         construction = self.construction()
-        if not construction.masses_are_exact:
+        if not construction.total_scores_exact:
             pytest.skip("masses are estimates")
         locals_, summary = self.summaries(blocks)
         sums = [self.scores(block, summary).sum(axis=1) for block in blocks]
@@ -217,7 +217,7 @@ class SensitivityContract(ABC):
         """No row's q exceeds the bound times its block's share times its local score."""
         construction = self.construction()
         bound = construction.proposal_bound
-        if bound is None or construction.folds > 1:
+        if bound is None or construction.n_folds > 1:
             pytest.skip("no draws from one read by rejection")
         locals_, summary = self.summaries(blocks)
         masses = [construction.masses(local, summary).sum() for local in locals_]

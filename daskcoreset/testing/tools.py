@@ -13,12 +13,17 @@ import scipy.stats
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from daskcoreset.constructions.sampling.block_steps import Harvest, Summarise, TakePlanned, Weigh
-from daskcoreset.constructions.sampling.final_draw import Root, Selection
-from daskcoreset.constructions.sampling.messages import Census, Combine, Plan
+from daskcoreset.constructions.sampling.block_steps import (
+    DrawRequested,
+    ProposeCandidates,
+    SummariseBlock,
+    SumScores,
+)
+from daskcoreset.constructions.sampling.final_draw import FinalDraw, Selection
+from daskcoreset.constructions.sampling.messages import BlockReport, DrawRequest, MergeReports
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.typing import AnyArray, FloatArray, Sampling
-from daskcoreset.execution.fold import fold_now
+from daskcoreset.execution.fold import tree_reduce_in_memory
 from daskcoreset.inputs.blocks import BlockSpec, RowBlocks, row_blocks
 from daskcoreset.inputs.sources import ArraySource
 from daskcoreset.sensitivities import Sensitivity
@@ -143,31 +148,33 @@ def draw(
     >>> selection.weights
     array([3., 3., 3.])
     """
-    root = Root(construction, size, sampling, seed)
-    combine = Combine(construction)
+    root = FinalDraw(construction, size, sampling, seed)
+    combine = MergeReports(construction)
 
-    def read(some: RowBlocks, leaf: Any, given: Any = None) -> Census:
+    def read(some: RowBlocks, leaf: Any, given: Any = None) -> BlockReport:
         # Two at a time: the deepest tree.
-        census: Census = fold_now(some, leaf, combine, given=given, split_every=2)
+        census: BlockReport = tree_reduce_in_memory(some, leaf, combine, given=given, split_every=2)
         return census
 
-    def reread(numbers: list[int], leaf: TakePlanned, plan: Plan) -> Census:
+    def reread(numbers: list[int], leaf: DrawRequested, plan: DrawRequest) -> BlockReport:
         return read(blocks.select(numbers), leaf, plan)
 
-    folds = construction.folds - (passes == 1)
+    folds = construction.n_folds - (passes == 1)
     summary: Any = None
     for fold in range(folds):
-        census = root.settle(read(blocks, Summarise(construction, seed, fold), summary), fold)
+        census = root.finalize(
+            read(blocks, SummariseBlock(construction, seed, fold), summary), fold
+        )
         summary = census.summary
     if passes == 1:
         n_rows, n_blocks = blocks.n_rows, blocks.n_blocks
-        harvest = Harvest(construction, sampling, seed, root.candidates, n_rows, n_blocks)
+        harvest = ProposeCandidates(construction, sampling, seed, root.candidates, n_rows, n_blocks)
         return root.finish_harvest(read(blocks, harvest, summary), reread)
-    if sampling == "multinomial" and not construction.masses_are_exact:
-        sums = read(blocks, Weigh(construction), census.summary)
+    if sampling == "multinomial" and not construction.total_scores_exact:
+        sums = read(blocks, SumScores(construction), census.summary)
         census = replace(census, masses=sums.masses)
     plan = root.plan(census)
-    second = read(blocks, TakePlanned(construction, sampling, seed), plan)
+    second = read(blocks, DrawRequested(construction, sampling, seed), plan)
     return root.finish_planned(census, plan, second)
 
 

@@ -19,7 +19,7 @@ from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,
     package_versions,
-    warn_caller,
+    warn_user,
 )
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.inputs.blocks import row_blocks
@@ -249,7 +249,7 @@ def build_cover(
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     found = wanted.cover(blocks, split_every=split_every, progress=progress)
     if len(found) == found.n_rows > 1:
-        warn_caller(
+        warn_user(
             f"every one of the {found.n_rows} rows is a core point at diameter={found.diameter:g}: "
             f"nothing was reduced; pass a larger diameter."
         )

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskcoreset.constructions.coverage.metric import Metric, Sorted, dense_tiles
-from daskcoreset.constructions.coverage.result import Core, join, pick
+from daskcoreset.constructions.coverage.result import CoverRows, join, take_rows
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 
 __all__ = [
-    "MergeSurveys",
-    "Survey",
-    "SurveyCells",
-    "Traversal",
+    "CellSummary",
+    "FarthestFirst",
+    "MergeSummaries",
+    "SummariseCells",
     "extend",
     "farthest_first",
     "wanted_of",
@@ -34,7 +34,7 @@ _OFFERED = 200_000
 
 
 @dataclass(frozen=True, eq=False)
-class Traversal:
+class FarthestFirst:
     """Rows in the order of their distance from those before.
 
     Attributes
@@ -58,7 +58,7 @@ def farthest_first(
     *,
     measures: FloatArray | None = None,
     limit: float = 0.0,
-) -> Traversal:
+) -> FarthestFirst:
     """Take the farthest row, again and again.
 
     Parameters
@@ -101,13 +101,13 @@ def farthest_first(
         center = next(dense_tiles(points[row : row + 1]))[1][0]
         for start, tile in dense_tiles(points) if tiles is None else tiles:
             metric.approach(tile, center, measures[start : start + len(tile)])
-    return Traversal(
+    return FarthestFirst(
         np.array(rows, dtype=np.int64), np.array(gaps), float(measures.max(initial=0.0))
     )
 
 
 @dataclass(frozen=True, eq=False)
-class Survey:
+class CellSummary:
     """What a read of some blocks tells about the core points there are.
 
     Attributes
@@ -126,12 +126,12 @@ class Survey:
     weights: FloatArray
     farthest: float
     n_rows: int
-    offered: Core
+    offered: CoverRows
     left: float
 
 
 @dataclass(frozen=True)
-class SurveyCells:
+class SummariseCells:
     """Work on one block: to which core points its rows are nearest, and which are too far.
 
     Attributes
@@ -150,7 +150,7 @@ class SurveyCells:
     radius: float
     wanted: int
 
-    def __call__(self, block: Block, number: int, given: Sorted | None) -> Survey:
+    def __call__(self, block: Block, number: int, given: Sorted | None) -> CellSummary:
         """Count the rows of a block."""
         measures = np.full(len(block), np.inf)
         weights = np.zeros(0 if given is None else len(given.order))
@@ -163,17 +163,17 @@ class SurveyCells:
         found = farthest_first(
             block.points, self.wanted, self.metric, measures=measures, limit=self.limit
         )
-        offered = pick(block, number, found.rows)
-        return Survey(weights, farthest, len(block), offered, found.left)
+        offered = take_rows(block, number, found.rows)
+        return CellSummary(weights, farthest, len(block), offered, found.left)
 
 
 @dataclass(frozen=True)
-class MergeSurveys:
+class MergeSummaries:
     """Adds up the surveys of neighbouring blocks."""
 
-    def __call__(self, first: Survey, second: Survey) -> Survey:
+    def __call__(self, first: CellSummary, second: CellSummary) -> CellSummary:
         """Add up two surveys."""
-        return Survey(
+        return CellSummary(
             first.weights + second.weights,
             max(first.farthest, second.farthest),
             first.n_rows + second.n_rows,
@@ -190,13 +190,13 @@ def wanted_of(n_core: int, n_blocks: int, room: int) -> int:
 
 
 def extend(  # noqa: PLR0917 - two say what there is, one what is new, three what is wanted
-    core: Core | None,
+    core: CoverRows | None,
     known: Sorted | None,
-    survey: Survey,
+    survey: CellSummary,
     room: int,
     limit: float,
     metric: Metric,
-) -> tuple[Core, float]:
+) -> tuple[CoverRows, float]:
     """Add rows that were offered, the farthest first.
 
     Parameters

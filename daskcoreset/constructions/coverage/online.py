@@ -8,17 +8,17 @@ import numpy as np
 
 from daskcoreset.constructions.coverage.farthest_first import farthest_first
 from daskcoreset.constructions.coverage.metric import Metric, dense_tiles
-from daskcoreset.constructions.coverage.result import Core, join, pick
+from daskcoreset.constructions.coverage.result import CoverRows, join, take_rows
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
 __all__ = [
+    "DoublingCover",
+    "MergeDoubling",
     "MergeOpened",
-    "MergeRough",
     "OpenAtMost",
     "OpenCells",
     "Opened",
-    "Rough",
     "at_most",
     "online",
 ]
@@ -84,10 +84,10 @@ def at_most(
 
 
 @dataclass(frozen=True, eq=False)
-class Rough:
+class DoublingCover:
     """Core points of some blocks, the radius at which they were opened last, and `apart`."""
 
-    core: Core
+    core: CoverRows
     radius: float
     apart: float
 
@@ -99,26 +99,26 @@ class OpenAtMost:
     metric: Metric
     most: int
 
-    def __call__(self, block: Block, number: int, given: object) -> Rough:
+    def __call__(self, block: Block, number: int, given: object) -> DoublingCover:
         """Choose core points of a block."""
         del given
         rows, radius, apart = at_most(block.points, self.most, self.metric)
-        return Rough(pick(block, number, rows), radius, apart)
+        return DoublingCover(take_rows(block, number, rows), radius, apart)
 
 
 @dataclass(frozen=True)
-class MergeRough:
+class MergeDoubling:
     """Merges the core points of neighbouring blocks in the same way."""
 
     metric: Metric
     most: int
 
-    def __call__(self, first: Rough, second: Rough) -> Rough:
+    def __call__(self, first: DoublingCover, second: DoublingCover) -> DoublingCover:
         """Choose among the core points of both."""
         both = join([first.core, second.core])
         radius = max(first.radius, second.radius)
         rows, radius, apart = at_most(both.points, self.most, self.metric, radius)
-        return Rough(both.take(rows), radius, max(first.apart, second.apart, apart))
+        return DoublingCover(both.take(rows), radius, max(first.apart, second.apart, apart))
 
 
 _CAPACITY = 1024
@@ -209,8 +209,8 @@ class Opened:
         Rows looked at.
     """
 
-    core: Core
-    dropped: Core | None
+    core: CoverRows
+    dropped: CoverRows | None
     full: bool
     seen: int
 
@@ -234,7 +234,7 @@ class OpenCells:
     def __call__(self, block: Block, number: int, given: AnyArray | None) -> Opened:
         """Cover the rows of a block."""
         rows, full = online(block.points, self.radius, self.metric, known=given, most=self.most)
-        core = pick(block, number, rows)
+        core = take_rows(block, number, rows)
         return Opened(core, core.take(rows[:0]), full, len(block))
 
 

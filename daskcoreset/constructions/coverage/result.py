@@ -12,11 +12,11 @@ from daskcoreset.core.blocks import Block, concatenate
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
-__all__ = ["Core", "Cover", "join", "pick"]
+__all__ = ["Cover", "CoverRows", "join", "take_rows"]
 
 
 @dataclass(frozen=True, eq=False)
-class Core:
+class CoverRows:
     """Some rows of the data.
 
     Attributes
@@ -38,30 +38,30 @@ class Core:
         """The rows, of shape (r, d)."""
         return np.asarray(self.rows.points)
 
-    def take(self, positions: IndexArray) -> Core:
+    def take(self, positions: IndexArray) -> CoverRows:
         """Return the rows at `positions`."""
-        return Core(self.rows.take(positions), self.numbers[positions])
+        return CoverRows(self.rows.take(positions), self.numbers[positions])
 
     def indices(self, offsets: Mapping[int, int]) -> IndexArray:
         """Return the numbers of the rows in the whole data, given the first of every block."""
         starts = np.array([offsets[number] for number in self.numbers.tolist()], dtype=np.int64)
-        assert self.rows.rows is not None  # noqa: S101 - `pick` numbers them
+        assert self.rows.rows is not None  # noqa: S101 - `take_rows` numbers them
         return np.asarray(starts + self.rows.rows)
 
 
-def pick(block: Block, number: int, positions: IndexArray) -> Core:
+def take_rows(block: Block, number: int, positions: IndexArray) -> CoverRows:
     """Take rows out of block `number`, dense."""
     rows = block.take(positions)
     rows = replace(rows, points=dense_rows(rows.points))
-    return Core(rows, np.full(len(positions), number, dtype=np.int64))
+    return CoverRows(rows, np.full(len(positions), number, dtype=np.int64))
 
 
-def join(parts: Sequence[Core]) -> Core:
+def join(parts: Sequence[CoverRows]) -> CoverRows:
     """Put core points after one another."""
     if len(parts) == 1:
         return parts[0]
     rows = concatenate([part.rows for part in parts])
-    return Core(rows, np.concatenate([part.numbers for part in parts]))
+    return CoverRows(rows, np.concatenate([part.numbers for part in parts]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

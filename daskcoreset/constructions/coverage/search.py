@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.constructions.coverage.farthest_first import (
-    MergeSurveys,
-    Survey,
-    SurveyCells,
+    CellSummary,
+    MergeSummaries,
+    SummariseCells,
     extend,
     farthest_first,
     wanted_of,
 )
 from daskcoreset.constructions.coverage.metric import Cells, Metric, Sorted, metric_of
 from daskcoreset.constructions.coverage.online import (
+    DoublingCover,
+    MergeDoubling,
     MergeOpened,
-    MergeRough,
     OpenAtMost,
     OpenCells,
     Opened,
-    Rough,
 )
-from daskcoreset.constructions.coverage.result import Core, Cover, join
+from daskcoreset.constructions.coverage.result import Cover, CoverRows, join
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.execution.fold import Gathered, gather
+from daskcoreset.execution.fold import BlockResults, map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
@@ -53,8 +53,8 @@ _ROUNDS = 4
 class _Completed:
     """Core points by the online rule, the last read and how many there were after the first."""
 
-    core: Core
-    found: Gathered[Opened]
+    core: CoverRows
+    found: BlockResults[Opened]
     reads: int
     fits: bool
 
@@ -89,8 +89,8 @@ class Search:
         """Number of columns, d."""
         return self.blocks.rules.n_features
 
-    def _read(self, work: Any, merge: Any, given: Any = None) -> Gathered[Any]:
-        return gather(
+    def _read(self, work: Any, merge: Any, given: Any = None) -> BlockResults[Any]:
+        return map_reduce(
             self.blocks,
             work,
             merge,
@@ -109,8 +109,8 @@ class Search:
         return self._counted(done.core, done.found, done.reads + 1, diameter=diameter)
 
     def _opened(
-        self, diameter: float, core: Core | None = None, *, keep: bool = False
-    ) -> Gathered[Opened]:
+        self, diameter: float, core: CoverRows | None = None, *, keep: bool = False
+    ) -> BlockResults[Opened]:
         """Read once: open cells beside those there are; `keep` all, also superfluous ones."""
         n_core = 0 if core is None else len(core)
         room = self.most - n_core
@@ -121,7 +121,7 @@ class Search:
             None if core is None else core.points,
         )
 
-    def _completed(self, diameter: float, found: Gathered[Opened]) -> _Completed:
+    def _completed(self, diameter: float, found: BlockResults[Opened]) -> _Completed:
         """Go on from a first read until all rows are covered."""
         core = found.value.core
         for reads in range(_ROUNDS + 1):
@@ -135,7 +135,9 @@ class Search:
                 return _Completed(join([core, dropped]), found, reads, fits=True)
         return _Completed(core, found, reads, fits=False)
 
-    def _too_many(self, core: Core, found: Gathered[Any], diameter: float) -> InvalidInputError:
+    def _too_many(
+        self, core: CoverRows, found: BlockResults[Any], diameter: float
+    ) -> InvalidInputError:
         # Half of the core points, the farthest first, say what diameter would need so many.
         some = core.points[:2048]
         half = farthest_first(some, max(1, len(some) // 2), self.metric)
@@ -153,8 +155,8 @@ class Search:
     def fitting(self) -> Cover:
         """Bound the diameter by doubling, then bisect it with the online rule."""
         held = _HELD * self.most
-        rough: Gathered[Rough] = self._read(
-            OpenAtMost(self.metric, held), MergeRough(self.metric, held)
+        rough: BlockResults[DoublingCover] = self._read(
+            OpenAtMost(self.metric, held), MergeDoubling(self.metric, held)
         )
         core = rough.value.core
         chosen = farthest_first(core.points, self.most, self.metric)
@@ -176,11 +178,11 @@ class Search:
             reads += 1
         return self._counted(core.take(chosen.rows), rough, reads + 1, least=least)
 
-    def _bisected(self, least: float) -> tuple[int, float, Gathered[Opened]]:
+    def _bisected(self, least: float) -> tuple[int, float, BlockResults[Opened]]:
         """Bisect the diameter, by the number of core points after one read."""
         low, high = least, np.inf
         tried = 2.0 * least  # where the farthest rows, one after another, would be sure to do
-        best: Gathered[Opened] | None = None
+        best: BlockResults[Opened] | None = None
         reads = 0
         while high > _CLOSE * low:
             found = self._opened(tried)
@@ -201,15 +203,15 @@ class Search:
         """Add the farthest rows until none is too far, or there is no room."""
         radius = np.inf if diameter is None else diameter / 2
         limit = 0.0 if diameter is None else self.metric.limit(radius, self.n_features)
-        core: Core | None = None
+        core: CoverRows | None = None
         known: Sorted | None = None
         reads, gap = 0, np.inf
         while True:
             n_core = 0 if core is None else len(core)
             room = self.most - n_core
             wanted = wanted_of(n_core, self.blocks.n_blocks, room)
-            work = SurveyCells(self.metric, limit, radius, wanted)
-            found: Gathered[Survey] = self._read(work, MergeSurveys(), known)
+            work = SummariseCells(self.metric, limit, radius, wanted)
+            found: BlockResults[CellSummary] = self._read(work, MergeSummaries(), known)
             reads += 1
             finished = core is not None and (found.value.farthest <= limit or not room)
             if finished:
@@ -229,8 +231,8 @@ class Search:
 
     def _counted(
         self,
-        core: Core,
-        before: Gathered[Any],
+        core: CoverRows,
+        before: BlockResults[Any],
         reads: int,
         *,
         diameter: float | None = None,
@@ -241,14 +243,14 @@ class Search:
         core = _in_order(core, before)
         known = Sorted.of(core.points, self.metric)
         reach = radius if diameter is None else diameter / 2
-        work = SurveyCells(self.metric, np.inf, reach, 0)
-        found = self._read(work, MergeSurveys(), known)
+        work = SummariseCells(self.metric, np.inf, reach, 0)
+        found = self._read(work, MergeSummaries(), known)
         return self._finished(core, found, reads + 1, diameter=diameter, least=least)
 
     def _finished(
         self,
-        core: Core,
-        found: Gathered[Survey],
+        core: CoverRows,
+        found: BlockResults[CellSummary],
         reads: int,
         *,
         diameter: float | None,
@@ -284,11 +286,11 @@ class Search:
         )
 
 
-def _in_order(core: Core, found: Gathered[Any]) -> Core:
+def _in_order(core: CoverRows, found: BlockResults[Any]) -> CoverRows:
     return core.take(np.argsort(core.indices(_offsets(found)), kind="stable"))
 
 
-def _offsets(found: Gathered[Any]) -> dict[int, int]:
+def _offsets(found: BlockResults[Any]) -> dict[int, int]:
     starts: dict[int, int] = {}
     total = 0
     for number in sorted(found.sizes):

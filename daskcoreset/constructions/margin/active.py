@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from daskcoreset.constructions.margin.active_run import Asking
-from daskcoreset.constructions.margin.active_state import Labelled, Phase, Queries, Rule
+from daskcoreset.constructions.margin.active_run import ActiveRun
+from daskcoreset.constructions.margin.active_state import (
+    ActiveOptions,
+    ActiveState,
+    Labelled,
+    Phase,
+)
 from daskcoreset.constructions.margin.oracle import Label, Oracle, coded, plain_labels
 from daskcoreset.constructions.margin.pool import Pool, open_pool
-from daskcoreset.constructions.margin.query_strategy import told
+from daskcoreset.constructions.margin.query_strategy import add_labels
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.validation import check_count, check_flag, check_positive, check_share
@@ -151,7 +156,7 @@ class ActiveMaxMargin:
         store: Location | None = None,
         chunks: int | Literal["auto"] = "auto",
         on_invalid: Literal["raise", "drop"] = "raise",
-    ) -> Asking:
+    ) -> ActiveRun:
         """Open a pool, ready to ask.
 
         Parameters
@@ -186,7 +191,7 @@ class ActiveMaxMargin:
             asking.save(store, overwrite=False)
         return asking
 
-    def start_on(self, pool: Pool, *, known: tuple[Any, Any] | None = None) -> Asking:
+    def start_on(self, pool: Pool, *, known: tuple[Any, Any] | None = None) -> ActiveRun:
         """Do as `start`, on a pool that is open.
 
         Parameters
@@ -200,9 +205,9 @@ class ActiveMaxMargin:
         """
         declared = self.classes is not None
         labelled = self._nothing_labelled(pool)
-        state = Queries(self._rule(), labelled, queue_rows=labelled.rows)
+        state = ActiveState(self._rule(), labelled, queue_rows=labelled.rows)
         state = state if known is None else _taught(state, pool, known, declared=declared)
-        return Asking(state, pool, declared=declared)
+        return ActiveRun(state, pool, declared=declared)
 
     @staticmethod
     def resume(
@@ -212,13 +217,13 @@ class ActiveMaxMargin:
         sample_weight: Any = None,
         chunks: int | Literal["auto"] = "auto",
         on_invalid: Literal["raise", "drop"] = "raise",
-    ) -> Asking:
+    ) -> ActiveRun:
         """Go on with a run that was kept, with all labels told.
 
         Parameters
         ----------
         store : path-like or Zarr store
-            As given to `start`, or to `Asking.save`; it is kept there further.
+            As given to `start`, or to `ActiveRun.save`; it is kept there further.
         X, sample_weight, chunks, on_invalid
             As given to `start`.
 
@@ -234,7 +239,7 @@ class ActiveMaxMargin:
             If the store holds no complete run.
         """
         pool = open_pool(X, None, sample_weight, chunks=chunks, on_invalid=on_invalid)
-        return Asking.load(store, pool)
+        return ActiveRun.load(store, pool)
 
     def run(
         self,
@@ -250,7 +255,7 @@ class ActiveMaxMargin:
         ----------
         X : array-like of shape (n, d), or path
         progress, report
-            As in `Asking.run`.
+            As in `ActiveRun.run`.
         **options
             As in `start`.
 
@@ -263,7 +268,7 @@ class ActiveMaxMargin:
         InvalidTypeError
             Without an oracle.
         OracleError
-            As in `Asking.run`.
+            As in `ActiveRun.run`.
         """
         if self.oracle is None:
             raise InvalidTypeError(
@@ -271,8 +276,8 @@ class ActiveMaxMargin:
             )
         return self.start(X, **options).run(self.oracle, progress=progress, report=report)
 
-    def _rule(self) -> Rule:
-        return Rule(
+    def _rule(self) -> ActiveOptions:
+        return ActiveOptions(
             float(self.epsilon),
             float(self.error),
             float(self.delta),
@@ -291,7 +296,9 @@ class ActiveMaxMargin:
         return Labelled(none, rows, none, none, classes)
 
 
-def _taught(state: Queries, pool: Pool, known: tuple[Any, Any], *, declared: bool) -> Queries:
+def _taught(
+    state: ActiveState, pool: Pool, known: tuple[Any, Any], *, declared: bool
+) -> ActiveState:
     """Take labels that are there already."""
     indices = np.asarray(known[0])
     if (
@@ -317,7 +324,7 @@ def _taught(state: Queries, pool: Pool, known: tuple[Any, Any], *, declared: boo
             "known[0] names rows with NaN or infinity, which X leaves out; leave them out, too."
         )
     given = replace(state.queued(found), phase=Phase.GIVEN, wanted=np.arange(len(indices)))
-    taught = told(given, codes, classes)
+    taught = add_labels(given, codes, classes)
     if taught.separator is None:
         taught = replace(taught.queued(None), phase=Phase.SEEDING)
     return taught

@@ -12,10 +12,10 @@ import numpy as np
 
 from daskcoreset.constructions.margin.active_state import (
     ActiveMargin,
+    ActiveOptions,
+    ActiveState,
     Labelled,
     Phase,
-    Queries,
-    Rule,
     Separator,
     Step,
     corrected,
@@ -23,11 +23,11 @@ from daskcoreset.constructions.margin.active_state import (
     separate,
 )
 from daskcoreset.constructions.margin.oracle import Oracle, answer, coded, plain_labels
-from daskcoreset.constructions.margin.query_strategy import next_wanted, told
+from daskcoreset.constructions.margin.query_strategy import add_labels, next_request
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.typing import AnyArray, IndexArray
-from daskcoreset.execution.progress import counting
+from daskcoreset.execution.progress import count_reads
 
 if TYPE_CHECKING:
     from daskcoreset.constructions.margin.active_state import Trace
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from daskcoreset.constructions.margin.pool import Pool
     from daskcoreset.core.storage import JSON, Location
 
-__all__ = ["Asking", "OracleError", "Wanted", "read_queries", "write_queries"]
+__all__ = ["ActiveRun", "LabelRequest", "OracleError", "load_state", "save_state"]
 
 
 KIND = "active-max-margin"
@@ -47,8 +47,8 @@ _COUNTERS = ("draws", "verifications", "right", "idle", "needed", "cursor", "rea
 _STEP = ("n_labels", "n_core", "margin", "closest", "phase")
 
 
-def write_queries(
-    store: Location, state: Queries, facts: dict[str, Any], *, overwrite: bool = True
+def save_state(
+    store: Location, state: ActiveState, facts: dict[str, Any], *, overwrite: bool = True
 ) -> None:
     """Write a run, whole or not at all, in place of an earlier state of it.
 
@@ -57,7 +57,7 @@ def write_queries(
     store : str, path-like, zarr Store or StorePath
     state : Queries
     facts : dict
-        Plain values about the pool, returned by `read_queries`.
+        Plain values about the pool, returned by `load_state`.
     overwrite : bool, default=True
         Whether to replace what is there.
     """
@@ -98,7 +98,7 @@ def write_queries(
     )
 
 
-def read_queries(store: Location) -> tuple[Queries, dict[str, Any]]:
+def load_state(store: Location) -> tuple[ActiveState, dict[str, Any]]:
     """Read a run back, bit for bit.
 
     Parameters
@@ -109,7 +109,7 @@ def read_queries(store: Location) -> tuple[Queries, dict[str, Any]]:
     -------
     state : Queries
     facts : dict
-        As given to `write_queries`.
+        As given to `save_state`.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def read_queries(store: Location) -> tuple[Queries, dict[str, Any]]:
         position, dual, slack = np.ascontiguousarray(arrays["core"].T)
         separator = Separator(arrays["w"], b, margin, position.astype(np.int64), dual, slack)
     indices, codes, phases = np.ascontiguousarray(arrays["labelled"].T)
-    state = Queries(
+    state = ActiveState(
         rule=_rule(attributes["rule"]),
         labelled=Labelled(indices, arrays["row"], codes, phases, tuple(attributes["classes"])),
         separator=separator,
@@ -137,15 +137,15 @@ def read_queries(store: Location) -> tuple[Queries, dict[str, Any]]:
     return state, attributes["pool"]
 
 
-def _plain_rule(rule: Rule) -> dict[str, JSON]:
+def _plain_rule(rule: ActiveOptions) -> dict[str, JSON]:
     # JSON has neither infinity nor integers above 2**53 that every reader keeps.
     plain = dataclasses.asdict(rule)
     return {**plain, "C": None if math.isinf(rule.C) else rule.C, "seed": str(rule.seed)}
 
 
-def _rule(plain: dict[str, Any]) -> Rule:
+def _rule(plain: dict[str, Any]) -> ActiveOptions:
     C = math.inf if plain["C"] is None else plain["C"]
-    return Rule(**{**plain, "C": C, "seed": int(plain["seed"])})
+    return ActiveOptions(**{**plain, "C": C, "seed": int(plain["seed"])})
 
 
 def _step(row: list[float]) -> Step:
@@ -154,7 +154,7 @@ def _step(row: list[float]) -> Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
+class LabelRequest:
     """Rows whose labels are asked for.
 
     Attributes
@@ -174,7 +174,7 @@ class Wanted:
         return len(self.indices)
 
 
-class Asking:
+class ActiveRun:
     """A run in progress; `daskcoreset.margin.ActiveMaxMargin` starts and resumes one.
 
     `ask` and `tell` are for people and labelling tools, `run` is for oracles that are called;
@@ -187,7 +187,12 @@ class Asking:
     """
 
     def __init__(
-        self, state: Queries, pool: Pool, *, store: Location | None = None, declared: bool = False
+        self,
+        state: ActiveState,
+        pool: Pool,
+        *,
+        store: Location | None = None,
+        declared: bool = False,
     ) -> None:
         self.state = state
         self._pool = pool
@@ -195,9 +200,9 @@ class Asking:
         self._declared = declared
 
     @classmethod
-    def load(cls, store: Location, pool: Pool) -> Asking:
+    def load(cls, store: Location, pool: Pool) -> ActiveRun:
         """Go on from what was kept, after the pool was compared with that of before."""
-        state, facts = read_queries(store)
+        state, facts = load_state(store)
         _check_pool(state, facts, pool)
         return cls(state, pool, store=store, declared=facts["declared"])
 
@@ -211,20 +216,20 @@ class Asking:
         """Labels paid for so far."""
         return self.state.paid
 
-    def ask(self) -> Wanted | None:
+    def ask(self) -> LabelRequest | None:
         """Return the rows whose labels are wanted now, or None at the end.
 
         Reads the pool where it has to. Until `tell`, it returns the same rows each time, also
         after a crash: what is asked follows from the answers, so that only these are stored.
         """
-        state = next_wanted(self.state, self._pool)
+        state = next_request(self.state, self._pool)
         if state.phase is Phase.DONE:
             if state is not self.state:
                 self._keep(state)
             return None
         self.state = state
         wanted = state.wanted
-        return Wanted(state.queue[wanted], state.queue_rows[wanted], state.phase)
+        return LabelRequest(state.queue[wanted], state.queue_rows[wanted], state.phase)
 
     def tell(self, labels: Any) -> None:
         """Give the labels of the rows that `ask` returned, in the same order.
@@ -253,7 +258,7 @@ class Asking:
             raise InvalidInputError("nothing is asked for; call ask() first, and again after it.")
         plain = plain_labels(labels, len(state.wanted))
         codes, classes = coded(plain, state.labelled.classes, declared=self._declared)
-        self._keep(told(state, codes, classes))
+        self._keep(add_labels(state, codes, classes))
 
     def correct(self, labels: Mapping[int, Label]) -> None:
         """Change labels that were told, because they were slips.
@@ -329,7 +334,7 @@ class Asking:
             run, with all labels told before.
         """
         limit = self.state.rule.max_labels or self._pool.n_usable
-        with counting(progress, limit, unit="label") as advance:
+        with count_reads(progress, limit, unit="label") as advance:
             advance(self.n_labels)
             seen = len(self.state.trace)
             while (wanted := self.ask()) is not None:
@@ -339,7 +344,7 @@ class Asking:
             _report(report, self.state.trace, seen)
         return self.result()
 
-    def _ask_oracle(self, oracle: Oracle, wanted: Wanted) -> None:
+    def _ask_oracle(self, oracle: Oracle, wanted: LabelRequest) -> None:
         try:
             labels = answer(oracle, wanted.rows, wanted.indices)
         except Exception as error:
@@ -350,7 +355,7 @@ class Asking:
         except InvalidInputError as error:
             raise self._oracle_error(f"gave what cannot be used: {error}", wanted) from error
 
-    def _oracle_error(self, what: str, wanted: Wanted) -> OracleError:
+    def _oracle_error(self, what: str, wanted: LabelRequest) -> OracleError:
         rows = ", ".join(map(str, wanted.indices[:5].tolist())) + ("..." if len(wanted) > 5 else "")
         kept = f" and in {self._store}" if self._store is not None else ""
         return OracleError(
@@ -374,17 +379,17 @@ class Asking:
         StoreError
             If something else is there, or the disk refuses.
         """
-        write_queries(store, self.state, self._facts(), overwrite=overwrite)
+        save_state(store, self.state, self._facts(), overwrite=overwrite)
         self._store = store
 
     def result(self) -> ActiveMargin:
         """Return what is known now, at the end or before."""
         return result_of(self.state)
 
-    def _keep(self, state: Queries) -> None:
+    def _keep(self, state: ActiveState) -> None:
         # On the disk first: what cannot be kept has not been told.
         if self._store is not None:
-            write_queries(self._store, state, self._facts())
+            save_state(self._store, state, self._facts())
         self.state = state
 
     def _facts(self) -> dict[str, Any]:
@@ -397,7 +402,7 @@ class Asking:
         }
 
 
-def _separated_anew(state: Queries) -> Queries:
+def _separated_anew(state: ActiveState) -> ActiveState:
     """Separate the labels as they are now, and go back to asking."""
     rule, old, labelled = state.rule, state.separator, state.labelled
     separator, phase = None, Phase.SEEDING
@@ -416,7 +421,7 @@ def _report(report: Callable[[Step], None] | None, trace: Trace, seen: int) -> i
     return len(trace)
 
 
-def _check_pool(state: Queries, facts: dict[str, Any], pool: Pool) -> None:
+def _check_pool(state: ActiveState, facts: dict[str, Any], pool: Pool) -> None:
     """Refuse another pool than that of before: labels belong to its rows by number."""
     found = (pool.n_rows, pool.n_features, pool.n_usable)
     wanted = (facts["n_rows"], facts["n_features"], facts["n_usable"])
@@ -442,6 +447,6 @@ class OracleError(InvalidInputError):
         The run as it was before the call: ``asking.run(oracle)`` goes on from there.
     """
 
-    def __init__(self, message: str, asking: Asking | None = None) -> None:
+    def __init__(self, message: str, asking: ActiveRun | None = None) -> None:
         super().__init__(message)
         self.asking = asking

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.constructions.margin.pool import heights
+from daskcoreset.constructions.margin.pool import decision_values
 from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.pool import Found
+    from daskcoreset.constructions.margin.pool import PoolRows
     from daskcoreset.solvers.hard_margin import HardMargin
 
 __all__ = [
     "ActiveMargin",
+    "ActiveOptions",
+    "ActiveState",
     "Certificate",
     "Labelled",
     "Phase",
-    "Queries",
-    "Rule",
     "Separator",
     "Step",
     "Trace",
@@ -48,7 +48,7 @@ class Phase(enum.IntEnum):
 
 
 @dataclass(frozen=True)
-class Rule:
+class ActiveOptions:
     """How rows are chosen and when to stop; see `daskcoreset.margin.ActiveMaxMargin`."""
 
     epsilon: float
@@ -151,7 +151,7 @@ class Labelled:
 
     def heights(self, separator: Separator) -> FloatArray:
         """Margin of every row, without slacks: negative where it is misclassified."""
-        products = heights(self.rows, separator.w, separator.b)
+        products = decision_values(self.rows, separator.w, separator.b)
         margins: FloatArray = self.signs * products
         return margins
 
@@ -160,7 +160,7 @@ def separate(
     labelled: Labelled,
     before: Separator | None,
     add: IndexArray,
-    rule: Rule,
+    rule: ActiveOptions,
 ) -> Separator:
     r"""Add rows to the core set, and then labelled rows that its separator comes too close to.
 
@@ -206,7 +206,7 @@ def _solve(
     labelled: Labelled,
     core: IndexArray,
     dual: FloatArray | None,
-    rule: Rule,
+    rule: ActiveOptions,
 ) -> Separator:
     C = rule.C
     signs, d = labelled.signs[core], labelled.rows.shape[1]
@@ -347,7 +347,7 @@ class ActiveMargin:
         -------
         ndarray of shape (n,), float64
         """
-        return heights(X if hasattr(X, "tocsr") else np.asarray(X), self.w, self.b)
+        return decision_values(X if hasattr(X, "tocsr") else np.asarray(X), self.w, self.b)
 
     def predict(self, X: Any) -> AnyArray:
         """Class of rows in memory; the smaller one on the boundary itself.
@@ -373,7 +373,7 @@ class ActiveMargin:
         return values[(self.decision_function(X) > 0).astype(np.int64)]
 
 
-def result_of(state: Queries) -> ActiveMargin:
+def result_of(state: ActiveState) -> ActiveMargin:
     """Put together what a run knows.
 
     Parameters
@@ -421,7 +421,7 @@ def result_of(state: Queries) -> ActiveMargin:
     )
 
 
-def _certificate(state: Queries) -> Certificate:
+def _certificate(state: ActiveState) -> Certificate:
     r"""Say what r right rows in a row prove: :math:`e \leq \ln(\max(|C|, j(j+1))/\delta) / r`.
 
     A separator of error e reaches a streak of r with chance :math:`(1 - e)^r`, so that the
@@ -471,7 +471,7 @@ Trace = tuple[Step, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Queries:
+class ActiveState:
     """All that a run knows.
 
     Attributes
@@ -506,7 +506,7 @@ class Queries:
     trace : tuple of Step
     """
 
-    rule: Rule
+    rule: ActiveOptions
     labelled: Labelled
     separator: Separator | None = None
     phase: Phase = Phase.SEEDING
@@ -528,14 +528,14 @@ class Queries:
         """Labels that were asked for."""
         return int((self.labelled.phases != Phase.GIVEN).sum())
 
-    def queued(self, found: Found | None) -> Queries:
+    def queued(self, found: PoolRows | None) -> ActiveState:
         """Return the run with rows to look at next, or none."""
         none = np.empty(0, np.int64)
         if found is None:
             return replace(self, queue=none, queue_rows=self.queue_rows[:0], wanted=none)
         return replace(self, queue=found.indices, queue_rows=found.rows, wanted=none)
 
-    def noted(self, closest: float = math.nan) -> Queries:
+    def noted(self, closest: float = math.nan) -> ActiveState:
         """Return the run with one more step in its trace."""
         rule = self.separator
         step = Step(
@@ -547,6 +547,6 @@ class Queries:
         )
         return replace(self, trace=(*self.trace, step))
 
-    def ended(self, why: str) -> Queries:
+    def ended(self, why: str) -> ActiveState:
         """Return the run at its end."""
         return replace(self.queued(None), phase=Phase.DONE, stopped=why)

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.constructions.margin.core_set import Picked, joined, least
-from daskcoreset.core.blocks import Block, Problem, block_labels
+from daskcoreset.constructions.margin.core_set import SelectedRows, concatenate_rows, smallest
+from daskcoreset.core.blocks import Block, InvalidRow, labels_of
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
-from daskcoreset.execution.fold import Gathered, gather
+from daskcoreset.execution.fold import BlockResults, map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray, FloatArray
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["Found", "find_classes", "signs_of"]
+__all__ = ["FirstRead", "find_classes", "signs_of"]
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FirstRead:
     """What the first read tells.
 
     Attributes
@@ -35,13 +35,13 @@ class Found:
     """
 
     classes: AnyArray
-    firsts: tuple[Picked, ...]
+    firsts: tuple[SelectedRows, ...]
     n_used: int
 
 
 def signs_of(block: Block, classes: AnyArray) -> FloatArray:
     """+1 for the second of two classes, -1 for the first, and 0 for rows without a weight."""
-    labels = block_labels(block)
+    labels = labels_of(block)
     signs = np.where(labels == classes[1], 1.0, -1.0)
     signs[block.weights == 0.0] = 0.0
     return signs
@@ -57,16 +57,16 @@ class _First:
 
     most: int
 
-    def __call__(self, block: Block, number: int, given: object) -> Found | Problem:
+    def __call__(self, block: Block, number: int, given: object) -> FirstRead | InvalidRow:
         del given
         used = block.weights > 0.0
-        labels = block_labels(block)
+        labels = labels_of(block)
         problem = _missing(labels, used)
         if problem is not None:
             return problem
         classes, codes = np.unique(labels[used], return_inverse=True)
         if len(classes) > self.most:
-            return Problem(_too_many(classes, self.most).replace("{", "{{").replace("}", "}}"))
+            return InvalidRow(_too_many(classes, self.most).replace("{", "{{").replace("}", "}}"))
         rows = np.flatnonzero(used)
         values = np.zeros(len(rows))
         if len(classes) == 2:
@@ -77,8 +77,8 @@ class _First:
             members = np.flatnonzero(codes == code)
             worst = members[[values[members].argmin()]]
             row = block.take(rows[worst])
-            firsts.append(Picked(row, np.full(1, number), np.zeros(1), values[worst]))
-        return Found(classes, tuple(firsts), len(rows))
+            firsts.append(SelectedRows(row, np.full(1, number), np.zeros(1), values[worst]))
+        return FirstRead(classes, tuple(firsts), len(rows))
 
 
 def _rough(block: Block, rows: Any, signs: FloatArray) -> FloatArray:
@@ -98,13 +98,13 @@ def _rough(block: Block, rows: Any, signs: FloatArray) -> FloatArray:
     return found
 
 
-def _missing(labels: AnyArray, used: Any) -> Problem | None:
+def _missing(labels: AnyArray, used: Any) -> InvalidRow | None:
     if labels.dtype.kind in "fc":
         bad = ~np.isfinite(labels) & used
         if bad.any():
             row = int(bad.argmax())
             found = f"y is {labels[row]}"
-            return Problem(found + "{row}; give every row a label, or drop such rows.", row)
+            return InvalidRow(found + "{row}; give every row a label, or drop such rows.", row)
     return None
 
 
@@ -113,13 +113,13 @@ class _Unite:
     most: int
     keep: int
 
-    def __call__(self, first: Found, second: Found) -> Found:
+    def __call__(self, first: FirstRead, second: FirstRead) -> FirstRead:
         # An empty block may have labels of another dtype; NumPy would make text of numbers.
         parts = [part for part in (first, second) if len(part.classes)]
         n_used = first.n_used + second.n_used
         if len(parts) < 2:
             left = parts[0] if parts else first
-            return Found(left.classes, left.firsts, n_used)
+            return FirstRead(left.classes, left.firsts, n_used)
         classes = np.unique(np.concatenate([part.classes for part in parts]))
         firsts = []
         for label in classes:
@@ -128,13 +128,13 @@ class _Unite:
                 for part in parts
                 for position in np.flatnonzero(part.classes == label)
             ]
-            firsts.append(least(joined(rows), self.keep))
-        return Found(classes[: self.most + 1], tuple(firsts[: self.most + 1]), n_used)
+            firsts.append(smallest(concatenate_rows(rows), self.keep))
+        return FirstRead(classes[: self.most + 1], tuple(firsts[: self.most + 1]), n_used)
 
 
 def find_classes(
     blocks: RowBlocks, *, most: int = 2, keep: int = 1, split_every: int = 16
-) -> Gathered[Found]:
+) -> BlockResults[FirstRead]:
     """Read all rows once for the labels that there are.
 
     Parameters
@@ -159,7 +159,7 @@ def find_classes(
     """
     if not blocks.has_labels:
         raise InvalidInputError("y is missing; pass the labels that are to be separated.")
-    gathered = gather(blocks, _First(most), _Unite(most, keep), split_every=split_every)
+    gathered = map_reduce(blocks, _First(most), _Unite(most, keep), split_every=split_every)
     found = gathered.value
     if not found.n_used:
         raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")

@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
     from daskcoreset.core.points import WeightedPoints
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-    from daskcoreset.execution.fold import Gathered
+    from daskcoreset.execution.fold import BlockResults
 
 __all__ = [
-    "Core",
+    "CoreRows",
     "Fit",
     "MarginCoreset",
     "Pass",
-    "Picked",
+    "SelectedRows",
     "any_violator_bound",
+    "concatenate_rows",
     "fit_core",
-    "joined",
-    "least",
     "row_numbers",
+    "smallest",
     "worst_violator_bound",
 ]
 
@@ -103,7 +103,7 @@ def worst_violator_bound(radius: float, margin: float, epsilon: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Picked:
+class SelectedRows:
     """Rows taken from some blocks.
 
     Attributes
@@ -126,9 +126,9 @@ class Picked:
     def __len__(self) -> int:
         return len(self.values)
 
-    def take(self, positions: IndexArray) -> Picked:
+    def take(self, positions: IndexArray) -> SelectedRows:
         """Return some of the rows."""
-        return Picked(
+        return SelectedRows(
             self.block.take(positions),
             self.numbers[positions],
             self.signs[positions],
@@ -136,11 +136,11 @@ class Picked:
         )
 
 
-def joined(parts: Sequence[Picked]) -> Picked:
+def concatenate_rows(parts: Sequence[SelectedRows]) -> SelectedRows:
     """Put rows of neighbouring blocks after one another."""
     if len(parts) == 1:
         return parts[0]
-    return Picked(
+    return SelectedRows(
         _numbered([part.block for part in parts]),
         np.concatenate([part.numbers for part in parts]),
         np.concatenate([part.signs for part in parts]),
@@ -154,7 +154,7 @@ def _numbered(blocks: Sequence[Block]) -> Block:
     return concatenate(filled) if filled else blocks[0]
 
 
-def least(rows: Picked, most: int) -> Picked:
+def smallest(rows: SelectedRows, most: int) -> SelectedRows:
     """Keep the rows of smallest value, the first of equal ones, in the order they had."""
     if len(rows) <= most:
         return rows
@@ -162,7 +162,9 @@ def least(rows: Picked, most: int) -> Picked:
     return rows.take(np.sort(order))
 
 
-def row_numbers(gathered: Gathered[Any], numbers: IndexArray, positions: IndexArray) -> IndexArray:
+def row_numbers(
+    gathered: BlockResults[Any], numbers: IndexArray, positions: IndexArray
+) -> IndexArray:
     """Numbers, in the whole data, of rows of blocks.
 
     Parameters
@@ -178,8 +180,8 @@ def row_numbers(gathered: Gathered[Any], numbers: IndexArray, positions: IndexAr
 
     Examples
     --------
-    >>> from daskcoreset.execution.fold import Gathered
-    >>> row_numbers(Gathered(None, {0: 10, 1: 5}), np.array([1, 0]), np.array([2, 3]))
+    >>> from daskcoreset.execution.fold import BlockResults
+    >>> row_numbers(BlockResults(None, {0: 10, 1: 5}), np.array([1, 0]), np.array([2, 3]))
     array([12,  3])
     """
     blocks = np.array(sorted(gathered.sizes), dtype=np.int64)
@@ -357,7 +359,7 @@ class MarginCoreset:
 
 
 @dataclass(frozen=True, eq=False)
-class Core:
+class CoreRows:
     """Rows of the core set.
 
     Attributes
@@ -371,7 +373,7 @@ class Core:
         Kernel values of all pairs; None for the linear kernel.
     """
 
-    rows: Picked
+    rows: SelectedRows
     indices: IndexArray
     kernel: Kernel
     intercept: bool
@@ -385,14 +387,14 @@ class Core:
         """The rows."""
         return self.rows.block.points
 
-    def start(self) -> Core:
+    def start(self) -> CoreRows:
         """Return the core set with its kernel values."""
         if self.kernel.is_linear:
             return self
         gram = _symmetric(self.kernel(self.points, self.points))
-        return Core(self.rows, self.indices, self.kernel, self.intercept, gram)
+        return CoreRows(self.rows, self.indices, self.kernel, self.intercept, gram)
 
-    def with_rows(self, rows: Picked, indices: IndexArray) -> Core:
+    def with_rows(self, rows: SelectedRows, indices: IndexArray) -> CoreRows:
         """Return a core set with more rows, those left out that it has already."""
         new = np.flatnonzero(~np.isin(indices, self.indices))
         rows, indices = rows.take(new), indices[new]
@@ -401,15 +403,15 @@ class Core:
             across = self.kernel(self.points, rows.block.points)
             within = _symmetric(self.kernel(rows.block.points, rows.block.points))
             gram = np.block([[self.gram, across], [across.T, within]])
-        both = joined([self.rows, rows])
+        both = concatenate_rows([self.rows, rows])
         numbers = np.concatenate([self.indices, indices])
-        return Core(both, numbers, self.kernel, self.intercept, gram)
+        return CoreRows(both, numbers, self.kernel, self.intercept, gram)
 
-    def take(self, positions: IndexArray) -> Core:
+    def take(self, positions: IndexArray) -> CoreRows:
         """Return some of the rows."""
         gram = None if self.gram is None else self.gram[np.ix_(positions, positions)]
         rows, indices = self.rows.take(positions), self.indices[positions]
-        return Core(rows, indices, self.kernel, self.intercept, gram)
+        return CoreRows(rows, indices, self.kernel, self.intercept, gram)
 
 
 @dataclass(frozen=True, eq=False)
@@ -430,7 +432,7 @@ class Fit:
     middle: FloatArray | None
 
 
-def fit_core(core: Core, tol: float = 1e-9) -> Fit:
+def fit_core(core: CoreRows, tol: float = 1e-9) -> Fit:
     """Solve the hard-margin problem on the rows of a core set.
 
     Parameters
@@ -489,7 +491,7 @@ def _symmetric(gram: FloatArray) -> FloatArray:
     return (gram + gram.T) / 2.0
 
 
-def _check(core: Core, hard: HardMargin) -> None:
+def _check(core: CoreRows, hard: HardMargin) -> None:
     if hard.separable:
         return
     held = np.flatnonzero(hard.dual > 0.0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, Problem, block_labels
+from daskcoreset.core.blocks import Block, InvalidRow, labels_of
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
 __all__ = [
@@ -189,7 +189,7 @@ def _piece(block: Block, number: int, labels: IndexArray, bounds: IndexArray, i:
     )
 
 
-def encoded(block: Block, classes: AnyArray | None) -> IndexArray | Problem:
+def encoded(block: Block, classes: AnyArray | None) -> IndexArray | InvalidRow:
     """Return the labels of a block as numbers of classes, or whole numbers as they are.
 
     Parameters
@@ -202,7 +202,7 @@ def encoded(block: Block, classes: AnyArray | None) -> IndexArray | Problem:
     ndarray of shape (n,), int64, or Problem
         The first label that is no class, or no whole number.
     """
-    labels = block_labels(block)
+    labels = labels_of(block)
     if classes is None:
         whole = np.asarray(labels.astype(np.float64) if labels.dtype.kind in "biuf" else np.nan)
         bad = np.broadcast_to(whole != np.floor(whole), (len(block),))
@@ -214,7 +214,7 @@ def encoded(block: Block, classes: AnyArray | None) -> IndexArray | Problem:
         return codes
     at = int(np.flatnonzero(bad)[0])
     found = f"y is {labels[at]!r}".replace("{", "{{").replace("}", "}}")
-    return Problem(found + "{row}, which is no class; pass labels of the classes only.", at)
+    return InvalidRow(found + "{row}, which is no class; pass labels of the classes only.", at)
 
 
 @dataclass(frozen=True, eq=False)

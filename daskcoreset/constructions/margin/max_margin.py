@@ -11,32 +11,32 @@ import numpy as np
 
 from daskcoreset.constructions.margin.classes import find_classes, signs_of
 from daskcoreset.constructions.margin.core_set import (
-    Core,
+    CoreRows,
     Fit,
     MarginCoreset,
     Pass,
-    Picked,
+    SelectedRows,
+    concatenate_rows,
     fit_core,
-    joined,
-    least,
     row_numbers,
+    smallest,
 )
 from daskcoreset.constructions.margin.separators import Kernel, KernelLike, NotSeparableError
-from daskcoreset.constructions.margin.violators import Question, Worst, ask_worst
-from daskcoreset.core.blocks import MOST_LABELS
+from daskcoreset.constructions.margin.violators import ViolatorQuery, ViolatorRows, find_violators
+from daskcoreset.core.blocks import MAX_LABELS
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, package_versions, warn_caller
+from daskcoreset.core.errors import InvalidInputError, package_versions, warn_user
 from daskcoreset.core.linalg import dense_rows, inner_products
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.validation import check_count, check_flag, check_share
-from daskcoreset.execution.fold import gather
+from daskcoreset.execution.fold import map_reduce
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.classes import Found
+    from daskcoreset.constructions.margin.classes import FirstRead
     from daskcoreset.core.blocks import Block
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-    from daskcoreset.execution.fold import Gathered
+    from daskcoreset.execution.fold import BlockResults
     from daskcoreset.inputs.blocks import RowBlocks
 
 __all__ = ["MaxMarginCoreset", "Run", "build_margin", "find_twins", "margin_as_coreset"]
@@ -51,7 +51,7 @@ class _Wanted:
     classes: AnyArray
 
 
-def find_twins(blocks: RowBlocks, core: Core, classes: AnyArray) -> tuple[int, int] | None:
+def find_twins(blocks: RowBlocks, core: CoreRows, classes: AnyArray) -> tuple[int, int] | None:
     """Look in all the data for a row equal to one of `core`, with the other label.
 
     Parameters
@@ -72,7 +72,7 @@ def find_twins(blocks: RowBlocks, core: Core, classes: AnyArray) -> tuple[int, i
     key = np.sqrt(np.arange(2.0, points.shape[1] + 2.0))
     keys = inner_products(points, key[None])[:, 0]
     wanted = _Wanted(points, core.rows.signs, keys, key, classes)
-    found = gather(blocks, _look, _first, given=wanted)
+    found = map_reduce(blocks, _look, _first, given=wanted)
     if not found.value:
         return None
     number, position, row = found.value[0]
@@ -116,11 +116,11 @@ class Run:
         share = -(-2 * self.in_all // n_blocks) if n_blocks > 1 else self.in_all
         self.per_block = 1 if options.violators == "block" else min(share, self.in_all)
 
-    def result(self, survey: Gathered[Found] | None = None) -> MarginCoreset:
+    def result(self, survey: BlockResults[FirstRead] | None = None) -> MarginCoreset:
         """Run it, from what a first read found."""
         core = self._first(survey)
         trace: list[Pass] = []
-        best: tuple[Core, Fit, float] | None = None
+        best: tuple[CoreRows, Fit, float] | None = None
         upper = np.inf
         ended = ""
         while True:
@@ -149,17 +149,17 @@ class Run:
             core = larger
         assert best is not None  # noqa: S101 - max_passes is at least one
         if ended:
-            warn_caller(
+            warn_user(
                 f"the margin is certified to {best[2] / upper:.3g} of the largest and not to "
                 f"{1 - self.options.epsilon:.3g}: {ended}."
             )
         return self._pack(core, best, upper, tuple(trace), converged=not ended)
 
-    def _first(self, survey: Gathered[Found] | None) -> Core:
+    def _first(self, survey: BlockResults[FirstRead] | None) -> CoreRows:
         """Take the classes and rows to start from, of each class as many."""
         keep = 1 if self.options.violators == 1 else max(1, self.in_all // 2)
         positive = self.options.positive
-        most = 2 if positive is None else MOST_LABELS
+        most = 2 if positive is None else MAX_LABELS
         gathered = survey or find_classes(self.blocks, most=most, keep=keep)
         found = gathered.value
         if positive is None:
@@ -175,11 +175,13 @@ class Run:
         self.classes: AnyArray = found.classes[[int((~side).argmax()), int(side.argmax())]]
         self.n_rows = gathered.n_rows
         parts = [
-            Picked(part.block, part.numbers, np.full(len(part), 1.0 if up else -1.0), part.values)
-            for part, up in zip([least(one, keep) for one in found.firsts], side, strict=True)
+            SelectedRows(
+                part.block, part.numbers, np.full(len(part), 1.0 if up else -1.0), part.values
+            )
+            for part, up in zip([smallest(one, keep) for one in found.firsts], side, strict=True)
         ]
-        rows = joined(parts)
-        core = Core(rows, self._numbers(gathered, rows), self.kernel, self.options.intercept)
+        rows = concatenate_rows(parts)
+        core = CoreRows(rows, self._numbers(gathered, rows), self.kernel, self.options.intercept)
         # The radius of rows about their own middle, not about a distant origin.
         self.center: FloatArray | None = None
         if self.options.intercept:
@@ -187,7 +189,7 @@ class Run:
             self.center = np.asarray(points.mean(axis=0, dtype=np.float64)).ravel()
         return core.start()
 
-    def _fit(self, core: Core) -> Fit:
+    def _fit(self, core: CoreRows) -> Fit:
         try:
             return fit_core(core)
         except NotSeparableError as error:
@@ -205,16 +207,16 @@ class Run:
                     ) from None
             raise
 
-    def _ask(self, core: Core, fit: Fit, *, measure: bool) -> Gathered[Worst]:
+    def _ask(self, core: CoreRows, fit: Fit, *, measure: bool) -> BlockResults[ViolatorRows]:
         del core
         hard, share = fit.hard, 1.0 - self.options.epsilon
         floors = np.full(2, share * hard.length)
         if self.options.intercept:
             # Together twice the share of the margin: some row is below unless it is reached.
             floors = hard.levels + (hard.length - hard.margin) - self.options.epsilon * hard.length
-        return ask_worst(
+        return find_violators(
             self.blocks,
-            Question(
+            ViolatorQuery(
                 fit.separator,
                 self.classes,
                 floors,
@@ -235,7 +237,7 @@ class Run:
         middle = float(levels[1] - levels[0]) / 2
         return replace(fit, separator=replace(fit.separator, intercept=middle))
 
-    def _grown(self, core: Core, fit: Fit, answer: Gathered[Worst]) -> Core:
+    def _grown(self, core: CoreRows, fit: Fit, answer: BlockResults[ViolatorRows]) -> CoreRows:
         rows = answer.value.rows
         # Without new violators rounding has the last word.
         if rows is None or np.isin(self._numbers(answer, rows), core.indices).all():
@@ -246,7 +248,7 @@ class Run:
         return core.with_rows(rows, indices)
 
     @staticmethod
-    def _numbers(gathered: Gathered[Any], rows: Picked) -> IndexArray:
+    def _numbers(gathered: BlockResults[Any], rows: SelectedRows) -> IndexArray:
         within: Any = rows.block.rows
         return row_numbers(gathered, rows.numbers, within)
 
@@ -262,8 +264,8 @@ class Run:
 
     def _pack(
         self,
-        core: Core,
-        best: tuple[Core, Fit, float],
+        core: CoreRows,
+        best: tuple[CoreRows, Fit, float],
         upper: float,
         trace: tuple[Pass, ...],
         *,
@@ -418,7 +420,9 @@ class MaxMarginCoreset:
         blocks = row_blocks(X, y, sample_weight, chunks=self.chunks, on_invalid=self.on_invalid)
         return self.run_blocks(blocks)
 
-    def run_blocks(self, blocks: RowBlocks, survey: Gathered[Found] | None = None) -> MarginCoreset:
+    def run_blocks(
+        self, blocks: RowBlocks, survey: BlockResults[FirstRead] | None = None
+    ) -> MarginCoreset:
         """Build the core set of rows that are opened already.
 
         Parameters

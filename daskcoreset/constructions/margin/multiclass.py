@@ -20,12 +20,12 @@ from daskcoreset.constructions.margin.structured import (
     StructuredStep,
     structured_margin,
 )
-from daskcoreset.core.blocks import MOST_LABELS, Problem, block_labels
+from daskcoreset.core.blocks import MAX_LABELS, InvalidRow, labels_of
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.execution.fold import gather
+from daskcoreset.execution.fold import map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
@@ -146,19 +146,19 @@ class _Survey:
     moments: bool
     grouped: bool
 
-    def __call__(self, block: Block, number: int, given: object) -> ClassSurvey | Problem:
+    def __call__(self, block: Block, number: int, given: object) -> ClassSurvey | InvalidRow:
         del number, given
         if not self.grouped and not block.weights.all():
             block = block.take(np.flatnonzero(block.weights))
-        labels = block_labels(block)
+        labels = labels_of(block)
         if labels.dtype.kind == "f" and np.isnan(labels).any():
             at = int(np.isnan(labels).argmax())
             at = at if block.rows is None else int(block.rows[at])
-            return Problem("y is NaN{row}; label such rows, or leave them out.", at)
+            return InvalidRow("y is NaN{row}; label such rows, or leave them out.", at)
         classes = np.unique(labels)
-        if len(classes) > MOST_LABELS:
-            return Problem(
-                f"y has more than {MOST_LABELS} values; pass class labels, not measurements."
+        if len(classes) > MAX_LABELS:
+            return InvalidRow(
+                f"y has more than {MAX_LABELS} values; pass class labels, not measurements."
             )
         weights = np.ones(len(block)) if self.grouped else block.weights
         points = block.points if self.moments else np.empty((len(block), 0))
@@ -194,7 +194,7 @@ def survey(blocks: RowBlocks, *, moments: bool = True, grouped: bool = False) ->
     """
     if not blocks.has_labels:
         raise InvalidInputError("y is missing; pass the label of every row.")
-    found: ClassSurvey = gather(blocks, _Survey(moments, grouped), _unite).value
+    found: ClassSurvey = map_reduce(blocks, _Survey(moments, grouped), _unite).value
     if len(found.classes) < 2:
         raise InvalidInputError(
             f"y has one class, {found.classes[0]!r}, and a margin needs two; pass rows of another."

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from daskcoreset.constructions.margin.classes import find_classes
-from daskcoreset.constructions.margin.core_set import joined, row_numbers
+from daskcoreset.constructions.margin.core_set import concatenate_rows, row_numbers
 from daskcoreset.constructions.margin.outlier_problems import (
     Draws,
+    MarginProblem,
     Pool,
-    Problem,
-    Shared,
+    SharedProblems,
     solve_problems,
 )
 from daskcoreset.constructions.margin.separators import Kernel, Separator
-from daskcoreset.core.errors import InvalidInputError, warn_caller
+from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.validation import check_count, check_flag, check_share
@@ -27,9 +27,9 @@ from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.classes import Found
+    from daskcoreset.constructions.margin.classes import FirstRead
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-    from daskcoreset.execution.fold import Gathered
+    from daskcoreset.execution.fold import BlockResults
     from daskcoreset.inputs.blocks import RowBlocks
 
 __all__ = [
@@ -108,7 +108,7 @@ _TOGETHER = 512
 """Separators measured by one read."""
 
 
-def try_all_subsets(shared: Shared, n_used: int, limit: int) -> int:
+def try_all_subsets(shared: SharedProblems, n_used: int, limit: int) -> int:
     r"""Measure the hard margin of every subset of c rows, for c = 1, 2, 4, ...
 
     It stops when a core set of the clean data has no more than c rows: at the latest with
@@ -175,7 +175,7 @@ def _normal(rows: FloatArray, signs: FloatArray, *, intercept: bool) -> FloatArr
     return found.w if found.separable else None
 
 
-def _all_rows(shared: Shared, n_used: int) -> Pool:
+def _all_rows(shared: SharedProblems, n_used: int) -> Pool:
     """Every row of the data, in order: there are few."""
     # Of length one as every normal: what is asked is measured, and kept if it is the best.
     axis = np.eye(1, shared.pool.rows.shape[1])
@@ -220,7 +220,7 @@ class Search:
     """One search."""
 
     def __init__(
-        self, options: OutlierMaxMargin, blocks: RowBlocks, gathered: Gathered[Found]
+        self, options: OutlierMaxMargin, blocks: RowBlocks, gathered: BlockResults[FirstRead]
     ) -> None:
         self.options = options
         found = gathered.value
@@ -228,7 +228,7 @@ class Search:
             raise InvalidInputError(
                 f"k is {options.k}, but X has {found.n_used} rows with a weight; pass a smaller k."
             )
-        rows = joined(found.firsts)
+        rows = concatenate_rows(found.firsts)
         signs = np.repeat([-1.0, 1.0], [len(part) for part in found.firsts])
         points = dense_rows(rows.block.points).astype(np.float64)
         within: Any = rows.block.rows
@@ -236,7 +236,7 @@ class Search:
         self.n_rows = gathered.n_rows
         self.n_used = found.n_used
         self.n_problems = 0
-        self.shared = Shared(
+        self.shared = SharedProblems(
             blocks, found.classes, options.k, options.intercept, options.epsilon, start, reads=1
         )
         # So that without any k rows something of each class is left.
@@ -287,7 +287,7 @@ class Search:
 
     def _remove(self) -> bool:
         """Leave rows out one by one, wherever they may matter; False if it is too much."""
-        level, depth = [Problem()], 0
+        level, depth = [MarginProblem()], 0
         while True:
             self._solve(level)
             if any(one.state == "open" for one in level):
@@ -298,9 +298,9 @@ class Search:
             children = {one.removed | {int(row)} for one in level for row in one.support}
             if self.n_problems + len(children) > self.options.max_problems:
                 return False
-            level = [Problem(removed) for removed in sorted(children, key=sorted)]
+            level = [MarginProblem(removed) for removed in sorted(children, key=sorted)]
 
-    def _solve(self, problems: list[Problem], draws: Draws | None = None) -> None:
+    def _solve(self, problems: list[MarginProblem], draws: Draws | None = None) -> None:
         self.n_problems += len(problems)
         solve_problems(self.shared, problems, max_passes=self.options.max_passes, draws=draws)
 
@@ -319,20 +319,20 @@ class Search:
         shared.pool = Pool(first.found.rows, first.found.signs, first.indices, first.found.members)
         # Only exact solutions bear the promise: what a subset left out has a say as well.
         exact, shared.epsilon = shared.epsilon, 1e-9
-        problems = [Problem(subset=number) for number in range(count)]
+        problems = [MarginProblem(subset=number) for number in range(count)]
         self._solve(problems, draws)
         self._measure([one for one in problems if one.state in ("solved", "open")])
         shared.pool, shared.epsilon = replace(pool), exact
         done = sum(one.state != "open" for one in problems)
         probability = -math.expm1(done * math.log1p(-luck)) if luck < 1.0 else 1.0
         if probability < options.confidence:
-            warn_caller(
+            warn_user(
                 f"{done} of {wanted:,} draws were made, for a probability of {probability:.3g} "
                 f"and not {options.confidence}; pass a larger max_problems."
             )
         return probability
 
-    def _measure(self, problems: list[Problem]) -> None:
+    def _measure(self, problems: list[MarginProblem]) -> None:
         normals = [one.w for one in problems if one.w is not None]
         if normals:
             self.shared.ask(np.array(normals))
@@ -346,7 +346,7 @@ class Search:
         while True:
             before = shared.best
             removed = frozenset() if before is None else frozenset(before.left_out.tolist())
-            self._solve([Problem(removed)])
+            self._solve([MarginProblem(removed)])
             after = shared.best
             if after is before or (before and after and after.margin <= before.margin * (1 + 1e-9)):
                 return
@@ -474,7 +474,9 @@ class OutlierMaxMargin:
         blocks = row_blocks(X, y, sample_weight, chunks=self.chunks, on_invalid=self.on_invalid)
         return self.run_blocks(blocks)
 
-    def run_blocks(self, blocks: RowBlocks, survey: Gathered[Found] | None = None) -> OutlierMargin:
+    def run_blocks(
+        self, blocks: RowBlocks, survey: BlockResults[FirstRead] | None = None
+    ) -> OutlierMargin:
         """Find the separator for rows that are opened already.
 
         Parameters

@@ -12,7 +12,7 @@ from daskcoreset.constructions.margin.classes import signs_of
 from daskcoreset.constructions.margin.core_set import row_numbers
 from daskcoreset.core.linalg import dense_rows, inner_products
 from daskcoreset.core.random import Stage, stream
-from daskcoreset.execution.fold import Gathered, gather
+from daskcoreset.execution.fold import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.solvers.hard_margin import HardMargin, hard_margin, hard_margin_bias
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
 __all__ = [
-    "Answer",
     "Candidate",
     "Draws",
-    "ManyQuestion",
+    "MarginProblem",
+    "MarginQuery",
     "Pool",
-    "Problem",
-    "Shared",
-    "Smallest",
-    "ask_smallest",
+    "ReadResult",
+    "SharedProblems",
+    "SmallestMargins",
+    "find_smallest",
     "leave_out",
     "solve_problems",
 ]
@@ -64,7 +64,7 @@ class Draws:
 
 
 @dataclass(frozen=True, eq=False)
-class ManyQuestion:
+class MarginQuery:
     """What every block is asked.
 
     Attributes
@@ -85,7 +85,7 @@ class ManyQuestion:
 
 
 @dataclass(frozen=True, eq=False)
-class Smallest:
+class SmallestMargins:
     r"""What some blocks answer.
 
     Attributes
@@ -113,9 +113,9 @@ class Smallest:
     members: Any
 
 
-def ask_smallest(
-    blocks: RowBlocks, question: ManyQuestion, *, split_every: int = 16
-) -> Gathered[Smallest]:
+def find_smallest(
+    blocks: RowBlocks, question: MarginQuery, *, split_every: int = 16
+) -> BlockResults[SmallestMargins]:
     """Read all rows once for the smallest margins of several separators.
 
     Parameters
@@ -128,10 +128,10 @@ def ask_smallest(
     -------
     Gathered of Smallest
     """
-    return gather(blocks, _answer, _merge, given=question, split_every=split_every)
+    return map_reduce(blocks, _answer, _merge, given=question, split_every=split_every)
 
 
-def _answer(block: Block, number: int, question: ManyQuestion) -> Smallest:
+def _answer(block: Block, number: int, question: MarginQuery) -> SmallestMargins:
     q, most = len(question.normals), question.most
     signs = signs_of(block, question.classes)
     n = len(signs)
@@ -158,7 +158,7 @@ def _answer(block: Block, number: int, question: ManyQuestion) -> Smallest:
     held = np.unique(places[places >= 0])
     every = np.ones((len(held), q), dtype=bool)
     found = [members[int(row)] for row in held] if draws is not None else every
-    return Smallest(
+    return SmallestMargins(
         values,
         np.where(places >= 0, number, _NONE),
         places,
@@ -190,7 +190,7 @@ def _compete(values: FloatArray, places: IndexArray, products: FloatArray, rows:
     places[:] = np.where(np.isfinite(values), np.take_along_axis(place, order, axis=0), _NONE)
 
 
-def _merge(first: Smallest, second: Smallest) -> Smallest:
+def _merge(first: SmallestMargins, second: SmallestMargins) -> SmallestMargins:
     most = first.values.shape[1]
     both = np.concatenate([first.values, second.values], axis=1)
     order = np.argsort(both, axis=1, kind="stable")[:, :most]
@@ -206,7 +206,7 @@ def _merge(first: Smallest, second: Smallest) -> Smallest:
     held = np.array(
         [i for i, key in enumerate(map(tuple, keys.tolist())) if key in named], dtype=int
     )
-    return Smallest(
+    return SmallestMargins(
         np.take_along_axis(both, order, axis=1),
         numbers,
         positions,
@@ -298,7 +298,7 @@ class Pool:
 
 
 @dataclass(eq=False)
-class Problem:
+class MarginProblem:
     """One hard-margin problem.
 
     Attributes
@@ -354,7 +354,7 @@ class Candidate:
 
 
 @dataclass(eq=False)
-class Shared:
+class SharedProblems:
     r"""What all problems share: the data, the pool, and the best that was found.
 
     Attributes
@@ -382,7 +382,7 @@ class Shared:
 
     def ask(
         self, normals: FloatArray, draws: Draws | None = None, *, most: int | None = None
-    ) -> Answer:
+    ) -> ReadResult:
         """Read once, for the smallest margins of every separator on the rows it may see.
 
         Parameters
@@ -397,8 +397,8 @@ class Shared:
         """
         if most is None:
             most = 1 if draws is not None else self.k + 1
-        question = ManyQuestion(normals, self.classes, most, draws)
-        gathered = ask_smallest(self.blocks, question)
+        question = MarginQuery(normals, self.classes, most, draws)
+        gathered = find_smallest(self.blocks, question)
         self.reads += 1
         found = gathered.value
         indices = row_numbers(gathered, found.keys[:, 0], found.keys[:, 1])
@@ -408,7 +408,7 @@ class Shared:
         if draws is None:
             for j, w in enumerate(normals):
                 self._propose(w, found.values[:, :, j], of_values[:, :, j])
-        return Answer(found, indices, of_values)
+        return ReadResult(found, indices, of_values)
 
     def _propose(self, w: FloatArray, values: FloatArray, indices: IndexArray) -> None:
         """Keep a separator if it is the best so far."""
@@ -421,7 +421,7 @@ class Shared:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class ReadResult:
     """What a read gave.
 
     Attributes
@@ -433,7 +433,7 @@ class Answer:
         Row numbers of its values, -1 for none.
     """
 
-    found: Smallest
+    found: SmallestMargins
     indices: IndexArray
     of_values: IndexArray
 
@@ -446,7 +446,11 @@ class _Given:
 
 
 def solve_problems(
-    shared: Shared, problems: list[Problem], *, max_passes: int, draws: Draws | None = None
+    shared: SharedProblems,
+    problems: list[MarginProblem],
+    *,
+    max_passes: int,
+    draws: Draws | None = None,
 ) -> None:
     """Solve problems to a share 1 - epsilon of their margins, by reads that all share.
 
@@ -474,7 +478,7 @@ def solve_problems(
         _improve(shared, left, draws)
 
 
-def _note(shared: Shared, problem: Problem, fit: HardMargin | None) -> None:
+def _note(shared: SharedProblems, problem: MarginProblem, fit: HardMargin | None) -> None:
     """Tell inseparable problems, and those that cannot win any more."""
     if fit is None:
         problem.state = "inseparable"
@@ -492,7 +496,9 @@ def _note(shared: Shared, problem: Problem, fit: HardMargin | None) -> None:
         problem.state = "beaten"
 
 
-def _improve(shared: Shared, left: list[tuple[Problem, HardMargin]], draws: Draws | None) -> None:
+def _improve(
+    shared: SharedProblems, left: list[tuple[MarginProblem, HardMargin]], draws: Draws | None
+) -> None:
     """Read once for all problems that are not done; solved ones are told, rows are added."""
     if draws is not None:
         draws = replace(draws, numbers=tuple(int(one.subset or 0) for one, _ in left))
@@ -515,7 +521,7 @@ def _improve(shared: Shared, left: list[tuple[Problem, HardMargin]], draws: Draw
     _extend(shared, answer, wanted, None if draws is None else draws.numbers)
 
 
-def _floors(shared: Shared, fit: HardMargin) -> FloatArray:
+def _floors(shared: SharedProblems, fit: HardMargin) -> FloatArray:
     if not shared.intercept:
         return np.full(2, (1.0 - shared.epsilon) * fit.length)
     floors: FloatArray = fit.levels + (fit.length - fit.margin) - shared.epsilon * fit.length
@@ -523,7 +529,7 @@ def _floors(shared: Shared, fit: HardMargin) -> FloatArray:
 
 
 def _extend(
-    shared: Shared, answer: Answer, wanted: set[int], numbers: tuple[int, ...] | None
+    shared: SharedProblems, answer: ReadResult, wanted: set[int], numbers: tuple[int, ...] | None
 ) -> None:
     held = np.flatnonzero(np.isin(answer.indices, np.array(sorted(wanted), dtype=np.int64)))
     found, members = answer.found, None
@@ -534,13 +540,13 @@ def _extend(
     shared.pool = shared.pool.with_rows(more)
 
 
-def _solve_all(shared: Shared, active: list[Problem]) -> list[HardMargin | None]:
+def _solve_all(shared: SharedProblems, active: list[MarginProblem]) -> list[HardMargin | None]:
     """Solve on the pool; on the scheduler where there are many."""
     allowed = np.stack([one.allowed(shared.pool) for one in active])
     given = _Given(shared.pool, allowed, shared.intercept)
     numbers = np.arange(len(active), dtype=np.float64)[:, None]
     tasks = row_blocks(numbers, chunks=_SOLVED_TOGETHER)
-    found: list[HardMargin | None] = gather(tasks, _solve_some, add, given=given).value
+    found: list[HardMargin | None] = map_reduce(tasks, _solve_some, add, given=given).value
     return found
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.execution.fold import gather
+from daskcoreset.execution.fold import map_reduce
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 __all__ = [
     "BestOf",
     "Closest",
-    "FirstBelow",
-    "Found",
+    "FirstWithinMargin",
     "Pool",
-    "Request",
-    "Take",
+    "PoolQuery",
+    "PoolRows",
     "TakeRequest",
-    "heights",
+    "TakeRows",
+    "decision_values",
     "join",
     "open_pool",
     "smallest",
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-def heights(points: Points, w: FloatArray, b: float) -> FloatArray:
+def decision_values(points: Points, w: FloatArray, b: float) -> FloatArray:
     """Return ``points @ w + b`` in float64, with the same bits on any number of threads.
 
     Parameters
@@ -50,14 +50,14 @@ def heights(points: Points, w: FloatArray, b: float) -> FloatArray:
 
     Examples
     --------
-    >>> heights(np.array([[1.0, 2.0]]), np.array([3.0, 4.0]), -1.0)
+    >>> decision_values(np.array([[1.0, 2.0]]), np.array([3.0, 4.0]), -1.0)
     array([10.])
     """
     return inner_products(points, w[None, :])[:, 0] + b
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class PoolRows:
     """A few rows of the pool.
 
     Attributes
@@ -76,18 +76,18 @@ class Found:
     keys: FloatArray
     labels: AnyArray | None = None
 
-    def take(self, order: Any) -> Found:
+    def take(self, order: Any) -> PoolRows:
         """Return some of the rows, in this order."""
         labels = None if self.labels is None else self.labels[order]
-        return Found(self.indices[order], self.rows[order], self.keys[order], labels)
+        return PoolRows(self.indices[order], self.rows[order], self.keys[order], labels)
 
 
-def join(first: Found, second: Found) -> Found:
+def join(first: PoolRows, second: PoolRows) -> PoolRows:
     """Put rows after one another."""
     labels = None
     if first.labels is not None and second.labels is not None:
         labels = np.concatenate([first.labels, second.labels])
-    return Found(
+    return PoolRows(
         np.concatenate([first.indices, second.indices]),
         np.concatenate([first.rows, second.rows]),
         np.concatenate([first.keys, second.keys]),
@@ -95,17 +95,17 @@ def join(first: Found, second: Found) -> Found:
     )
 
 
-def _found(block: Block, positions: IndexArray, start: int, keys: FloatArray) -> Found:
+def _found(block: Block, positions: IndexArray, start: int, keys: FloatArray) -> PoolRows:
     """Rows of a block, dense, with their numbers in the pool."""
     points: Any = block.points[positions]
     rows = points if isinstance(points, np.ndarray) else points.toarray()
     within = positions if block.rows is None else block.rows[positions]
     labels = None if block.labels is None else block.take(positions).labels
-    return Found(within.astype(np.int64) + start, rows, keys, labels)
+    return PoolRows(within.astype(np.int64) + start, rows, keys, labels)
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
+class PoolQuery:
     """What the blocks need to know: the separator, what has a label, and where blocks start."""
 
     starts: IndexArray
@@ -116,9 +116,9 @@ class Request:
     after: int = -1
 
 
-def _gaps(block: Block, number: int, request: Request) -> FloatArray:
+def _gaps(block: Block, number: int, request: PoolQuery) -> FloatArray:
     """Distance of every row that may be asked for from the boundary, infinite for the others."""
-    gaps = np.abs(heights(block.points, request.w, request.b))
+    gaps = np.abs(decision_values(block.points, request.w, request.b))
     gaps[block.weights == 0.0] = np.inf
     start = int(request.starts[number])
     within = request.known - start
@@ -155,7 +155,7 @@ class Closest:
 
     count: int
 
-    def __call__(self, block: Block, number: int, request: Request) -> Found:
+    def __call__(self, block: Block, number: int, request: PoolQuery) -> PoolRows:
         """Return them, the closest first."""
         gaps = _gaps(block, number, request)
         chosen = smallest(gaps, self.count)
@@ -168,19 +168,19 @@ class BestOf:
 
     count: int
 
-    def __call__(self, first: Found, second: Found) -> Found:
+    def __call__(self, first: PoolRows, second: PoolRows) -> PoolRows:
         """Return them, the closest first."""
         both = join(first, second)
         return both.take(smallest(both.keys, self.count))
 
 
 @dataclass(frozen=True)
-class FirstBelow:
+class FirstWithinMargin:
     """The first rows of a block, after a place, that are closer than `request.below`."""
 
     count: int
 
-    def __call__(self, block: Block, number: int, request: Request) -> Found:
+    def __call__(self, block: Block, number: int, request: PoolQuery) -> PoolRows:
         """Return them in their order."""
         gaps = _gaps(block, number, request)
         start = int(request.starts[number])
@@ -199,12 +199,12 @@ class TakeRequest:
 
 
 @dataclass(frozen=True)
-class Take:
+class TakeRows:
     """Given rows of a block: by their numbers, or by where a running sum of weights reaches."""
 
     by_weight: bool
 
-    def __call__(self, block: Block, number: int, wanted: TakeRequest) -> Found:
+    def __call__(self, block: Block, number: int, wanted: TakeRequest) -> PoolRows:
         """Return them in the order asked for."""
         asked = wanted.of_block.get(number, np.empty(0))
         if self.by_weight:
@@ -272,7 +272,7 @@ class Pool:
         """Number of the first row of every block."""
         return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
 
-    def closest(self, w: FloatArray, b: float, known: IndexArray, count: int) -> Found:
+    def closest(self, w: FloatArray, b: float, known: IndexArray, count: int) -> PoolRows:
         """Return the `count` rows of least distance to the boundary; one read.
 
         Parameters
@@ -288,12 +288,12 @@ class Pool:
         Found
             The closest first; rows at one distance in the order of the pool.
         """
-        request = Request(self.starts, w, b, known)
-        return gather(self.blocks, Closest(count), BestOf(count), given=request).value
+        request = PoolQuery(self.starts, w, b, known)
+        return map_reduce(self.blocks, Closest(count), BestOf(count), given=request).value
 
     def first_below(
         self, w: FloatArray, b: float, known: IndexArray, count: int, *, below: float, after: int
-    ) -> Found | None:
+    ) -> PoolRows | None:
         """Return the first rows closer than `below` that follow row `after`, going round once.
 
         Blocks are read one at a time until one holds such a row; None if none does. The rows
@@ -306,15 +306,15 @@ class Pool:
         for number, beyond in [(first, after), *((turn, -1) for turn in [*turns[1:], first])]:
             if not self.weights[number]:
                 continue
-            request = Request(starts, w, b, known, below, beyond)
-            found = gather(
-                self.blocks.select([number]), FirstBelow(count), join, given=request
+            request = PoolQuery(starts, w, b, known, below, beyond)
+            found = map_reduce(
+                self.blocks.select([number]), FirstWithinMargin(count), join, given=request
             ).value
             if len(found.indices):
                 return found
         return None
 
-    def fetch(self, indices: IndexArray) -> Found:
+    def fetch(self, indices: IndexArray) -> PoolRows:
         """Return rows by their numbers, reading only the blocks that hold them.
 
         Rows that the blocks leave out, such as those with NaN, are missing from what is
@@ -326,7 +326,7 @@ class Pool:
         where = {int(index): i for i, index in enumerate(found.indices)}
         return found.take([where[i] for i in indices.tolist() if i in where])
 
-    def draw(self, rng: np.random.Generator, count: int) -> Found:
+    def draw(self, rng: np.random.Generator, count: int) -> PoolRows:
         """Draw rows in proportion to their weights, each on its own; reads only their blocks."""
         edges = np.cumsum(self.weights)
         at = rng.random(count) * edges[-1]
@@ -340,14 +340,14 @@ class Pool:
         back[order] = np.arange(count)
         return found.take(back)
 
-    def _take(self, numbers: IndexArray, values: Any, *, by_weight: bool) -> Found:
+    def _take(self, numbers: IndexArray, values: Any, *, by_weight: bool) -> PoolRows:
         of_block: dict[int, FloatArray] = {
             int(number): np.asarray(values[numbers == number], dtype=np.float64)
             for number in np.unique(numbers)
         }
         wanted = TakeRequest(self.starts, of_block)
         blocks = self.blocks.select(sorted(of_block))
-        return gather(blocks, Take(by_weight), join, given=wanted).value
+        return map_reduce(blocks, TakeRows(by_weight), join, given=wanted).value
 
 
 def open_pool(X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Pool:
@@ -368,7 +368,7 @@ def open_pool(X: Any, y: Any = None, sample_weight: Any = None, **options: Any) 
         As `daskcoreset.inputs.blocks.row_blocks`, or if no row has a weight.
     """
     blocks = row_blocks(X, y, sample_weight, **options)
-    found = gather(blocks, take_survey, unite)
+    found = map_reduce(blocks, take_survey, unite)
     numbers = [spec.number for spec in blocks.specs]
     weights = np.array([found.value[number][0] for number in numbers])
     n_usable = sum(found.value[number][1] for number in numbers)

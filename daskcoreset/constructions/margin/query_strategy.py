@@ -1,7 +1,7 @@
 r"""Which label to ask for next: Fig. 2 of Har-Peled, Roth and Zimak as a value and two steps.
 
-`Queries` is all that a run knows. `next_wanted` reads the pool until rows are known whose
-labels are needed, `told` takes their labels; both return a new value and leave the old one as
+`ActiveState` is all that a run knows. `next_request` reads the pool until rows are known whose
+labels are needed, `add_labels` takes their labels; both return a new value and leave the old one as
 it is, so that whatever fails between them loses nothing.
 
 Where the listing starts from an empty set, here random rows are labelled until there are two
@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.constructions.margin.active_state import Phase, Queries, separate
+from daskcoreset.constructions.margin.active_state import ActiveState, Phase, separate
 from daskcoreset.core.random import Stage, stream
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.pool import Found, Pool
+    from daskcoreset.constructions.margin.pool import Pool, PoolRows
     from daskcoreset.core.typing import IndexArray
 
-__all__ = ["next_wanted", "told", "verification_length"]
+__all__ = ["add_labels", "next_request", "verification_length"]
 
 _CANDIDATES = 8
 """Rows looked at for each that is asked for, where several are asked for at a time."""
@@ -78,7 +78,7 @@ def verification_length(error: float, delta: float, n_core: int, phase: int) -> 
     return math.ceil((math.log(max(n_core, phase * (phase + 1))) - math.log(delta)) / error)
 
 
-def next_wanted(state: Queries, pool: Pool) -> Queries:
+def next_request(state: ActiveState, pool: Pool) -> ActiveState:
     """Read the pool until it is known which labels are needed.
 
     Parameters
@@ -103,7 +103,7 @@ def next_wanted(state: Queries, pool: Pool) -> Queries:
     return state
 
 
-def told(state: Queries, codes: IndexArray, classes: tuple[object, ...]) -> Queries:
+def add_labels(state: ActiveState, codes: IndexArray, classes: tuple[object, ...]) -> ActiveState:
     """Take the labels of the wanted rows.
 
     Parameters
@@ -145,7 +145,7 @@ def told(state: Queries, codes: IndexArray, classes: tuple[object, ...]) -> Quer
     return state.noted()
 
 
-def _look(state: Queries) -> Queries:
+def _look(state: ActiveState) -> ActiveState:
     """Go through the queue up to rows without labels, and ask for these."""
     known = state.labelled.position_of
     for i, index in enumerate(state.queue.tolist()):
@@ -163,7 +163,7 @@ def _look(state: Queries) -> Queries:
     return state.queued(None)
 
 
-def _unknown(state: Queries) -> IndexArray:
+def _unknown(state: ActiveState) -> IndexArray:
     """Positions of the first rows of the queue that have no label, each row once."""
     limit = state.rule.max_labels
     count = state.rule.batch if limit is None else min(state.rule.batch, limit - state.paid)
@@ -174,20 +174,20 @@ def _unknown(state: Queries) -> IndexArray:
     return np.array(list(chosen.values()), dtype=np.int64)
 
 
-def _is_right(state: Queries, index: int) -> bool:
+def _is_right(state: ActiveState, index: int) -> bool:
     assert state.separator is not None  # noqa: S101 - there is one while verifying
     position = state.labelled.position_of[index]
     return bool(state.labelled.heights(state.separator)[position] > 0.0)
 
 
-def _draw(state: Queries, pool: Pool) -> Queries:
+def _draw(state: ActiveState, pool: Pool) -> ActiveState:
     """Draw random rows, of those that this verification still needs as many as fit in memory."""
     count = min(state.needed - state.right, _MOST_DRAWN)
     found = pool.draw(stream(state.rule.seed, Stage.LABELS, fold=state.draws), count)
     return replace(state.queued(found), draws=state.draws + 1)
 
 
-def _seed(state: Queries, pool: Pool) -> Queries:
+def _seed(state: ActiveState, pool: Pool) -> ActiveState:
     if state.needed and state.right >= state.needed:
         # One class throughout. The first row chose it, so that one more was needed.
         return state.ended("verified")
@@ -200,12 +200,12 @@ def _seed(state: Queries, pool: Pool) -> Queries:
     return _draw(state, pool)
 
 
-def _query(state: Queries, pool: Pool) -> Queries:
+def _query(state: ActiveState, pool: Pool) -> ActiveState:
     rule, separator = state.rule, state.separator
     assert separator is not None  # noqa: S101 - there are two classes
     known = np.sort(state.labelled.indices)
     below = (1.0 - rule.epsilon) * separator.margin
-    found: Found | None
+    found: PoolRows | None
     if rule.stream:
         found = pool.first_below(
             separator.w, separator.b, known, rule.batch, below=below, after=state.cursor
@@ -226,7 +226,7 @@ def _query(state: Queries, pool: Pool) -> Queries:
     return state.queued(close.take(_spread(close, rule.batch)))
 
 
-def _spread(found: Found, count: int) -> IndexArray:
+def _spread(found: PoolRows, count: int) -> IndexArray:
     """Choose the closest row, then the one farthest from those chosen, and so on; none twice."""
     rows = found.rows.astype(np.float64)
     chosen = [0]
@@ -237,7 +237,7 @@ def _spread(found: Found, count: int) -> IndexArray:
     return np.array(chosen, dtype=np.int64)
 
 
-def _verify(state: Queries, pool: Pool) -> Queries:
+def _verify(state: ActiveState, pool: Pool) -> ActiveState:
     if state.needed and state.right >= state.needed:
         return state.ended("verified")
     if len(state.labelled) >= pool.n_usable:

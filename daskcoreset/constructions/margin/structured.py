@@ -18,11 +18,11 @@ from daskcoreset.constructions.margin.examples import (
 )
 from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.constructions.margin.triples import Place, Triples, rivals_of, worst_triples
-from daskcoreset.core.blocks import Problem
+from daskcoreset.core.blocks import InvalidRow
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import check_share
-from daskcoreset.execution.fold import gather
+from daskcoreset.execution.fold import map_reduce
 from daskcoreset.solvers.hard_margin import hard_margin
 
 if TYPE_CHECKING:
@@ -205,9 +205,9 @@ class _Given:
 class _Compare:
     grouped: bool
 
-    def __call__(self, block: Block, number: int, given: _Given) -> _Right | Problem:
+    def __call__(self, block: Block, number: int, given: _Given) -> _Right | InvalidRow:
         labels = encoded(block, given.classes)
-        if isinstance(labels, Problem):
+        if isinstance(labels, InvalidRow):
             return labels
         examples, edges = cut_block(block, number, labels, grouped=self.grouped)
         return _Right(_right(examples, given), len(examples.labels), edges)
@@ -246,7 +246,7 @@ def share_right(
     float
     """
     given = _Given(problem, w, classes)
-    found = gather(blocks, _Compare(grouped), _merge, given=given).value
+    found = map_reduce(blocks, _Compare(grouped), _merge, given=given).value
     cut = found.edges.closed(blocks.rules.n_features, blocks.rules.dtype)
     return (found.right + _right(cut, given)) / (found.rows + len(cut.labels))
 
@@ -281,7 +281,7 @@ def check_whole(groups: RowBlocks) -> None:
     InvalidInputError
         If a boundary lies between two rows of one group.
     """
-    cuts, _, _ = gather(groups, _cuts, _count_cuts).value
+    cuts, _, _ = map_reduce(groups, _cuts, _count_cuts).value
     if cuts:
         raise InvalidInputError(
             f"groups: {cuts} block boundaries cut an example, so that it would be answered in "

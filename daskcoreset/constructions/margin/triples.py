@@ -16,9 +16,9 @@ from daskcoreset.constructions.margin.examples import (
     encoded,
     merge_edges,
 )
-from daskcoreset.core.blocks import Problem
+from daskcoreset.core.blocks import InvalidRow
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.execution.fold import Gathered, gather
+from daskcoreset.execution.fold import BlockResults, map_reduce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["Place", "Triples", "Worst", "rivals_of", "worst_triples"]
+__all__ = ["Place", "Triples", "WorstTriples", "rivals_of", "worst_triples"]
 
 Place = tuple[int, int]
 """Block, and row in it, of the first row of an example."""
@@ -123,7 +123,7 @@ class _Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class Worst:
+class WorstTriples:
     """What a read has found.
 
     Attributes
@@ -138,7 +138,7 @@ class Worst:
     worst: Triples
     least: float
     n_examples: int
-    read: Gathered[Any]
+    read: BlockResults[Any]
 
     def numbers(self, places: IndexArray) -> IndexArray:
         """Return the numbers, in the whole data, of rows given by block and row in it."""
@@ -150,9 +150,9 @@ class _Look:
     count: int
     grouped: bool
 
-    def __call__(self, block: Block, number: int, asked: _Asked) -> _Seen | Problem:
+    def __call__(self, block: Block, number: int, asked: _Asked) -> _Seen | InvalidRow:
         labels = encoded(block, asked.classes)
-        if isinstance(labels, Problem):
+        if isinstance(labels, InvalidRow):
             return labels
         examples, edges = cut_block(block, number, labels, grouped=self.grouped)
         worst, least = _worst_of(examples, asked, self.count)
@@ -185,7 +185,7 @@ def worst_triples(
     classes: AnyArray | None,
     grouped: bool,
     count: int,
-) -> Worst:
+) -> WorstTriples:
     """Find the triples of least margin, in one read.
 
     Parameters
@@ -203,13 +203,13 @@ def worst_triples(
     Worst
     """
     asked = _Asked(problem, w, slacks, classes)
-    read = gather(blocks, _Look(count, grouped), _merge, given=asked)
+    read = map_reduce(blocks, _Look(count, grouped), _merge, given=asked)
     seen = read.value
     # Runs that block boundaries cut are whole only here.
     cut = seen.edges.closed(blocks.rules.n_features, blocks.rules.dtype)
     worst, least = _worst_of(cut, asked, max(count, 1))
     both = seen.worst.and_also(worst)
-    return Worst(both, min(seen.least, least), seen.n_examples + len(cut), read)
+    return WorstTriples(both, min(seen.least, least), seen.n_examples + len(cut), read)
 
 
 def _worst_of(examples: Examples, asked: _Asked, count: int) -> tuple[Triples, float]:

@@ -18,24 +18,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daskcoreset.constructions.margin.classes import signs_of
-from daskcoreset.constructions.margin.core_set import Picked, joined, least
+from daskcoreset.constructions.margin.core_set import SelectedRows, concatenate_rows, smallest
 from daskcoreset.constructions.margin.separators import Separator
 from daskcoreset.core.linalg import dense_rows, inner_products, squared_lengths
-from daskcoreset.execution.fold import Gathered, gather
+from daskcoreset.execution.fold import BlockResults, map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["Question", "Worst", "ask_worst", "diverse"]
+__all__ = ["ViolatorQuery", "ViolatorRows", "choose_diverse", "find_violators"]
 
 _CANDIDATES = 8
 """Violators compared for each that is taken."""
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class ViolatorQuery:
     r"""What every block is asked.
 
     Attributes
@@ -73,7 +73,7 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False)
-class Worst:
+class ViolatorRows:
     r"""What some blocks answer.
 
     Attributes
@@ -88,10 +88,12 @@ class Worst:
 
     levels: FloatArray
     square: float
-    rows: Picked | None
+    rows: SelectedRows | None
 
 
-def ask_worst(blocks: RowBlocks, question: Question, *, split_every: int = 16) -> Gathered[Worst]:
+def find_violators(
+    blocks: RowBlocks, question: ViolatorQuery, *, split_every: int = 16
+) -> BlockResults[ViolatorRows]:
     """Read all rows once for the margins of a separator, and for violators.
 
     Parameters
@@ -106,20 +108,22 @@ def ask_worst(blocks: RowBlocks, question: Question, *, split_every: int = 16) -
         Its `row` turns numbers of blocks and rows into row numbers.
     """
     merge = _Merge(4 * question.in_all)
-    found = gather(blocks, _answer, merge, given=question, split_every=split_every)
+    found = map_reduce(blocks, _answer, merge, given=question, split_every=split_every)
     rows = found.value.rows
     if rows is not None and len(rows) > question.in_all:
         chosen = rows.take(_choose(rows, question, question.in_all))
-        found = Gathered(Worst(found.value.levels, found.value.square, chosen), found.sizes)
+        found = BlockResults(
+            ViolatorRows(found.value.levels, found.value.square, chosen), found.sizes
+        )
     return found
 
 
-def _answer(block: Block, number: int, question: Question) -> Worst:
+def _answer(block: Block, number: int, question: ViolatorQuery) -> ViolatorRows:
     signs = signs_of(block, question.classes)
     levels = np.full(2, np.inf)
     used = signs != 0.0
     if not used.any():
-        return Worst(levels, 0.0, None)
+        return ViolatorRows(levels, 0.0, None)
     products = signs * question.separator.projections(block.points)
     values = np.where(signs > 0.0, products - question.floors[0], products - question.floors[1])
     for group, sign in enumerate((1.0, -1.0)):
@@ -129,7 +133,7 @@ def _answer(block: Block, number: int, question: Question) -> Worst:
         square = float(_squares(question, block)[used].max())
     below = np.flatnonzero(used & (values < 0.0))
     if not len(below):
-        return Worst(levels, square, None)
+        return ViolatorRows(levels, square, None)
     wanted = _CANDIDATES * question.per_block
     if len(below) > wanted:
         # The smallest, and of equal ones the first, whatever order a partition leaves.
@@ -137,11 +141,11 @@ def _answer(block: Block, number: int, question: Question) -> Worst:
         below = below[values[below] <= limit]
         below = below[np.argsort(values[below], kind="stable")[:wanted]]
         below.sort()
-    rows = Picked(block.take(below), np.full(len(below), number), signs[below], values[below])
-    return Worst(levels, square, rows.take(_choose(rows, question, question.per_block)))
+    rows = SelectedRows(block.take(below), np.full(len(below), number), signs[below], values[below])
+    return ViolatorRows(levels, square, rows.take(_choose(rows, question, question.per_block)))
 
 
-def _squares(question: Question, block: Block) -> FloatArray:
+def _squares(question: ViolatorQuery, block: Block) -> FloatArray:
     kernel = question.separator.kernel
     if kernel.is_linear:
         return squared_lengths(block.points, question.center)
@@ -152,16 +156,16 @@ def _squares(question: Question, block: Block) -> FloatArray:
 class _Merge:
     most: int
 
-    def __call__(self, first: Worst, second: Worst) -> Worst:
+    def __call__(self, first: ViolatorRows, second: ViolatorRows) -> ViolatorRows:
         parts = [part.rows for part in (first, second) if part.rows is not None]
-        return Worst(
+        return ViolatorRows(
             np.minimum(first.levels, second.levels),
             max(first.square, second.square),
-            least(joined(parts), self.most) if parts else None,
+            smallest(concatenate_rows(parts), self.most) if parts else None,
         )
 
 
-def _choose(rows: Picked, question: Question, most: int) -> IndexArray:
+def _choose(rows: SelectedRows, question: ViolatorQuery, most: int) -> IndexArray:
     if len(rows) == 1 or most == 1:
         return np.array([rows.values.argmin()])
     kernel = question.separator.kernel
@@ -174,10 +178,12 @@ def _choose(rows: Picked, question: Question, most: int) -> IndexArray:
         gram = kernel(rows.block.points, rows.block.points)
     gram = gram * np.outer(rows.signs, rows.signs)
     products = rows.values + question.share * question.length
-    return diverse(products * question.length, gram, question.length**2, question.share, most)
+    return choose_diverse(
+        products * question.length, gram, question.length**2, question.share, most
+    )
 
 
-def diverse(
+def choose_diverse(
     products: FloatArray, gram: FloatArray, square: float, share: float, most: int
 ) -> IndexArray:
     r"""Choose violators that pull the shortest vector in different directions.
@@ -205,7 +211,7 @@ def diverse(
     Of two equal rows one is taken, and the row that pulls elsewhere.
 
     >>> z = np.array([[1.0, -1.0], [1.0, -1.0], [0.9, 1.5]])
-    >>> diverse(z @ [2.0, 0.0], z @ z.T, 4.0, 0.9, 2)
+    >>> choose_diverse(z @ [2.0, 0.0], z @ z.T, 4.0, 0.9, 2)
     array([0, 2])
     """
     products = products.copy()

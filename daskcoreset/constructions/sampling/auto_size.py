@@ -16,18 +16,18 @@ import scipy.sparse as sp
 
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.coreset import Coreset, thaw
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, caller_level, warn_caller
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, caller_level, warn_user
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import merge_duplicates
-from daskcoreset.execution.fold import gather
-from daskcoreset.execution.progress import showing
+from daskcoreset.execution.fold import map_reduce
+from daskcoreset.execution.progress import show_progress
 from daskcoreset.objectives import Objective
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.sampling.job import Job
+    from daskcoreset.constructions.sampling.job import SamplingJob
     from daskcoreset.core.typing import AnyArray, FloatArray
 
-__all__ = ["Rule", "grow"]
+__all__ = ["AutoSize", "auto_size"]
 
 _LEAST_START = 1000
 """A step costs reads of the data, and a coreset of a thousand rows costs nothing else."""
@@ -45,7 +45,7 @@ _MOST_ROWS = 2**20
 
 
 @dataclass(frozen=True)
-class Rule:
+class AutoSize:
     """When two coresets agree.
 
     Attributes
@@ -123,8 +123,8 @@ class _Costs:
 class _Search:
     """The state of one search: what grows is the size, what stays is the job."""
 
-    job: Job
-    rule: Rule
+    job: SamplingJob
+    rule: AutoSize
     progress: bool | None
     steps: list[_Step] = field(default_factory=list)
     said: list[warnings.WarningMessage] = field(default_factory=list)
@@ -164,7 +164,7 @@ class _Search:
             import dask  # noqa: PLC0415 - slow to import
 
             builds = first.lazy(), second.lazy()
-            with showing(self.progress, builds[0]):
+            with show_progress(self.progress, builds[0]):
                 # Of Dask collections, whose blocks both builds read from the same keys, one read.
                 one, other = dask.compute(*builds)
             return one, other
@@ -205,7 +205,7 @@ class _Search:
     def _on_data(self, objective: Objective[Any], united: list[tuple[Any, float]]) -> float:
         """Read all data; return the largest difference of a cost on both coresets from theirs."""
         leaf = _Costs(objective, tuple(solution for solution, _ in united))
-        totals = gather(self.job.blocks, leaf, add, progress=self.progress).value
+        totals = map_reduce(self.job.blocks, leaf, add, progress=self.progress).value
         return max(
             _difference(cost, objective.constant(solution) + float(total))
             for (solution, cost), total in zip(united, totals, strict=True)
@@ -256,14 +256,14 @@ class _Search:
         differ = f"still differ by {last.disagreement:.3g}"
         if last.on_data is not None:
             differ = f"agree with each other, and differ from all the data by {last.on_data:.3g}"
-        warn_caller(
+        warn_user(
             f"size='auto': two coresets of {size} rows {differ} "
             f"where epsilon is {self.rule.epsilon:g}, and larger ones would save nothing: the "
             f"result is the union of these two. Pass a larger epsilon, or a size."
         )
 
 
-def grow(job: Job, rule: Rule, *, progress: bool | None = None) -> Coreset:
+def auto_size(job: SamplingJob, rule: AutoSize, *, progress: bool | None = None) -> Coreset:
     r"""Double the size until two independent coresets agree, and return their union.
 
     Both coresets of a step are unbiased, so that the variance of their difference on a

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.constructions.sampling.messages import Census, Drawn, Plan
-from daskcoreset.core.blocks import BlockRows, class_codes
-from daskcoreset.core.errors import quiet
+from daskcoreset.constructions.sampling.messages import BlockReport, Candidates, DrawRequest
+from daskcoreset.core.blocks import ReadBlock, class_codes
+from daskcoreset.core.errors import ignore_overflow
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
     draw_with_replacement,
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLASS_SHARE",
-    "Harvest",
-    "Summarise",
-    "TakePlanned",
-    "Weigh",
+    "DrawRequested",
+    "ProposeCandidates",
+    "SumScores",
+    "SummariseBlock",
     "draw_candidates",
 ]
 
@@ -62,15 +62,15 @@ unknown, asks for more than memory holds, only to learn that every row is wanted
 
 
 def _census(
-    rows: BlockRows,
+    rows: ReadBlock,
     number: int,
     local: Any = None,
-    drawn: Drawn | None = None,
+    drawn: Candidates | None = None,
     *,
     keeps: bool = True,
-) -> Census:
+) -> BlockReport:
     block = rows.block
-    return Census(
+    return BlockReport(
         read={number: rows.read},
         kept={number: 0 if block is None else len(block)},
         weights={number: 0.0 if block is None else float(block.weights.sum())},
@@ -81,65 +81,65 @@ def _census(
     )
 
 
-def _fit(construction: Sensitivity[Any], rows: BlockRows) -> BlockRows:
+def _fit(construction: Sensitivity[Any], rows: ReadBlock) -> ReadBlock:
     """Put what the construction finds wrong with a block in its place."""
     problem = None if rows.block is None else construction.problem(rows.block)
-    return rows if problem is None else BlockRows(rows.read, None, problem)
+    return rows if problem is None else ReadBlock(rows.read, None, problem)
 
 
 @dataclass(frozen=True)
-class Summarise:
+class SummariseBlock:
     """Leaf of a fold that only summarises."""
 
     construction: Sensitivity[Any]
     seed: int
     fold: int = 0
 
-    def __call__(self, rows: BlockRows, number: int, previous: Any) -> Census:
+    def __call__(self, rows: ReadBlock, number: int, previous: Any) -> BlockReport:
         """Summarise one block."""
         rows = _fit(self.construction, rows)
         if rows.block is None:
             return _census(rows, number)
-        with quiet():
+        with ignore_overflow():
             rng = stream(self.seed, Stage.SUMMARIES, number, self.fold)
-            local = self.construction.summarise(rows.block, previous, rng)
-            if self.fold == self.construction.folds - 1:
+            local = self.construction.block_summary(rows.block, previous, rng)
+            if self.fold == self.construction.n_folds - 1:
                 return _last_census(self.construction, rows, number, local, previous)
         return _census(rows, number, local, keeps=False)
 
 
 def _last_census(  # noqa: PLR0917 - all of them are always given
     construction: Sensitivity[Any],
-    rows: BlockRows,
+    rows: ReadBlock,
     number: int,
     local: Any,
     previous: Any,
-    drawn: Drawn | None = None,
-) -> Census:
+    drawn: Candidates | None = None,
+) -> BlockReport:
     """Census of the last fold: with summaries, or with estimated sums of scores instead."""
-    if not construction.scores_early:
+    if not construction.scores_from_pilot:
         return _census(rows, number, local, drawn)
     masses = {number: construction.masses(local, previous)}
     return replace(_census(rows, number, local, drawn, keeps=False), masses=masses)
 
 
 @dataclass(frozen=True)
-class Weigh:
+class SumScores:
     """Leaf of a read that adds scores up, for constructions that only estimate the sums."""
 
     construction: Sensitivity[Any]
 
-    def __call__(self, rows: BlockRows, number: int, summary: Any) -> Census:
+    def __call__(self, rows: ReadBlock, number: int, summary: Any) -> BlockReport:
         """Add up the scores of the block by component."""
         if rows.block is None:
             return _census(rows, number)
-        with quiet():
+        with ignore_overflow():
             scores = self.construction.scores(rows.block, summary)
         return replace(_census(rows, number), masses={number: scores.sum(axis=1)})
 
 
 @dataclass(frozen=True)
-class Harvest:
+class ProposeCandidates:
     """Leaf of the last fold: the block's summary, and candidates by scores made without it all.
 
     With one fold the scores are the block's own. With several they are those of the settled
@@ -162,19 +162,19 @@ class Harvest:
     n_rows: int | None
     n_blocks: int
 
-    def __call__(self, rows: BlockRows, number: int, given: Any) -> Census:
+    def __call__(self, rows: ReadBlock, number: int, given: Any) -> BlockReport:
         """Summarise one block and draw its candidates."""
         rows = _fit(self.construction, rows)
         block = rows.block
         if block is None:
             return _census(rows, number)
-        if self.construction.folds > 1:
+        if self.construction.n_folds > 1:
             return self._by_estimates(rows, block, number, given)
         share = 1 / self.n_blocks if self.n_rows is None else rows.read / self.n_rows
         # A whole number, so that chance does not decide how many: that would add variance.
         target = np.ceil(self.candidates * share)
         rng = stream(self.seed, Stage.CANDIDATES, number)
-        with quiet():
+        with ignore_overflow():
             summaries = stream(self.seed, Stage.SUMMARIES, number)
             local, scores = self.construction.proposal(block, summaries)
             if self.sampling == "systematic":
@@ -185,19 +185,21 @@ class Harvest:
                 drawn = _proposals(block, number, scores, int(np.ceil(target)), rng)
         return _census(rows, number, local, drawn)
 
-    def _by_estimates(self, rows: BlockRows, block: Block, number: int, previous: Any) -> Census:
+    def _by_estimates(
+        self, rows: ReadBlock, block: Block, number: int, previous: Any
+    ) -> BlockReport:
         """Draw candidates by what the fold before made known of all the data."""
-        construction, fold = self.construction, self.construction.folds - 1
-        with quiet():
-            local = construction.summarise(
+        construction, fold = self.construction, self.construction.n_folds - 1
+        with ignore_overflow():
+            local = construction.block_summary(
                 block, previous, stream(self.seed, Stage.SUMMARIES, number, fold)
             )
             scores = construction.scores(block, previous).sum(axis=0)
-            share = self.candidates / construction.early_mass(previous)
+            share = self.candidates / construction.pilot_total(previous)
             inclusion = np.minimum(scores * share, 1.0)
             rng = stream(self.seed, Stage.CANDIDATES, number)
             chosen = draw_candidates(construction, previous, block, scores, inclusion, rng)
-            drawn = Drawn(number, block.take(chosen), inclusion[chosen])
+            drawn = Candidates(number, block.take(chosen), inclusion[chosen])
             return _last_census(construction, rows, number, local, previous, drawn)
 
 
@@ -248,26 +250,26 @@ def _candidates(  # noqa: PLR0917 - all of them are always given
     scores: FloatArray,
     target: float,
     rng: np.random.Generator,
-) -> Drawn:
+) -> Candidates:
     inclusion = inclusion_probabilities(scores, target)
     chosen = draw_candidates(construction, summary, block, scores, inclusion, rng)
     if not ((inclusion > 0.0) & (inclusion < 1.0)).any():
         target = np.inf
-    return Drawn(number, block.take(chosen), inclusion[chosen], target=target)
+    return Candidates(number, block.take(chosen), inclusion[chosen], target=target)
 
 
 def _proposals(
     block: Block, number: int, scores: FloatArray, count: int, rng: np.random.Generator
-) -> Drawn:
+) -> Candidates:
     total = scores.sum()
     chosen = draw_with_replacement(scores, count if total > 0 else 0, rng)
     probability = scores[chosen] / total
     coins = rng.random(len(chosen))
-    return Drawn(number, block.take(chosen), probability, coins, target=count)
+    return Candidates(number, block.take(chosen), probability, coins, target=count)
 
 
 @dataclass(frozen=True)
-class TakePlanned:
+class DrawRequested:
     """Leaf of a read in which blocks give what a plan asks for."""
 
     construction: Sensitivity[Any]
@@ -275,7 +277,7 @@ class TakePlanned:
     seed: int
     stage: Stage = Stage.DRAWS
 
-    def __call__(self, rows: BlockRows, number: int, plan: Plan | None) -> Census:
+    def __call__(self, rows: ReadBlock, number: int, plan: DrawRequest | None) -> BlockReport:
         """Draw what `plan` asks of the block; all rows without one."""
         if plan is None:  # the only read
             rows = _fit(self.construction, rows)
@@ -283,11 +285,11 @@ class TakePlanned:
         if block is None:
             return _census(rows, number)
         if plan is None or plan.wanted is None:
-            drawn = Drawn(number, block.all_rows(), np.ones(len(block)))
+            drawn = Candidates(number, block.all_rows(), np.ones(len(block)))
             return _census(rows, number, drawn=drawn)
         wanted = plan.wanted[number]
         rng = stream(self.seed, self.stage, number)
-        with quiet():
+        with ignore_overflow():
             scores = self.construction.scores(block, plan.summary)
             if self.sampling == "systematic":
                 one = scores.sum(axis=0)
@@ -300,7 +302,7 @@ class TakePlanned:
 
 def _draws(
     block: Block, number: int, scores: FloatArray, quota: IndexArray, rng: np.random.Generator
-) -> Drawn:
+) -> Candidates:
     """Draw u_i rows uniformly, v_i by distance (section 4.2, round two)."""
     chosen = np.concatenate(
         [
@@ -309,4 +311,4 @@ def _draws(
         ]
     )
     probability = scores.sum(axis=0)[chosen]
-    return Drawn(number, block.take(chosen), probability)
+    return Candidates(number, block.take(chosen), probability)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.constructions.sampling.block_steps import CLASS_SHARE, TakePlanned
-from daskcoreset.constructions.sampling.messages import Census, Drawn, Plan
+from daskcoreset.constructions.sampling.block_steps import CLASS_SHARE, DrawRequested
+from daskcoreset.constructions.sampling.messages import BlockReport, Candidates, DrawRequest
 from daskcoreset.core.blocks import Block, class_codes, concatenate
-from daskcoreset.core.errors import InvalidInputError, out_of_range, quiet
+from daskcoreset.core.errors import InvalidInputError, ignore_overflow, overflow_error
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
     class_inclusion,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from daskcoreset.core.sampling import Calibrated
     from daskcoreset.sensitivities import Sensitivity
 
-__all__ = ["Draw", "Root", "Selection", "draw_systematically"]
+__all__ = ["Draw", "FinalDraw", "Selection", "draw_systematically"]
 
 OVERSAMPLING = 4
 """Candidates per row wanted. The share of the variance that the first stage adds is 1 / 4."""
@@ -35,7 +35,7 @@ OVERSAMPLING = 4
 FEWEST_CANDIDATES = 20_000
 """Candidates gathered at least: 1.6 MB at 20 float32 features, and the root takes 20 ms."""
 
-Reread = Callable[[list[int], TakePlanned, Plan], Census]
+Reread = Callable[[list[int], DrawRequested, DrawRequest], BlockReport]
 """``reread(numbers, leaf, plan)``: reads some blocks again and returns their census."""
 
 
@@ -62,14 +62,14 @@ class Selection:
     rows: Block
     weights: FloatArray
     indices: IndexArray
-    census: Census
+    census: BlockReport
     rereads: int = 0
     complete: bool = False
     facts: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Root:
+class FinalDraw:
     """The work of the root.
 
     Attributes
@@ -93,21 +93,21 @@ class Root:
             return float(OVERSAMPLING * self.size)
         return float(max(OVERSAMPLING * self.size, FEWEST_CANDIDATES))
 
-    def settle(self, census: Census, fold: int = 0) -> Census:
+    def finalize(self, census: BlockReport, fold: int = 0) -> BlockReport:
         """Check a read and settle its summary."""
         census.check()
         rng = stream(self.seed, Stage.SETTLING, 0, fold)
         if fold == 0:
             self.construction.check_early(census.summary)
-        with quiet():
-            summary = self.construction.settle(census.summary, rng)
+        with ignore_overflow():
+            summary = self.construction.finalize(census.summary, rng)
         self.construction.check(summary)
         return replace(census, summary=summary)
 
-    def plan(self, census: Census) -> Plan:
+    def plan(self, census: BlockReport) -> DrawRequest:
         """Decide what every block gives in the second read."""
         if census.n_rows <= self.size:
-            return Plan(None, None)
+            return DrawRequest(None, None)
         numbers, masses = self._masses(census)
         if self.sampling == "systematic":
             # By the scores, but no block below its share of the rows: one row may hold most of
@@ -115,11 +115,13 @@ class Root:
             rows = np.array([census.kept[number] for number in numbers], dtype=np.float64)
             shares = np.maximum(masses.sum(axis=1) / masses.sum(), rows / rows.sum())
             targets = np.ceil(self.candidates * shares - 1e-6)  # rounding asks for no row more
-            return Plan(census.summary, dict(zip(numbers, targets, strict=True)))
+            return DrawRequest(census.summary, dict(zip(numbers, targets, strict=True)))
         quotas = split_quota(self.size, masses, stream(self.seed, Stage.QUOTAS))
-        return Plan(census.summary, dict(zip(numbers, quotas, strict=True)))
+        return DrawRequest(census.summary, dict(zip(numbers, quotas, strict=True)))
 
-    def finish_planned(self, census: Census, plan: Plan, second: Census) -> Selection:
+    def finish_planned(
+        self, census: BlockReport, plan: DrawRequest, second: BlockReport
+    ) -> Selection:
         """Draw from what the blocks gave in the second read."""
         second.check()
         if plan.wanted is None:
@@ -129,20 +131,20 @@ class Root:
         _, masses = self._masses(census)
         return self._weighted(census, list(second.drawn), masses.sum())
 
-    def finish_harvest(self, census: Census, reread: Reread) -> Selection:
+    def finish_harvest(self, census: BlockReport, reread: Reread) -> Selection:
         """Turn the candidates of the last fold into the final draw."""
-        census = self.settle(census, self.construction.folds - 1)
+        census = self.finalize(census, self.construction.n_folds - 1)
         if census.n_rows <= self.size:
-            leaf = TakePlanned(self.construction, self.sampling, self.seed)
-            everything = reread(sorted(census.read), leaf, Plan(None, None))
+            leaf = DrawRequested(self.construction, self.sampling, self.seed)
+            everything = reread(sorted(census.read), leaf, DrawRequest(None, None))
             return self._everything(everything, rereads=len(census.read))
         if self.sampling == "systematic":
             return self._refined(census, reread)
         return self._rejected(census, reread)
 
-    def _masses(self, census: Census) -> tuple[list[int], FloatArray]:
+    def _masses(self, census: BlockReport) -> tuple[list[int], FloatArray]:
         numbers = sorted(census.masses or census.locals)
-        with quiet():
+        with ignore_overflow():
             masses = np.array(
                 [
                     census.masses[i]
@@ -152,10 +154,10 @@ class Root:
                 ]
             )
         if not np.isfinite(masses).all():
-            raise out_of_range()
+            raise overflow_error()
         return numbers, masses
 
-    def _refined(self, census: Census, reread: Reread) -> Selection:
+    def _refined(self, census: BlockReport, reread: Reread) -> Selection:
         numbers, masses = self._masses(census)
         shares = dict(zip(numbers, masses.sum(axis=1) / masses.sum(), strict=True))
         drawn = {part.number: part for part in census.drawn}
@@ -165,17 +167,19 @@ class Root:
         ]
         if short:
             wanted = {number: np.ceil(self.candidates * shares[number]) for number in short}
-            leaf = TakePlanned(self.construction, self.sampling, self.seed, Stage.TOP_UP)
-            again = reread(short, leaf, Plan(census.summary, wanted))
+            leaf = DrawRequested(self.construction, self.sampling, self.seed, Stage.TOP_UP)
+            again = reread(short, leaf, DrawRequest(census.summary, wanted))
             drawn.update({part.number: part for part in again.drawn})
         return self._reweighted(census, [drawn[i] for i in sorted(drawn)], len(short))
 
-    def _reweighted(self, census: Census, drawn: list[Drawn], rereads: int = 0) -> Selection:
+    def _reweighted(
+        self, census: BlockReport, drawn: list[Candidates], rereads: int = 0
+    ) -> Selection:
         r"""Draw m candidates with :math:`\pi_2 \propto s / \pi_1`, systematically."""
         rows, indices = _gather(drawn, census.offsets())
         first = np.concatenate([part.probability for part in drawn])
         rng = stream(self.seed, Stage.ROOT)
-        with quiet():
+        with ignore_overflow():
             draw = draw_systematically(
                 self.construction, census.summary, rows, first, self.size, rng
             )
@@ -189,7 +193,7 @@ class Root:
             )
         return Selection(kept, draw.weights, indices[draw.chosen], census, rereads, facts=facts)
 
-    def _rejected(self, census: Census, reread: Reread) -> Selection:
+    def _rejected(self, census: BlockReport, reread: Reread) -> Selection:
         """Keep each block's first v_i accepted candidates; draw what is missing anew."""
         numbers, masses = self._masses(census)
         by_component = split_quota(self.size, masses, stream(self.seed, Stage.QUOTAS))
@@ -197,7 +201,7 @@ class Root:
         assert bound is not None  # noqa: S101 - the front door has checked it
         total = masses.sum()
         drawn = {part.number: part for part in census.drawn}
-        kept: list[Drawn] = []
+        kept: list[Candidates] = []
         missing: dict[int, IndexArray] = {}
         for number, quota, mass in zip(numbers, by_component, masses, strict=True):
             part = drawn[number]
@@ -205,7 +209,7 @@ class Root:
             ratio = scores.sum(axis=0) / (bound * mass.sum() * part.probability)
             accepted = np.flatnonzero(part.coins < ratio)[: quota.sum()]
             rows = part.rows.take(accepted)
-            kept.append(Drawn(number, rows, scores.sum(axis=0)[accepted]))
+            kept.append(Candidates(number, rows, scores.sum(axis=0)[accepted]))
             if len(accepted) < quota.sum():
                 # The draws that are missing are independent of those that were accepted, so
                 # the components may be split afresh.
@@ -213,13 +217,13 @@ class Root:
                 rng = stream(self.seed, Stage.QUOTAS, 1 + number)
                 missing[number] = split_quota(count, mass[np.newaxis], rng)[0]
         if missing:
-            leaf = TakePlanned(self.construction, self.sampling, self.seed, Stage.TOP_UP)
-            again = reread(list(missing), leaf, Plan(census.summary, dict(missing)))
+            leaf = DrawRequested(self.construction, self.sampling, self.seed, Stage.TOP_UP)
+            again = reread(list(missing), leaf, DrawRequest(census.summary, dict(missing)))
             kept += again.drawn
         return self._weighted(census, kept, total, len(missing))
 
     def _weighted(
-        self, census: Census, drawn: list[Drawn], total: float, rereads: int = 0
+        self, census: BlockReport, drawn: list[Candidates], total: float, rereads: int = 0
     ) -> Selection:
         r"""Weigh independent draws by :math:`u / (m q)` and merge rows drawn twice."""
         rows, indices = _gather(drawn, census.offsets())
@@ -231,7 +235,7 @@ class Root:
             rows, found.weights, indices[first], census, rereads, facts=found.describe()
         )
 
-    def _everything(self, census: Census, rereads: int = 0) -> Selection:
+    def _everything(self, census: BlockReport, rereads: int = 0) -> Selection:
         census.check()
         rows, indices = _gather(list(census.drawn), census.offsets())
         return Selection(rows, rows.weights, indices, census, rereads, complete=True)
@@ -282,7 +286,7 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
     size : int
     rng : numpy.random.Generator
         Asked for a number a row drawn, and one more, by each of
-        ``construction.tries(size, summary)`` draws.
+        ``construction.n_draws(size, summary)`` draws.
 
     Returns
     -------
@@ -298,7 +302,7 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
     second = _inclusion(construction, summary, rows, scores / first, size)
     order = construction.order(rows, summary, second)
     # With every row certain all draws are the same.
-    tries = construction.tries(size, summary) if ((second > 0.0) & (second < 1.0)).any() else 1
+    tries = construction.n_draws(size, summary) if ((second > 0.0) & (second < 1.0)).any() else 1
     best: Draw | None = None
     least = np.inf
     for attempt in range(tries):
@@ -334,7 +338,7 @@ def _inclusion(
     return class_inclusion(scores, size, codes, np.full(len(labels), least))
 
 
-def _gather(drawn: list[Drawn], offsets: dict[int, int]) -> tuple[Block, IndexArray]:
+def _gather(drawn: list[Candidates], offsets: dict[int, int]) -> tuple[Block, IndexArray]:
     """Concatenate rows of all blocks; return them with their global row numbers."""
     rows = concatenate([part.rows for part in drawn])
     starts = np.repeat(

@@ -7,29 +7,34 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from daskcoreset.constructions.sampling.block_steps import Harvest, Summarise, TakePlanned, Weigh
-from daskcoreset.constructions.sampling.final_draw import Root, Selection
-from daskcoreset.constructions.sampling.messages import Census, Combine, Plan
+from daskcoreset.constructions.sampling.block_steps import (
+    DrawRequested,
+    ProposeCandidates,
+    SummariseBlock,
+    SumScores,
+)
+from daskcoreset.constructions.sampling.final_draw import FinalDraw, Selection
+from daskcoreset.constructions.sampling.messages import BlockReport, DrawRequest, MergeReports
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import (
     InvalidInputError,
     package_versions,
-    warn_caller,
     warn_complete,
     warn_few,
     warn_lost,
+    warn_user,
 )
-from daskcoreset.execution.fold import Leaf, apply, fold, fold_now
+from daskcoreset.execution.fold import Leaf, apply, tree_reduce, tree_reduce_in_memory
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import recorded
 from daskcoreset.sensitivities.estimated_error import remark_on
 
-__all__ = ["Job"]
+__all__ = ["SamplingJob"]
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class SamplingJob:
     """One build: the same leaves and the same root, on a scheduler or without one.
 
     Attributes
@@ -49,7 +54,7 @@ class Job:
     """
 
     blocks: RowBlocks
-    root: Root
+    root: FinalDraw
     passes: int
     split_every: int
     normalize: bool = False
@@ -83,23 +88,23 @@ class Job:
         """Reads of the data."""
         if self.takes_all:
             return 1
-        folds = self.root.construction.folds
+        folds = self.root.construction.n_folds
         return folds if self.passes == 1 else folds + self._weighs + 1
 
     @property
     def _weighs(self) -> bool:
         """Whether a read must add scores up before draws can be split exactly."""
-        exact = self.root.construction.masses_are_exact
+        exact = self.root.construction.total_scores_exact
         return self.root.sampling == "multinomial" and not exact
 
     @property
-    def _combine(self) -> Combine:
-        return Combine(self.root.construction)
+    def _combine(self) -> MergeReports:
+        return MergeReports(self.root.construction)
 
     @property
-    def _harvest(self) -> Harvest:
+    def _harvest(self) -> ProposeCandidates:
         root = self.root
-        return Harvest(
+        return ProposeCandidates(
             root.construction,
             root.sampling,
             root.seed,
@@ -108,18 +113,20 @@ class Job:
             self.blocks.n_blocks,
         )
 
-    def _summarise(self, i: int) -> Summarise:
-        return Summarise(self.root.construction, self.root.seed, i)
+    def _summarise(self, i: int) -> SummariseBlock:
+        return SummariseBlock(self.root.construction, self.root.seed, i)
 
     @property
-    def _take(self) -> TakePlanned:
-        return TakePlanned(self.root.construction, self.root.sampling, self.root.seed)
+    def _take(self) -> DrawRequested:
+        return DrawRequested(self.root.construction, self.root.sampling, self.root.seed)
 
     def lazy(self) -> Lazy[Coreset]:
         """Define the graph of the whole build."""
 
-        def read(leaf: Leaf[Census], given: Any = None) -> Lazy[Census]:
-            return fold(self.blocks, leaf, self._combine, given=given, split_every=self.split_every)
+        def read(leaf: Leaf[BlockReport], given: Any = None) -> Lazy[BlockReport]:
+            return tree_reduce(
+                self.blocks, leaf, self._combine, given=given, split_every=self.split_every
+            )
 
         value, finish = self._procedure(read, apply)
         lazy: Lazy[Any] = value
@@ -146,39 +153,45 @@ class Job:
         if self.takes_all:
             return read(self._take), self.finish_all
         # The last of several folds draws candidates, where one pass is all that is wanted.
-        folds = root.construction.folds - (self.passes == 1)
+        folds = root.construction.n_folds - (self.passes == 1)
         census, summary = None, None
         for i in range(folds):
-            census = at_root(partial(root.settle, fold=i), read(self._summarise(i), summary))
+            census = at_root(partial(root.finalize, fold=i), read(self._summarise(i), summary))
             summary = at_root(_summary_of, census)
         if self.passes == 1:
             return read(self._harvest, summary), self.finish_harvest
         if self._weighs:
-            sums = read(Weigh(root.construction), at_root(_summary_of, census))
+            sums = read(SumScores(root.construction), at_root(_summary_of, census))
             census = at_root(_with_masses, census, sums)
         plan = at_root(root.plan, census)
         return at_root(_triple, census, plan, read(self._take, plan)), self.finish_planned
 
-    def _fold_here(self, blocks: RowBlocks, leaf: Leaf[Census], given: Any = None) -> Census:
-        return fold_now(blocks, leaf, self._combine, given=given, split_every=self.split_every)
+    def _fold_here(
+        self, blocks: RowBlocks, leaf: Leaf[BlockReport], given: Any = None
+    ) -> BlockReport:
+        return tree_reduce_in_memory(
+            blocks, leaf, self._combine, given=given, split_every=self.split_every
+        )
 
-    def _reread(self, numbers: list[int], leaf: TakePlanned, plan: Plan) -> Census:
+    def _reread(self, numbers: list[int], leaf: DrawRequested, plan: DrawRequest) -> BlockReport:
         some = self.blocks.select(numbers)
         if self.runs_here:
             return self._fold_here(some, leaf, plan)
-        return fold(some, leaf, self._combine, given=plan, split_every=self.split_every).compute()
+        return tree_reduce(
+            some, leaf, self._combine, given=plan, split_every=self.split_every
+        ).compute()
 
     # The three ends: what the blocks sent becomes a Coreset on the caller's side.
 
-    def finish_all(self, census: Census) -> Coreset:
+    def finish_all(self, census: BlockReport) -> Coreset:
         """Finish after a read of all rows."""
-        return self._coreset(self.root.finish_planned(census, Plan(None, None), census))
+        return self._coreset(self.root.finish_planned(census, DrawRequest(None, None), census))
 
-    def finish_harvest(self, census: Census) -> Coreset:
+    def finish_harvest(self, census: BlockReport) -> Coreset:
         """Finish after one read that gave candidates."""
         return self._coreset(self.root.finish_harvest(census, self._reread))
 
-    def finish_planned(self, results: tuple[Census, Plan, Census]) -> Coreset:
+    def finish_planned(self, results: tuple[BlockReport, DrawRequest, BlockReport]) -> Coreset:
         """Finish after a read that gave what the plan asked for."""
         return self._coreset(self.root.finish_planned(*results))
 
@@ -188,10 +201,10 @@ class Job:
             warn_complete(root.size, len(rows), given=self.size_given)
         else:
             for remark in root.construction.remarks(selection.census.summary, root.size):
-                warn_caller(remark)
+                warn_user(remark)
             said = remark_on(selection.facts.get("estimated_error"), root.size)
             if said is not None:
-                warn_caller(said)
+                warn_user(said)
             if root.sampling == "systematic" and len(rows) < root.size:
                 warn_few(root.size, len(rows))
             classes = root.construction.classes(selection.census.summary)
@@ -243,13 +256,15 @@ def _call(function: Callable[..., Any], *values: Any) -> Any:
     return function(*values)
 
 
-def _summary_of(census: Census) -> Any:
+def _summary_of(census: BlockReport) -> Any:
     return census.summary
 
 
-def _with_masses(census: Census, sums: Census) -> Census:
+def _with_masses(census: BlockReport, sums: BlockReport) -> BlockReport:
     return replace(census, masses=sums.masses)
 
 
-def _triple(census: Census, plan: Plan, second: Census) -> tuple[Census, Plan, Census]:
+def _triple(
+    census: BlockReport, plan: DrawRequest, second: BlockReport
+) -> tuple[BlockReport, DrawRequest, BlockReport]:
     return census, plan, second

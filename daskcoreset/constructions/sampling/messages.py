@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError, quiet
+from daskcoreset.core.errors import InvalidInputError, ignore_overflow
 from daskcoreset.core.typing import FloatArray
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block, Problem
+    from daskcoreset.core.blocks import Block, InvalidRow
     from daskcoreset.sensitivities import Sensitivity
 
 __all__ = [
-    "Census",
-    "Combine",
-    "Drawn",
-    "Plan",
+    "BlockReport",
+    "Candidates",
+    "DrawRequest",
+    "MergeReports",
 ]
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class Candidates:
     """Rows that one block sent to the root.
 
     Attributes
@@ -51,7 +51,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, eq=False)
-class Census:
+class BlockReport:
     """What a fold brings to the root: per block, and merged.
 
     Attributes
@@ -74,11 +74,11 @@ class Census:
     read: dict[int, int]
     kept: dict[int, int]
     weights: dict[int, float] = field(default_factory=dict)
-    problem: tuple[int, Problem] | None = None
+    problem: tuple[int, InvalidRow] | None = None
     summary: Any = None
     locals: dict[int, Any] = field(default_factory=dict)
     masses: dict[int, FloatArray] = field(default_factory=dict)
-    drawn: tuple[Drawn, ...] = ()
+    drawn: tuple[Candidates, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -117,18 +117,18 @@ class Census:
 
 
 @dataclass(frozen=True)
-class Combine:
+class MergeReports:
     """Merges neighbouring parts of a census."""
 
     construction: Sensitivity[Any]
 
-    def __call__(self, parts: Sequence[Census]) -> Census:
+    def __call__(self, parts: Sequence[BlockReport]) -> BlockReport:
         """Merge neighbouring parts, in the order of the blocks."""
         problems = [part.problem for part in parts if part.problem is not None]
         summaries = [part.summary for part in parts if part.summary is not None]
-        with quiet():
+        with ignore_overflow():
             summary = reduce(self.construction.merge, summaries) if summaries else None
-        return Census(
+        return BlockReport(
             read={number: rows for part in parts for number, rows in part.read.items()},
             kept={number: rows for part in parts for number, rows in part.kept.items()},
             weights={number: u for part in parts for number, u in part.weights.items()},
@@ -141,7 +141,7 @@ class Combine:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class DrawRequest:
     """What the root asks of the blocks in a further read.
 
     Attributes

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from daskcoreset.constructions.tree.job import record_of, unite
+from daskcoreset.constructions.tree.job import concatenate_parts, record_of
 from daskcoreset.constructions.tree.schema import canonical
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from daskcoreset.core.points import WeightedPoints
     from daskcoreset.core.typing import IndexArray
 
-__all__ = ["Answer"]
+__all__ = ["AnswerInfo"]
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class AnswerInfo:
     """What is known of the rows that an answer stands for.
 
     Attributes
@@ -76,7 +76,7 @@ class Answer:
             If no row has a positive weight.
         """
         check_flag("normalize", normalize)
-        union = unite(parts)
+        union = concatenate_parts(parts)
         if not union.weights.any():
             raise InvalidInputError(
                 "sample_weight is zero on every row; give at least one row a positive weight."

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from daskcoreset.constructions.sampling.messages import Census
-from daskcoreset.core.blocks import Block, BlockRows, Problem, plain_labels
+from daskcoreset.constructions.sampling.messages import BlockReport
+from daskcoreset.core.blocks import Block, InvalidRow, ReadBlock, plain_labels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, package_versions, warn_complete, warn_few
 from daskcoreset.core.points import WeightedPoints, concatenate
 from daskcoreset.core.random import Stage, stream
-from daskcoreset.execution.fold import fold, fold_now
+from daskcoreset.execution.fold import tree_reduce, tree_reduce_in_memory
 from daskcoreset.execution.lazy import Lazy
-from daskcoreset.execution.progress import showing
+from daskcoreset.execution.progress import show_progress
 from daskcoreset.objectives import recorded
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INNER_FACTOR",
-    "Grow",
+    "MergeNodes",
     "Node",
+    "ReduceBlock",
     "TreeJob",
-    "Unite",
+    "concatenate_parts",
     "record_of",
-    "unite",
     "weighted_points",
 ]
 
@@ -66,12 +66,12 @@ class Node:
     kept: int
     weight: float
     points: WeightedPoints | None
-    problem: Problem | None = None
+    problem: InvalidRow | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Grow:
+class ReduceBlock:
     """What all nodes of a tree over blocks share.
 
     Attributes
@@ -95,7 +95,7 @@ class Grow:
     n_blocks: int
     part: bool = False
 
-    def __call__(self, rows: BlockRows, number: int, given: object = None) -> Node:
+    def __call__(self, rows: ReadBlock, number: int, given: object = None) -> Node:
         """Make the leaf of a block."""
         del given
         block, problem = rows.block, rows.problem
@@ -121,10 +121,10 @@ class Grow:
 
 
 @dataclass(frozen=True)
-class Unite:
+class MergeNodes:
     """Merges neighbouring nodes, and reduces what they hold together."""
 
-    grow: Grow
+    grow: ReduceBlock
 
     def __call__(self, parts: Sequence[Node]) -> Node:
         """Merge neighbouring nodes, in the order of the blocks."""
@@ -136,7 +136,7 @@ class Unite:
         points = None
         if problem is None:
             held = [part.points for part in parts if part.points is not None]
-            points = unite(
+            points = concatenate_parts(
                 held, [s for s, part in zip(starts, parts, strict=False) if part.points is not None]
             )
         return self.grow.reduced(
@@ -153,13 +153,15 @@ class Unite:
         )
 
 
-def _moved(problem: Problem | None, start: int) -> Problem | None:
+def _moved(problem: InvalidRow | None, start: int) -> InvalidRow | None:
     if problem is None or problem.row is None:
         return problem
     return replace(problem, row=problem.row + start)
 
 
-def unite(parts: Sequence[WeightedPoints], starts: Sequence[int] | None = None) -> WeightedPoints:
+def concatenate_parts(
+    parts: Sequence[WeightedPoints], starts: Sequence[int] | None = None
+) -> WeightedPoints:
     """Put weighted rows after one another, their row numbers moved.
 
     Parameters
@@ -172,7 +174,7 @@ def unite(parts: Sequence[WeightedPoints], starts: Sequence[int] | None = None) 
     Examples
     --------
     >>> one = WeightedPoints(np.eye(2), np.ones(2), np.arange(2))
-    >>> unite([one, one], [0, 10]).indices
+    >>> concatenate_parts([one, one], [0, 10]).indices
     array([ 0,  1, 10, 11])
     """
     moves = [0] * len(parts) if starts is None else list(starts)
@@ -257,8 +259,8 @@ class TreeJob:
         return self.blocks.need_no_scheduler
 
     @property
-    def _grow(self) -> Grow:
-        return Grow(
+    def _grow(self) -> ReduceBlock:
+        return ReduceBlock(
             self.reducer, self.size, self.inner_size, self.seed, self.blocks.n_blocks, self.part
         )
 
@@ -275,16 +277,18 @@ class TreeJob:
         if self.runs_here:
             return checked(self._fold_here())
         lazy = self._fold()
-        with showing(progress, lazy):
+        with show_progress(progress, lazy):
             return checked(lazy.compute())
 
     def _fold(self) -> Lazy[Node]:
         grow = self._grow
-        return fold(self.blocks, grow, Unite(grow), split_every=self.split_every)
+        return tree_reduce(self.blocks, grow, MergeNodes(grow), split_every=self.split_every)
 
     def _fold_here(self) -> Node:
         grow = self._grow
-        return fold_now(self.blocks, grow, Unite(grow), split_every=self.split_every)
+        return tree_reduce_in_memory(
+            self.blocks, grow, MergeNodes(grow), split_every=self.split_every
+        )
 
     def finish(self, node: Node) -> Coreset:
         """Make a coreset of the root."""
@@ -353,7 +357,7 @@ def record_of(
 def checked(node: Node) -> Node:
     """Raise what is wrong with the rows of a root."""
     problem = None if node.problem is None else (0, node.problem)
-    Census({0: node.read}, {0: node.kept}, {0: node.weight}, problem).check()
+    BlockReport({0: node.read}, {0: node.kept}, {0: node.weight}, problem).check()
     return node
 
 

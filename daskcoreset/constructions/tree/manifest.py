@@ -21,7 +21,7 @@ from daskcoreset.constructions.tree.persistence import (
     read_points,
     write_points,
 )
-from daskcoreset.constructions.tree.schema import Form
+from daskcoreset.constructions.tree.schema import RowSchema
 from daskcoreset.constructions.tree.shape import Part, shape_of
 from daskcoreset.core.errors import (
     InvalidInputError,
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SCHEMA_VERSION",
-    "Entry",
     "Leaf",
     "LeafTable",
     "Manifest",
-    "pick",
+    "StoredLeaf",
     "read_manifest",
     "read_node",
+    "select_leaves",
     "time_text",
     "write_version",
 ]
@@ -81,7 +81,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Entry:
+class StoredLeaf:
     """A leaf as the tree keeps it.
 
     Attributes
@@ -110,7 +110,7 @@ class Entry:
         return [*asdict(self.leaf).values(), self.uid, self.slot, self.revision]
 
     @classmethod
-    def read(cls, values: list[Any]) -> Entry:
+    def read(cls, values: list[Any]) -> StoredLeaf:
         """Return what `write` wrote."""
         *leaf, uid, slot, revision = values
         return cls(Leaf(*leaf), int(uid), int(slot), int(revision))
@@ -248,7 +248,7 @@ class LeafTable(Sequence[Leaf]):
         return [names[place] for place in places.tolist()], numbers - offsets[places]
 
 
-def pick(table: LeafTable, leaves: Any) -> list[bool]:
+def select_leaves(table: LeafTable, leaves: Any) -> list[bool]:
     """Say of every leaf whether it is meant.
 
     Parameters
@@ -260,7 +260,7 @@ def pick(table: LeafTable, leaves: Any) -> list[bool]:
     Examples
     --------
     >>> table = LeafTable([Leaf(name, 1, None, 1.0) for name in "abcd"])
-    >>> pick(table, slice("b", "c")), pick(table, ["a", "d"])
+    >>> select_leaves(table, slice("b", "c")), select_leaves(table, ["a", "d"])
     ([False, True, True, False], [True, False, False, True])
     """
     if leaves is None:
@@ -338,10 +338,10 @@ class Manifest:
     """
 
     version: int = 0
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[StoredLeaf, ...] = ()
     nodes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     next_uid: int = 0
-    form: Form | None = None
+    form: RowSchema | None = None
 
     @cached_property
     def table(self) -> LeafTable:
@@ -364,7 +364,7 @@ class Manifest:
             | {(version, f"node-{number}") for version, number in self.nodes.values()}
         )
 
-    def next_entry(self, name: Any, time: str | None) -> Entry:
+    def next_entry(self, name: Any, time: str | None) -> StoredLeaf:
         """Return a leaf that stands after the others, without what only its rows tell.
 
         Raises
@@ -382,7 +382,7 @@ class Manifest:
                 f"there is a leaf {title!r} already; pass another name, or call replace."
             )
         slot = 1 + self.entries[-1].slot if self.entries else 0
-        return Entry(Leaf(title, 0, time, 0.0), self.next_uid, slot)
+        return StoredLeaf(Leaf(title, 0, time, 0.0), self.next_uid, slot)
 
     def write(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -404,10 +404,10 @@ class Manifest:
         """
         found = cls(
             version,
-            tuple(Entry.read(list(values)) for values in said["entries"]),
+            tuple(StoredLeaf.read(list(values)) for values in said["entries"]),
             {str(name): (int(v), int(k)) for name, (v, k) in said["nodes"].items()},
             int(said["next_uid"]),
-            None if said["form"] is None else Form.read(dict(said["form"])),
+            None if said["form"] is None else RowSchema.read(dict(said["form"])),
         )
         for numbers in ([entry.slot for entry in found.entries], [e.uid for e in found.entries]):
             if sorted(set(numbers)) != numbers:

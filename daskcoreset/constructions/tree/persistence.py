@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from zarr.storage import LocalStore, StorePath, WrapperStore
 
-from daskcoreset.constructions.tree.job import INNER_FACTOR, unite
+from daskcoreset.constructions.tree.job import INNER_FACTOR, concatenate_parts
 from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer, resolve_reducer
 from daskcoreset.constructions.tree.schema import canonical
 from daskcoreset.core.atomic import is_leftover, new_directory
 from daskcoreset.core.coreset import freeze, thaw
 from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError, StoreError
-from daskcoreset.core.points import WeightedPoints, decode, encode
+from daskcoreset.core.points import WeightedPoints, from_arrays, to_arrays
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.typing import Sampling
@@ -232,10 +232,10 @@ def write_points(
     lengths = [len(part) for part in parts]
     layout: dict[str, Any] = {}
     if parts:
-        union = unite(parts)
+        union = concatenate_parts(parts)
         labels = None if union.labels is None else canonical(union.labels)
         union = WeightedPoints(union.points, union.weights, union.indices, labels)
-        arrays, dims, layout = encode(union)
+        arrays, dims, layout = to_arrays(union)
     # Nested, so that no key of the layout can be one of ours.
     said = {**layout, "lengths": lengths, "state": attributes}
     write_group(inside(path), arrays, dims, said, kind=kind, schema_version=schema_version)
@@ -256,7 +256,7 @@ def read_points(
         lengths, state = list(attributes["lengths"]), dict(attributes["state"])
         if not lengths:
             return [], state
-        union = decode(arrays, attributes)
+        union = from_arrays(arrays, attributes)
         stops = np.cumsum(lengths).tolist()
         if stops[-1] != len(union):
             raise ValueError(f"{len(union)} rows instead of {stops[-1]}")  # noqa: TRY301

@@ -27,7 +27,12 @@ from daskcoreset.constructions.sampling.final_draw import (
     draw_systematically,
 )
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, out_of_range, quiet
+from daskcoreset.core.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    ignore_overflow,
+    overflow_error,
+)
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.sampling import (
     draw_with_replacement,
@@ -38,7 +43,7 @@ from daskcoreset.core.typing import Sampling
 from daskcoreset.sensitivities import Sensitivity, construction_for
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Problem
+    from daskcoreset.core.blocks import InvalidRow
     from daskcoreset.core.typing import FloatArray, IndexArray
     from daskcoreset.objectives import Objective
 
@@ -102,7 +107,7 @@ class Reducer(ABC):
         """Return the parameters by name; plain JSON values."""
         return {}
 
-    def problem(self, block: Block) -> Problem | None:
+    def problem(self, block: Block) -> InvalidRow | None:
         """Return what makes rows, as they come in, unfit for the method, or None."""
         del block
         return None
@@ -160,7 +165,7 @@ class _Scored(NamedTuple, Generic[S]):
 class SensitivityReducer(Reducer):
     r"""Any sensitivity as a reducer of weighted rows in memory.
 
-    The construction folds over the rows, `construction.folds` times, and scores them. Then
+    The construction folds over the rows, `construction.n_folds` times, and scores them. Then
     rows are drawn with :math:`\pi \propto s`, systematically along the construction's own
     order, with the weight :math:`u / \pi`, and the construction calibrates the weights; or
     independently, with the weight :math:`u / (m q)`, where rows drawn twice are merged.
@@ -218,7 +223,7 @@ class SensitivityReducer(Reducer):
         """Parameters of the construction."""
         return self.construction.parameters()
 
-    def problem(self, block: Block) -> Problem | None:
+    def problem(self, block: Block) -> InvalidRow | None:
         """Ask the construction."""
         return self.construction.problem(block)
 
@@ -242,7 +247,7 @@ class SensitivityReducer(Reducer):
             points = points.take(points.weights > 0.0)
         if len(points) <= size:
             return points
-        with quiet():
+        with ignore_overflow():
             scored = self._scored(as_block(points), rng)
             chosen, weights = (
                 self._drawn(scored, size, rng, max(OVERSAMPLING * size, fewest))
@@ -257,7 +262,7 @@ class SensitivityReducer(Reducer):
         points = points.take(points.weights > 0.0)
         if not len(points):
             return {}
-        with quiet():
+        with ignore_overflow():
             summary = self._summary(as_block(points), rng)
         self.construction.check(summary)
         return self.construction.describe(summary)
@@ -265,9 +270,9 @@ class SensitivityReducer(Reducer):
     def _summary(self, block: Block, rng: np.random.Generator) -> Any:
         """Fold over rows in memory as often as the construction asks."""
         summary: Any = None
-        for _ in range(self.construction.folds):
-            summary = self.construction.summarise(block, summary, rng)
-            summary = self.construction.settle(summary, rng)
+        for _ in range(self.construction.n_folds):
+            summary = self.construction.block_summary(block, summary, rng)
+            summary = self.construction.finalize(summary, rng)
         return summary
 
     def _scored(self, block: Block, rng: np.random.Generator) -> _Scored[Any]:
@@ -275,7 +280,7 @@ class SensitivityReducer(Reducer):
         scores = self.construction.scores(block, summary).sum(axis=0)
         total = scores.sum()
         if not np.isfinite(total):
-            raise out_of_range()
+            raise overflow_error()
         if not total > 0.0:
             raise InvalidInputError(
                 f"method {self.name!r} gives no row of positive weight a score, so that none can "

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["Form", "canonical"]
+__all__ = ["RowSchema", "canonical"]
 
 _KINDS = {"b": "booleans", "i": "integers", "u": "unsigned integers", "f": "floats", "U": "text"}
 
 
 @dataclass(frozen=True)
-class Form:
+class RowSchema:
     """What rows that come later must agree with.
 
     Attributes
@@ -43,7 +43,7 @@ class Form:
     columns: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, blocks: RowBlocks) -> Form:
+    def of(cls, blocks: RowBlocks) -> RowSchema:
         """Return the form of data that have not been read."""
         return cls(
             n_features=blocks.rules.n_features,
@@ -54,7 +54,7 @@ class Form:
         )
 
     @classmethod
-    def read(cls, attributes: dict[str, Any]) -> Form:
+    def read(cls, attributes: dict[str, Any]) -> RowSchema:
         """Return the form that `write` wrote."""
         columns = attributes["columns"]
         return cls(**{**attributes, "columns": None if columns is None else tuple(columns)})
@@ -63,7 +63,7 @@ class Form:
         """Return plain JSON values."""
         return asdict(self)
 
-    def check(self, other: Form) -> None:
+    def check(self, other: RowSchema) -> None:
         """Refuse data of another form than this, before they are read.
 
         Raises
@@ -99,7 +99,7 @@ class Form:
                 f"none."
             )
 
-    def fit(self, points: WeightedPoints) -> tuple[WeightedPoints, Form]:
+    def fit(self, points: WeightedPoints) -> tuple[WeightedPoints, RowSchema]:
         """Bring rows that were read to the form; return it with the kind of labels filled in.
 
         Raises

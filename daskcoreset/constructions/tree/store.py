@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from daskcoreset.constructions.tree.answer import Answer
-from daskcoreset.constructions.tree.job import TreeJob, unite
+from daskcoreset.constructions.tree.answer import AnswerInfo
+from daskcoreset.constructions.tree.job import TreeJob, concatenate_parts
 from daskcoreset.constructions.tree.manifest import (
     ROW_BITS,
     SCHEMA_VERSION,
-    Entry,
     Leaf,
     LeafTable,
     Manifest,
-    pick,
+    StoredLeaf,
     read_manifest,
     read_node,
+    select_leaves,
     time_text,
     write_version,
 )
 from daskcoreset.constructions.tree.persistence import Settings, commit, newest, sweep
 from daskcoreset.constructions.tree.reducer import Reducer
-from daskcoreset.constructions.tree.schema import Form
+from daskcoreset.constructions.tree.schema import RowSchema
 from daskcoreset.constructions.tree.shape import Part, cover, respaced
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.points import WeightedPoints
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import IndexArray, Sampling
     from daskcoreset.sensitivities import Sensitivity
 
-__all__ = ["Change", "CoresetTree", "advance", "make_leaf", "see_whether_current"]
+__all__ = ["CoresetTree", "PendingChange", "check_current", "commit_change", "make_leaf"]
 
 
 _SPLIT_EVERY = 16
@@ -51,7 +51,7 @@ _SPLIT_EVERY = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
+class PendingChange:
     """What a change wants.
 
     Attributes
@@ -69,10 +69,10 @@ class Change:
 def make_leaf(
     settings: Settings,
     manifest: Manifest,
-    entry: Entry,
+    entry: StoredLeaf,
     data: tuple[Any, Any, Any],
     progress: bool | None,
-) -> tuple[Entry, Change]:
+) -> tuple[StoredLeaf, PendingChange]:
     """Read the rows of a leaf once, and return the change that puts it in its place.
 
     Parameters
@@ -94,8 +94,8 @@ def make_leaf(
     form, inner = manifest.form, settings.inner_size
     blocks = row_blocks(*data, on_invalid=settings.on_invalid)
     if form is None:
-        form = Form.of(blocks)
-    form.check(Form.of(blocks))
+        form = RowSchema.of(blocks)
+    form.check(RowSchema.of(blocks))
     # Another seed for every leaf, and every time it is replaced.
     own = stream(settings.seed, Stage.TREE_LEAVES, entry.uid, entry.revision)
     seed = int(own.integers(2**63))
@@ -116,10 +116,12 @@ def make_leaf(
     entries = {old.uid: old for old in manifest.entries} | {entry.uid: entry}
     uid = max(manifest.next_uid, entry.uid + 1)
     changed = replace(manifest, entries=tuple(entries.values()), next_uid=uid, form=form)
-    return entry, Change(changed, {entry.node: points})
+    return entry, PendingChange(changed, {entry.node: points})
 
 
-def advance(root: Path, settings: Settings, before: Manifest, change: Change) -> Manifest:
+def commit_change(
+    root: Path, settings: Settings, before: Manifest, change: PendingChange
+) -> Manifest:
     """Make the nodes that are not there yet, and write the next version.
 
     Raises
@@ -127,7 +129,7 @@ def advance(root: Path, settings: Settings, before: Manifest, change: Change) ->
     StoreError
         If another process has changed the tree, or the disk refused. It is as it was.
     """
-    see_whether_current(root, before)
+    check_current(root, before)
     made, version = dict(change.made), before.version + 1
     entries = change.manifest.entries
     slots = respaced([entry.slot for entry in entries])
@@ -153,10 +155,10 @@ def advance(root: Path, settings: Settings, before: Manifest, change: Change) ->
 
 def _reduced(settings: Settings, part: Part, held: list[WeightedPoints]) -> WeightedPoints:
     rng = stream(settings.seed, Stage.TREE, int(part.name, 16))
-    return settings.reducer.reduce(unite(held), settings.inner_size, rng)
+    return settings.reducer.reduce(concatenate_parts(held), settings.inner_size, rng)
 
 
-def see_whether_current(root: Path, manifest: Manifest) -> None:
+def check_current(root: Path, manifest: Manifest) -> None:
     """Refuse to change a tree that another process has changed.
 
     Raises
@@ -422,10 +424,10 @@ class CoresetTree:
         entry = replace(old, leaf=replace(old.leaf, time=moment), revision=old.revision + 1)
         return self._put(entry, (X, y, sample_weight), progress)
 
-    def _put(self, entry: Entry, data: tuple[Any, Any, Any], progress: bool | None) -> Leaf:
-        see_whether_current(self._root, self._manifest)  # before the data are read
+    def _put(self, entry: StoredLeaf, data: tuple[Any, Any, Any], progress: bool | None) -> Leaf:
+        check_current(self._root, self._manifest)  # before the data are read
         entry, change = make_leaf(self._settings, self._manifest, entry, data, progress)
-        self._manifest = advance(self._root, self._settings, self._manifest, change)
+        self._manifest = commit_change(self._root, self._settings, self._manifest, change)
         return entry.leaf
 
     def delete(self, leaf: str | Sequence[str] | slice) -> None:
@@ -447,11 +449,11 @@ class CoresetTree:
             raise InvalidTypeError(
                 "leaf is None; pass the names of leaves, or slice(None) for all."
             )
-        gone = pick(self.leaves, leaf)
+        gone = select_leaves(self.leaves, leaf)
         entries = self._manifest.entries
         left = tuple(e for e, flag in zip(entries, gone, strict=True) if not flag)
-        change = Change(replace(self._manifest, entries=left), {})
-        self._manifest = advance(self._root, self._settings, self._manifest, change)
+        change = PendingChange(replace(self._manifest, entries=left), {})
+        self._manifest = commit_change(self._root, self._settings, self._manifest, change)
 
     # --- questions -----------------------------------------------------------------------
 
@@ -486,7 +488,7 @@ class CoresetTree:
         manifest, said = self._manifest, self._settings
         if manifest.top is None:
             raise InvalidInputError("the tree has no leaves; append some first.")
-        wanted = pick(self.leaves, leaves)
+        wanted = select_leaves(self.leaves, leaves)
         parts = cover(manifest.top, wanted)
         held = [self._points(part.name) for part in parts]
         digest = hashlib.blake2b(" ".join(part.name for part in parts).encode(), digest_size=16)
@@ -495,7 +497,7 @@ class CoresetTree:
             held, said, rng, normalize=normalize, numbers=self._numbers
         )
 
-    def _answer(self, wanted: list[bool]) -> Answer:
+    def _answer(self, wanted: list[bool]) -> AnswerInfo:
         """Say what is known of the leaves that are wanted."""
         form, leaves = self._manifest.form, self.leaves
         chosen = [
@@ -504,7 +506,7 @@ class CoresetTree:
             if flag
         ]
         n_dropped = sum(leaf.n_dropped for leaf, _ in chosen)
-        return Answer(
+        return AnswerInfo(
             strategy="store",
             n=sum(leaf.rows for leaf, _ in chosen) - n_dropped,
             n_dropped=n_dropped,

@@ -23,11 +23,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from daskcoreset.constructions.tree.answer import Answer
-from daskcoreset.constructions.tree.job import unite
+from daskcoreset.constructions.tree.answer import AnswerInfo
+from daskcoreset.constructions.tree.job import concatenate_parts
 from daskcoreset.constructions.tree.persistence import Settings
 from daskcoreset.constructions.tree.reducer import Reducer
-from daskcoreset.constructions.tree.stream_state import Growth, Kept, State, open_batch, read_ahead
+from daskcoreset.constructions.tree.stream_state import (
+    Growth,
+    SavedStream,
+    StreamState,
+    open_batch,
+    read_ahead,
+)
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.random import RandomState, Stage, stream
 from daskcoreset.core.validation import as_path
@@ -141,11 +147,11 @@ class CoresetStream:
         )
         if store is None:
             settings = replace(settings, save_every=None)
-        self._begin(None, settings, State())
+        self._begin(None, settings, StreamState())
         if store is not None:
             self.save(store)
 
-    def _begin(self, kept: Kept | None, settings: Settings, state: State) -> None:
+    def _begin(self, kept: SavedStream | None, settings: Settings, state: StreamState) -> None:
         self._kept = kept
         self._settings = settings
         self._state = state
@@ -240,7 +246,7 @@ class CoresetStream:
             form, start = state.form or form, start + rows.read
         return self
 
-    def _advance(self, state: State) -> None:
+    def _advance(self, state: StreamState) -> None:
         every, kept = self._settings.save_every, self._kept
         due = every is not None and kept is not None and self._unsaved + 1 >= every
         if due and kept is not None:
@@ -258,7 +264,7 @@ class CoresetStream:
         """
         if not self._state.n_kept:
             raise InvalidInputError("the stream has no rows yet; call partial_fit first.")
-        return unite(self._state.buckets.parts())
+        return concatenate_parts(self._state.buckets.parts())
 
     def coreset(self, *, normalize: bool = False) -> Coreset:
         """Return a coreset of all rows so far; the stream goes on as if it had not been asked.
@@ -276,7 +282,7 @@ class CoresetStream:
         """
         state, said, rows = self._state, self._settings, self.rows()
         assert state.form is not None  # noqa: S101 - there are rows
-        answer = Answer(
+        answer = AnswerInfo(
             strategy="stream",
             n=state.n_kept,
             n_dropped=state.n_dropped,
@@ -318,7 +324,7 @@ class CoresetStream:
             return
         if target is None:
             raise InvalidInputError("path is missing, and the stream was never saved; pass one.")
-        made = Kept.create(target, self._settings, self._state, overwrite=overwrite)
+        made = SavedStream.create(target, self._settings, self._state, overwrite=overwrite)
         if kept is None:
             self._kept, self._unsaved = made, 0
 
@@ -342,5 +348,5 @@ class CoresetStream:
             If `method` is needed or is another one.
         """
         loaded = cls.__new__(cls)
-        loaded._begin(*Kept.open(as_path("path", path), method))  # noqa: SLF001 - its own class
+        loaded._begin(*SavedStream.open(as_path("path", path), method))  # noqa: SLF001 - its own class
         return loaded

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from daskcoreset.constructions.tree.job import unite, weighted_points
+from daskcoreset.constructions.tree.job import concatenate_parts, weighted_points
 from daskcoreset.constructions.tree.persistence import (
     Settings,
     commit,
@@ -19,23 +19,23 @@ from daskcoreset.constructions.tree.persistence import (
     sweep,
     write_points,
 )
-from daskcoreset.constructions.tree.schema import Form
+from daskcoreset.constructions.tree.schema import RowSchema
 from daskcoreset.core.atomic import new_directory
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.validation import check_flag
-from daskcoreset.execution.fold import fold, read_block
+from daskcoreset.execution.fold import read_block, tree_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from daskcoreset.constructions.tree.reducer import Reducer
-    from daskcoreset.core.blocks import BlockRows
+    from daskcoreset.core.blocks import ReadBlock
 
-__all__ = ["Buckets", "Growth", "Kept", "State", "Waiting", "open_batch", "read_ahead"]
+__all__ = ["Buckets", "Growth", "SavedStream", "StreamState", "Waiting", "open_batch", "read_ahead"]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Waiting:
         # Copied: a slice would keep all of a large batch, and the user may write into it.
         last, parts = _copied(points), self.parts
         while parts and len(parts[-1]) < 2 * len(last):
-            last, parts = unite([parts[-1], last]), parts[:-1]
+            last, parts = concatenate_parts([parts[-1], last]), parts[:-1]
         return Waiting((*parts, last))
 
 
@@ -135,7 +135,7 @@ class Buckets:
         while len(state.waiting) + len(points) - start >= growth.leaf_size:
             stop = start + growth.leaf_size - len(state.waiting)
             rest = points.take(slice(start, stop))
-            leaf = unite([*state.waiting.parts, rest])
+            leaf = concatenate_parts([*state.waiting.parts, rest])
             state, start = state._filled(leaf, growth), stop
         return replace(state, waiting=state.waiting.add(points.take(slice(start, None))))
 
@@ -144,7 +144,7 @@ class Buckets:
         carried = growth.reduce(leaf, level, position)
         while levels and levels[-1] == level:
             level, position = level + 1, position // 2
-            carried = growth.reduce(unite([held[-1], carried]), level, position)
+            carried = growth.reduce(concatenate_parts([held[-1], carried]), level, position)
             levels, held = levels[:-1], held[:-1]
         return Buckets(
             (*levels, level),
@@ -154,7 +154,7 @@ class Buckets:
         )
 
     def _rows(self) -> WeightedPoints:
-        return unite(self.waiting.parts)
+        return concatenate_parts(self.waiting.parts)
 
     def parts(self) -> list[WeightedPoints]:
         """Return all that is held, the oldest rows first."""
@@ -162,7 +162,7 @@ class Buckets:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class StreamState:
     """A stream after some rows; immutable, so that a batch is taken wholly or not at all.
 
     Attributes
@@ -175,7 +175,7 @@ class State:
     """
 
     buckets: Buckets = field(default_factory=Buckets)
-    form: Form | None = None
+    form: RowSchema | None = None
     n_rows: int = 0
     n_dropped: int = 0
 
@@ -184,9 +184,9 @@ class State:
         """Rows that came and were not left out."""
         return self.n_rows - self.n_dropped
 
-    def agree(self, blocks: RowBlocks, growth: Growth) -> Form:
+    def agree(self, blocks: RowBlocks, growth: Growth) -> RowSchema:
         """Return the form of the rows to come, or say what is wrong with them."""
-        found = Form.of(blocks)
+        found = RowSchema.of(blocks)
         if growth.reducer.needs_labels and not found.has_labels:
             raise InvalidInputError(f"method {growth.reducer.name!r} needs labels; pass y.")
         d = blocks.rules.n_features
@@ -196,7 +196,7 @@ class State:
         self.form.check(found)
         return self.form
 
-    def add(self, rows: BlockRows, start: int, form: Form, growth: Growth) -> State:
+    def add(self, rows: ReadBlock, start: int, form: RowSchema, growth: Growth) -> StreamState:
         """Return the state after a block of rows; `start` of its batch were before it."""
         problem = rows.problem
         if rows.block is not None and problem is None:
@@ -205,7 +205,7 @@ class State:
             raise problem.error(start)
         assert rows.block is not None  # noqa: S101 - there is one without a problem
         points, form = form.fit(weighted_points(rows.block, self.n_rows))
-        return State(
+        return StreamState(
             self.buckets.add(points, growth),
             form,
             self.n_rows + rows.read,
@@ -224,7 +224,7 @@ def open_batch(
     return blocks
 
 
-def read_ahead(blocks: RowBlocks) -> Iterator[BlockRows]:
+def read_ahead(blocks: RowBlocks) -> Iterator[ReadBlock]:
     """Read the blocks in order, one ahead of the one that is used."""
     if blocks.n_blocks == 1:
         yield _read_rows(blocks, 0)
@@ -238,18 +238,18 @@ def read_ahead(blocks: RowBlocks) -> Iterator[BlockRows]:
             yield rows
 
 
-def _read_rows(blocks: RowBlocks, i: int) -> BlockRows:
+def _read_rows(blocks: RowBlocks, i: int) -> ReadBlock:
     if not blocks.arrays:
         return read_block(blocks.specs[i], {}, blocks.rules)
-    return fold(blocks.select([i]), _same, _only).compute()
+    return tree_reduce(blocks.select([i]), _same, _only).compute()
 
 
-def _same(rows: BlockRows, number: int, given: object) -> BlockRows:
+def _same(rows: ReadBlock, number: int, given: object) -> ReadBlock:
     del number, given
     return rows
 
 
-def _only(parts: Sequence[BlockRows]) -> BlockRows:
+def _only(parts: Sequence[ReadBlock]) -> ReadBlock:
     (rows,) = parts
     return rows
 
@@ -264,7 +264,7 @@ _STATE = "coreset-stream-state"
 
 
 @dataclass(frozen=True)
-class Kept:
+class SavedStream:
     """Where a stream is kept, and the version of its state that was written or read last.
 
     Attributes
@@ -277,7 +277,9 @@ class Kept:
     version: int
 
     @classmethod
-    def create(cls, path: Path, settings: Settings, state: State, *, overwrite: bool) -> Kept:
+    def create(
+        cls, path: Path, settings: Settings, state: StreamState, *, overwrite: bool
+    ) -> SavedStream:
         """Make the folder, complete or not at all."""
 
         def may_replace() -> bool:
@@ -304,7 +306,7 @@ class Kept:
         return cls(path, 1)
 
     @classmethod
-    def open(cls, path: Path, method: Any) -> tuple[Kept, Settings, State]:
+    def open(cls, path: Path, method: Any) -> tuple[SavedStream, Settings, StreamState]:
         """Read the newest state, or refuse what is there."""
         _, attributes = read_group(path, kind=_KIND, schema_version=SCHEMA_VERSION)
         settings = Settings.read(str(path), attributes, method)
@@ -313,18 +315,18 @@ class Kept:
             raise StoreError(f"{path}: its states are missing; restore it from a copy")
         return cls(path, version), settings, _read(folder_of(path / "states", version))
 
-    def write(self, state: State) -> Kept:
+    def write(self, state: StreamState) -> SavedStream:
         """Write a further state; the one before stays until this one is complete."""
         version = self.version + 1
         commit(self.path / "states", version, _writer(state))
         # One more than is needed, for who is reading it.
         sweep(self.path / "states", lambda number, _: number >= version - 1)
-        return Kept(self.path, version)
+        return SavedStream(self.path, version)
 
 
-def _writer(state: State) -> Callable[[Path], None]:
+def _writer(state: StreamState) -> Callable[[Path], None]:
     buckets, form = state.buckets, state.form
-    waiting = [unite(buckets.waiting.parts)] if buckets.waiting.parts else []
+    waiting = [concatenate_parts(buckets.waiting.parts)] if buckets.waiting.parts else []
     said = {
         "levels": list(buckets.levels),
         "n_leaves": buckets.n_leaves,
@@ -341,17 +343,17 @@ def _writer(state: State) -> Callable[[Path], None]:
     return fill
 
 
-def _read(path: Path) -> State:
+def _read(path: Path) -> StreamState:
     parts, said = read_points(path, kind=_STATE, schema_version=SCHEMA_VERSION)
     try:
-        form = None if said["form"] is None else Form.read(said["form"])
+        form = None if said["form"] is None else RowSchema.read(said["form"])
         levels = tuple(int(level) for level in said["levels"])
         if len(parts) - len(levels) not in (0, 1) or sorted(levels, reverse=True) != [*levels]:
             raise ValueError(f"{len(parts)} parts on levels {levels}")  # noqa: TRY301
         waiting = Waiting(tuple(parts[len(levels) :]))
         held = tuple(parts[: len(levels)])
         buckets = Buckets(levels, held, waiting, said["n_leaves"], said["weight"])
-        return State(buckets, form, said["n_rows"], said["n_dropped"])
+        return StreamState(buckets, form, said["n_rows"], said["n_dropped"])
     except (KeyError, TypeError, ValueError) as error:
         msg = f"{path}: not consistent ({error!r}); restore it from a copy"
         raise StoreError(msg) from error

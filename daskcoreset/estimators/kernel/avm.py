@@ -16,8 +16,8 @@ from daskcoreset.core.typing import IndexArray
 from daskcoreset.estimators.kernel.base import SHARED, CoverModel
 from daskcoreset.estimators.kernel.kernels import KernelMap, Solution
 from daskcoreset.estimators.kernel.losses import MarginLoss
-from daskcoreset.estimators.kernel.objective import Question
-from daskcoreset.estimators.kernel.rows import ROOT, Rows
+from daskcoreset.estimators.kernel.objective import ObjectiveQuery
+from daskcoreset.estimators.kernel.rows import ROOT, TrainingRows
 from daskcoreset.estimators.kernel.sgd import Sample, averaged_steps
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _ORDER = 2**30
 
 
 def solve_avm(
-    rows: Rows,
+    rows: TrainingRows,
     core: KernelMap,
     loss: MarginLoss,
     lam: float,
@@ -105,7 +105,7 @@ def solve_avm(
         if taken < n_steps:
             rows.note(steps=taken)
     mean = total.T / (n_steps - burn_in)
-    asked = Question(core, loss, rows.classes, mean, table=True)
+    asked = ObjectiveQuery(core, loss, rows.classes, mean, table=True)
     found = rows.ask(asked)
     with one_thread():
         norms = np.einsum("jk,jk->k", mean, gram @ mean)
@@ -243,7 +243,14 @@ class AVMClassifier(CoverModel):
         return 2
 
     def _solve(
-        self, rows: Rows, core: KernelMap, loss: MarginLoss, lam: float, *, start: Any, seed: int
+        self,
+        rows: TrainingRows,
+        core: KernelMap,
+        loss: MarginLoss,
+        lam: float,
+        *,
+        start: Any,
+        seed: int,
     ) -> Solution:
         del start
         n_steps = max(_LEAST_STEPS, rows.n_rows) if self.n_steps == "auto" else self.n_steps

@@ -10,20 +10,24 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from daskcoreset.constructions.class_summary import Outline, outline
+from daskcoreset.constructions.class_summary import ClassSummary, summarise_classes
 from daskcoreset.constructions.coverage.cover import cover
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.points import canonical
+from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.awaiting import distinct_classes
-from daskcoreset.estimators.base import Held
+from daskcoreset.estimators.base import InMemoryData
 from daskcoreset.estimators.kernel.kernels import resolve_gamma, resolve_kernel
 from daskcoreset.estimators.kernel.losses import LOSSES, resolve_loss
 from daskcoreset.estimators.kernel.model import resolve_lambda, warn_unscaled
 from daskcoreset.estimators.kernel.objective import n_problems
 from daskcoreset.estimators.kernel.training import CorePoints, TrainedModel, nearest_gaps, thinned
-from daskcoreset.estimators.kernel.training_rows import draw_strata, points_of, training_rows
+from daskcoreset.estimators.kernel.training_rows import (
+    sample_classes,
+    sample_core_points,
+    training_rows,
+)
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
@@ -51,7 +55,7 @@ def check_known(labels: AnyArray, names: AnyArray) -> None:
         )
 
 
-def arranged(held: Held, codes: AnyArray, seed: int) -> RowBlocks:
+def arranged(held: InMemoryData, codes: AnyArray, seed: int) -> RowBlocks:
     """Rows in memory as blocks; a few of them in an order that depends on their values alone.
 
     Neither the order of the rows nor how their weight is split then matters.
@@ -59,7 +63,7 @@ def arranged(held: Held, codes: AnyArray, seed: int) -> RowBlocks:
     points, weights = held.X, held.sample_weight
     if points.shape[0] <= _SMALL:
         ones = np.ones(points.shape[0])
-        points, merged, labels = canonical(points, ones if weights is None else weights, codes)
+        points, merged, labels = deduplicate(points, ones if weights is None else weights, codes)
         order = stream(seed, Stage.DESCENT, _ARRANGE).permutation(len(merged))
         return row_blocks(points[order], labels[order], merged[order])  # type: ignore[index] # given
     return row_blocks(points, codes, weights)
@@ -106,7 +110,7 @@ class CoverModel(TrainedModel):
         self._check_early()
         seed = resolve_seed(self.random_state)
         blocks, names = self._labelled(X, y, sample_weight, seed, None)
-        found = outline(blocks, progress=self.progress)
+        found = summarise_classes(blocks, progress=self.progress)
         self.classes_ = found.classes if names is None else names[found.classes]
         self._check_classes()
         self._set_kernel(found)
@@ -134,7 +138,7 @@ class CoverModel(TrainedModel):
                 )
             wanted = self.classes_
         blocks, names = self._labelled(X, y, sample_weight, seed, wanted, reset=first)
-        found = outline(blocks, progress=self.progress)
+        found = summarise_classes(blocks, progress=self.progress)
         labels = found.classes if names is None else names[found.classes]
         if wanted is None:
             wanted, internal = labels, found.classes
@@ -210,12 +214,12 @@ class CoverModel(TrainedModel):
                 f"weight; pass rows of two classes or more."
             )
 
-    def _set_kernel(self, found: Outline) -> None:
+    def _set_kernel(self, found: ClassSummary) -> None:
         self.gamma_ = resolve_gamma(self.gamma, self.n_features_in_, found.variance)
         self._kernel = resolve_kernel(self.kernel, self.gamma_)
         warn_unscaled(found, self._kernel)
 
-    def _covered(self, blocks: RowBlocks, found: Outline, seed: int) -> CorePoints:
+    def _covered(self, blocks: RowBlocks, found: ClassSummary, seed: int) -> CorePoints:
         """Find core points; of drawn ones the diameter is known once the solver has read."""
         most = self.max_points
         if most is None and self.diameter is None:
@@ -226,9 +230,9 @@ class CoverModel(TrainedModel):
         if strategy == "drawn":
             assert most is not None  # noqa: S101 - checked
             quotas = self._quotas(found, most)
-            strata = draw_strata(blocks, found.classes, points=most, quotas=quotas, seed=seed)
+            strata = sample_classes(blocks, found.classes, points=most, quotas=quotas, seed=seed)
             drawn = None if quotas is None else training_rows(strata, quotas)
-            return CorePoints(points_of(strata, most), drawn=drawn)
+            return CorePoints(sample_core_points(strata, most), drawn=drawn)
         covered = cover(
             blocks,
             self.diameter,
@@ -240,7 +244,7 @@ class CoverModel(TrainedModel):
         return CorePoints(covered.points, covered.diameter, measured=False)
 
     def _extended(
-        self, blocks: RowBlocks, found: Outline, seed: int
+        self, blocks: RowBlocks, found: ClassSummary, seed: int
     ) -> tuple[CorePoints, FloatArray]:
         """Add the core points that further rows need; what is known of the past stays."""
         old, half = self.core_points_, self._cell / 2.0

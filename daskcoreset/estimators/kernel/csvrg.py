@@ -16,7 +16,7 @@ from daskcoreset.estimators.kernel.svrg import solve_csvrg
 if TYPE_CHECKING:
     from daskcoreset.estimators.kernel.kernels import KernelMap, Profile
     from daskcoreset.estimators.kernel.losses import MarginLoss
-    from daskcoreset.estimators.kernel.rows import Rows
+    from daskcoreset.estimators.kernel.rows import TrainingRows
 
 __all__ = ["CSVRGClassifier"]
 
@@ -300,7 +300,14 @@ class CSVRGClassifier(CoverModel):
         return max(_FEWEST, _EACH * n_points) if self.size == "auto" else self.size
 
     def _solve(
-        self, rows: Rows, core: KernelMap, loss: MarginLoss, lam: float, *, start: Any, seed: int
+        self,
+        rows: TrainingRows,
+        core: KernelMap,
+        loss: MarginLoss,
+        lam: float,
+        *,
+        start: Any,
+        seed: int,
     ) -> Solution:
         solver = self.solver
         if solver == "auto":

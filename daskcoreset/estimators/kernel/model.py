@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskcoreset.constructions.class_summary import Outline
+from daskcoreset.constructions.class_summary import ClassSummary
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.linalg import thin_product
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
-from daskcoreset.estimators.classifier import Machine
+from daskcoreset.estimators.classifier import DecisionFunction
 from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap
 
-__all__ = ["Expansion", "resolve_lambda", "warn_unscaled"]
+__all__ = ["KernelDecision", "resolve_lambda", "warn_unscaled"]
 
 _UNEVEN = 100.0
 """Columns whose ranges differ by more are warned about."""
@@ -24,7 +24,7 @@ _VANISHED = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Expansion(Machine):
+class KernelDecision(DecisionFunction):
     """A combination of core points, or one for each of more than two classes.
 
     Attributes
@@ -71,7 +71,7 @@ def resolve_lambda(lam: float | None, C: float | None, weight: float) -> float:
     return float(lam) if lam is not None else (1.0 if C is None else float(C)) * weight
 
 
-def warn_unscaled(found: Outline, kernel: Isotropic) -> None:
+def warn_unscaled(found: ClassSummary, kernel: Isotropic) -> None:
     """Warn where a kernel of the distance sees some columns only, or no rows at all."""
     ranges = (found.high - found.low)[found.high > found.low]
     advice = (

@@ -11,8 +11,8 @@ from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.estimators.kernel.kernels import KernelMap, Solution, Span
 from daskcoreset.estimators.kernel.losses import MarginLoss
-from daskcoreset.estimators.kernel.objective import Answer, Question
-from daskcoreset.estimators.kernel.rows import Rows
+from daskcoreset.estimators.kernel.objective import ObjectiveQuery, ObjectiveTerms
+from daskcoreset.estimators.kernel.rows import TrainingRows
 from daskcoreset.inputs.blocks import row_blocks
 
 __all__ = ["Newton", "State", "solve_exact"]
@@ -58,7 +58,7 @@ class Newton:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: TrainingRows,
         core: KernelMap,
         span: Span,
         lam: float,
@@ -95,7 +95,7 @@ class Newton:
 
     def step(
         self, state: State, stage: MarginLoss, truth: MarginLoss, tol: float, *, table: bool
-    ) -> Answer:
+    ) -> ObjectiveTerms:
         """Read once: accept the moves that led here, or shorten them, and make new ones."""
         which = np.flatnonzero(state.open)
         moves = state.move[:, which]
@@ -106,7 +106,7 @@ class Newton:
         n_rows = self.rows.n_rows
         share = np.minimum(1.0, self.most / np.maximum(1.0, self.bent[which] * n_rows))
         with one_thread():
-            asked = Question(
+            asked = ObjectiveQuery(
                 self.core,
                 stage,
                 self.rows.classes,
@@ -218,7 +218,7 @@ class _Place:
     hessian: FloatArray
 
     @classmethod
-    def of(cls, found: Answer, i: int) -> _Place:
+    def of(cls, found: ObjectiveTerms, i: int) -> _Place:
         assert found.hessian is not None  # noqa: S101 - asked for
         truth, slopes = float(found.truth[i]), float(found.slopes[i])
         return cls(truth, slopes, found.gradient[:, i], found.hessian[i])
@@ -243,7 +243,7 @@ _WIDEST, _NARROWER = 2.0, 0.25
 
 
 def solve_exact(
-    rows: Rows,
+    rows: TrainingRows,
     core: KernelMap,
     loss: MarginLoss,
     lam: float,
@@ -311,7 +311,7 @@ def solve_exact(
 
 
 def _solve(
-    rows: Rows,
+    rows: TrainingRows,
     core: KernelMap,
     span: Span,
     loss: MarginLoss,
@@ -334,7 +334,7 @@ def _solve(
     problem = Newton(rows, core, span, lam, most=most, bent=bent, seed=seed, linear=loss.linear)
     state = problem.start(beta)
     begun = len(rows.trace)
-    first: Answer | None = None
+    first: ObjectiveTerms | None = None
     # A corner that costs a thousandth of what is tolerated can be no hindrance any more.
     while (
         state.todo.any()
@@ -368,7 +368,7 @@ def _solve(
 
 
 def _pilots(
-    rows: Rows,
+    rows: TrainingRows,
     core: KernelMap,
     span: Span,
     loss: MarginLoss,
@@ -392,7 +392,7 @@ def _pilots(
         part = drawn.take(np.arange(0, len(drawn), _RUNGS**rung))
         weights = np.full(len(part), rows.weight / len(part))
         few = row_blocks(part.points, part.labels, weights, chunks=len(part))
-        sample = Rows(few, rows.classes, rows.weight, len(part))
+        sample = TrainingRows(few, rows.classes, rows.weight, len(part))
         found, bent = _solve(
             sample, core, span, loss, lam, beta=beta, bent=all_rows, most=len(part),
             tol=max(tol, _ROUGH), seed=seed,

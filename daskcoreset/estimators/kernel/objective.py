@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, block_labels, concatenate
+from daskcoreset.core.blocks import Block, concatenate, labels_of
 from daskcoreset.core.linalg import GramSum, thin_product
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import draw_with_replacement
@@ -20,7 +20,7 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.estimators.kernel.kernels import KernelMap
 from daskcoreset.estimators.kernel.losses import MarginLoss
 
-__all__ = ["Answer", "Draw", "Question", "answer", "n_problems", "signs_of"]
+__all__ = ["Draw", "ObjectiveQuery", "ObjectiveTerms", "evaluate_block", "n_problems", "signs_of"]
 
 
 def n_problems(n_classes: int) -> int:
@@ -74,7 +74,7 @@ class Draw:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class ObjectiveQuery:
     """What a read shall tell of a model.
 
     Attributes
@@ -117,7 +117,7 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class ObjectiveTerms:
     """Sums over rows, weights included.
 
     Attributes
@@ -144,10 +144,10 @@ class Answer:
     farthest: float = 0.0
     drawn: Block | None = None
 
-    def merged(self, other: Answer) -> Answer:
+    def merged(self, other: ObjectiveTerms) -> ObjectiveTerms:
         """Return the answer for both sets of rows."""
         drawn = [part.drawn for part in (self, other) if part.drawn is not None]
-        return Answer(
+        return ObjectiveTerms(
             self.losses + other.losses,
             self.truth + other.truth,
             self.slopes + other.slopes,
@@ -164,7 +164,7 @@ def _sum(first: Any, second: Any) -> Any:
     return first if second is None else second if first is None else first + second
 
 
-def answer(block: Block, number: int, asked: Question) -> Answer:
+def evaluate_block(block: Block, number: int, asked: ObjectiveQuery) -> ObjectiveTerms:
     """Answer for the rows of one block, in tiles.
 
     Parameters
@@ -182,10 +182,10 @@ def answer(block: Block, number: int, asked: Question) -> Answer:
     grams = [] if asked.hessian is None else [GramSum(r, k) for _ in range(k)]
     table = np.zeros((r, len(asked.classes))) if asked.table else None
     losses, gradient = np.zeros((len(asked.lengths), k)), np.zeros((r, k))
-    sums = Answer(
+    sums = ObjectiveTerms(
         losses, np.zeros(k), np.zeros(k), gradient, np.zeros(k, dtype=np.int64), None, table
     )
-    labels = block_labels(block)
+    labels = labels_of(block)
     coins, farthest = _coins(block, number, asked), 0.0
     wants_cells = asked.table or asked.gradient == "cells"
     for part, values, nearest in asked.core.tiles(block.points, nearest=wants_cells):
@@ -207,7 +207,7 @@ def answer(block: Block, number: int, asked: Question) -> Answer:
     return replace(sums, hessian=hessian, farthest=farthest, drawn=drawn)
 
 
-def _coins(block: Block, number: int, asked: Question) -> FloatArray:
+def _coins(block: Block, number: int, asked: ObjectiveQuery) -> FloatArray:
     """Uniform numbers that say which rows are in a share; zeros where all of them are."""
     if asked.hessian is None or asked.hessian.min() >= 1.0:
         return np.zeros(len(block))
@@ -225,7 +225,7 @@ class _Tile:
         """Weighted sum over the rows."""
         return np.asarray(np.einsum("i,ik->k", self.weights, values))
 
-    def add_losses(self, asked: Question, sums: Answer) -> FloatArray:
+    def add_losses(self, asked: ObjectiveQuery, sums: ObjectiveTerms) -> FloatArray:
         margins = self.signs * (thin_product(self.values, asked.beta))
         moved = None if asked.move is None else self.signs * (thin_product(self.values, asked.move))
         for i, t in enumerate(asked.lengths):
@@ -236,7 +236,9 @@ class _Tile:
             sums.slopes[:] += self.total(asked.loss.slope(margins))
         return np.asarray(margins)
 
-    def add_gradient(self, asked: Question, sums: Answer, margins: FloatArray) -> None:
+    def add_gradient(
+        self, asked: ObjectiveQuery, sums: ObjectiveTerms, margins: FloatArray
+    ) -> None:
         if asked.gradient == "none":
             return
         a = self.signs * asked.loss.slope(margins) * self.weights[:, np.newaxis]
@@ -248,8 +250,8 @@ class _Tile:
 
     def add_hessian(
         self,
-        asked: Question,
-        sums: Answer,
+        asked: ObjectiveQuery,
+        sums: ObjectiveTerms,
         grams: list[GramSum],
         margins: FloatArray,
         coins: FloatArray,

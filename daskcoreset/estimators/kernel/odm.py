@@ -15,13 +15,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.moments import moments_of
-from daskcoreset.core.points import canonical
+from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.estimators.classifier import MachineModel
+from daskcoreset.estimators.classifier import DecisionModel
 from daskcoreset.estimators.kernel.kernels import KernelMap, resolve_gamma, resolve_kernel
 from daskcoreset.estimators.kernel.losses import MarginLoss, resolve_loss
-from daskcoreset.estimators.kernel.model import Expansion, resolve_lambda
+from daskcoreset.estimators.kernel.model import KernelDecision, resolve_lambda
 from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.estimators.kernel.sgd import compiled_steps
 from daskcoreset.inputs.blocks import row_blocks
@@ -158,7 +158,7 @@ _MOST_ROWS = 20_000
 """Rows whose kernel matrix takes 3.2 GB."""
 
 
-class ODMClassifier(MachineModel):
+class ODMClassifier(DecisionModel):
     r"""Optimal margin distribution machine with every row as a core point.
 
     Minimises :math:`|w|^2 / 2 + (\lambda / M) \sum_i u_i ([1 - \theta - z_i]_+^2 +
@@ -289,7 +289,7 @@ class ODMClassifier(MachineModel):
         seed = resolve_seed(self.random_state)
         ones = np.ones(held.X.shape[0])
         weights = ones if held.sample_weight is None else held.sample_weight
-        points, weights, labels = canonical(held.X, weights, held.y)
+        points, weights, labels = deduplicate(held.X, weights, held.y)
         self._check(weights, labels)
         assert labels is not None  # noqa: S101 - checked
         self.classes_ = np.unique(labels)
@@ -328,7 +328,7 @@ class ODMClassifier(MachineModel):
         used[0] |= not used.any()  # a model needs a row
         self.support_vectors_, beta = rows[used], np.ascontiguousarray(beta[used])
         self.dual_coef_ = np.ascontiguousarray(beta.T)
-        self._machine = Expansion(
+        self._machine = KernelDecision(
             KernelMap(core.kernel, self.support_vectors_), beta, self.classes_
         )
         return self

@@ -13,24 +13,29 @@ from daskcoreset.core.blocks import Block, concatenate
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import split_quota
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.estimators.kernel.objective import Answer, Draw, Question, answer
-from daskcoreset.execution.fold import gather
+from daskcoreset.estimators.kernel.objective import (
+    Draw,
+    ObjectiveQuery,
+    ObjectiveTerms,
+    evaluate_block,
+)
+from daskcoreset.execution.fold import map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["PAST", "ROOT", "Rows"]
+__all__ = ["PAST", "ROOT", "TrainingRows"]
 
 PAST, ROOT = 2**31, 2**31 + 1
 """Numbers of the block that stands for the past and of the root; no other block has them."""
 
 
-def _merge(first: Answer, second: Answer) -> Answer:
+def _merge(first: ObjectiveTerms, second: ObjectiveTerms) -> ObjectiveTerms:
     return first.merged(second)
 
 
 @dataclass(eq=False)
-class Rows:
+class TrainingRows:
     """The rows that a model is trained on, and how often they were read.
 
     Attributes
@@ -63,7 +68,7 @@ class Rows:
     trace: list[dict[str, Any]] = field(default_factory=list)
     started: float = field(default_factory=time.perf_counter)
 
-    def ask(self, asked: Question) -> Answer:
+    def ask(self, asked: ObjectiveQuery) -> ObjectiveTerms:
         """Read all rows once.
 
         Parameters
@@ -74,9 +79,9 @@ class Rows:
         -------
         Answer
         """
-        found: Answer = gather(self.blocks, answer, _merge, given=asked).value
+        found: ObjectiveTerms = map_reduce(self.blocks, evaluate_block, _merge, given=asked).value
         if self.past is not None:
-            found = found.merged(answer(self.past, PAST, asked))
+            found = found.merged(evaluate_block(self.past, PAST, asked))
         self.reads += 1
         return found
 
@@ -104,7 +109,7 @@ class Rows:
             whatever its weight; of all rows each for its weight.
         """
         wanted = self.quotas(seed, fold, count)
-        found: Block = gather(self.blocks, _draw, _joined, given=wanted).value
+        found: Block = map_reduce(self.blocks, _draw, _joined, given=wanted).value
         if self.past is not None:
             found = concatenate([found, wanted.of(self.past, PAST)])
         self.reads += 1

@@ -18,8 +18,8 @@ from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap, Solution, Span
 from daskcoreset.estimators.kernel.losses import MarginLoss
-from daskcoreset.estimators.kernel.objective import Answer, Question
-from daskcoreset.estimators.kernel.rows import ROOT, Rows
+from daskcoreset.estimators.kernel.objective import ObjectiveQuery, ObjectiveTerms
+from daskcoreset.estimators.kernel.rows import ROOT, TrainingRows
 from daskcoreset.estimators.kernel.sgd import Sample, reduced_steps
 
 __all__ = ["approximation_bound", "feature_diameter", "smoothness", "solve_csvrg"]
@@ -91,7 +91,7 @@ def approximation_bound(kernel: Isotropic, diameter: float, loss: MarginLoss, la
 
 
 def solve_csvrg(
-    rows: Rows,
+    rows: TrainingRows,
     core: KernelMap,
     loss: MarginLoss,
     lam: float,
@@ -153,7 +153,7 @@ def solve_csvrg(
     """
     run = _Descent(rows, core, loss, lam, n_inner=n_inner, eta=eta, seed=seed)
     best, least = beta, np.inf
-    first: Answer | None = None
+    first: ObjectiveTerms | None = None
     objectives = np.full(beta.shape[1], np.inf)
     previous = np.inf
     for epoch in range(n_epochs + 1):
@@ -181,7 +181,7 @@ class _Descent:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: TrainingRows,
         core: KernelMap,
         loss: MarginLoss,
         lam: float,
@@ -203,12 +203,12 @@ class _Descent:
         self.count = None if rows.n_rows <= fit else min(self.n_inner, fit)
         self.sample: Sample | None = None
 
-    def look(self, beta: FloatArray, epoch: int, *, table: bool, draw: bool) -> Answer:
+    def look(self, beta: FloatArray, epoch: int, *, table: bool, draw: bool) -> ObjectiveTerms:
         """Read once: objective, full gradient at the core points, rows for the inner steps."""
         draw = draw and not (self.count is None and self.sample is not None)
         wanted = self.rows.quotas(self.seed, epoch, self.count) if draw else None
         return self.rows.ask(
-            Question(
+            ObjectiveQuery(
                 self.core,
                 self.loss,
                 self.rows.classes,
@@ -219,7 +219,7 @@ class _Descent:
             )
         )
 
-    def at(self, beta: FloatArray, found: Answer) -> tuple[FloatArray, FloatArray, float]:
+    def at(self, beta: FloatArray, found: ObjectiveTerms) -> tuple[FloatArray, FloatArray, float]:
         """Objectives, full gradient, and its norm."""
         factor = self.lam / self.rows.weight
         gradient = beta + factor * found.gradient
@@ -231,7 +231,7 @@ class _Descent:
 
     def gaps(self, beta: FloatArray) -> FloatArray:
         """Read once more: how far, at most, objectives are above the least ones in the span."""
-        asked = Question(self.core, self.loss, self.rows.classes, beta, gradient="rows")
+        asked = ObjectiveQuery(self.core, self.loss, self.rows.classes, beta, gradient="rows")
         found = self.rows.ask(asked)
         span = Span.of(self.core)
         with one_thread():

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from daskcoreset.constructions.class_summary import Outline
+from daskcoreset.constructions.class_summary import ClassSummary
 from daskcoreset.constructions.coverage.cover import cover
 from daskcoreset.constructions.coverage.metric import Cells
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.estimators.classifier import MachineModel
+from daskcoreset.estimators.classifier import DecisionModel
 from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap, Solution
 from daskcoreset.estimators.kernel.losses import MarginLoss, resolve_loss
-from daskcoreset.estimators.kernel.model import Expansion, resolve_lambda
+from daskcoreset.estimators.kernel.model import KernelDecision, resolve_lambda
 from daskcoreset.estimators.kernel.objective import n_problems
-from daskcoreset.estimators.kernel.rows import PAST, Rows
+from daskcoreset.estimators.kernel.rows import PAST, TrainingRows
 from daskcoreset.estimators.kernel.svrg import approximation_bound
-from daskcoreset.estimators.kernel.training_rows import draw_strata, quotas_of, training_rows
-from daskcoreset.execution.progress import counting
+from daskcoreset.estimators.kernel.training_rows import quotas_of, sample_classes, training_rows
+from daskcoreset.execution.progress import count_reads
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def nearest_gaps(points: AnyArray, old: AnyArray, cells: str) -> FloatArray:
     return np.asarray(gaps, dtype=np.float64)
 
 
-class TrainedModel(MachineModel):
+class TrainedModel(DecisionModel):
     """Trains coefficients of core points; subclasses say which points, and which solver.
 
     Attributes
@@ -143,7 +143,14 @@ class TrainedModel(MachineModel):
 
     @abstractmethod
     def _solve(
-        self, rows: Rows, core: KernelMap, loss: MarginLoss, lam: float, *, start: Any, seed: int
+        self,
+        rows: TrainingRows,
+        core: KernelMap,
+        loss: MarginLoss,
+        lam: float,
+        *,
+        start: Any,
+        seed: int,
     ) -> Solution:
         """Find coefficients."""
 
@@ -151,7 +158,7 @@ class TrainedModel(MachineModel):
     def _steps(self) -> int:
         """Return the reads of `_solve`, at most, for the bar of progress."""
 
-    def _quotas(self, found: Outline, n_points: int) -> dict[Any, int] | None:
+    def _quotas(self, found: ClassSummary, n_points: int) -> dict[Any, int] | None:
         """Rows of every class to train on; None for all rows."""
         size = self._size(n_points)
         if size is None or size >= found.n_rows:
@@ -167,7 +174,7 @@ class TrainedModel(MachineModel):
         self,
         blocks: RowBlocks,
         internal: AnyArray,
-        found: Outline,
+        found: ClassSummary,
         given: CorePoints,
         *,
         start: FloatArray | None,
@@ -179,7 +186,7 @@ class TrainedModel(MachineModel):
         past = None if given.table is None else past_rows(points, given.table, internal)
         weights, n_rows, drawn = dict(found.weights), found.n_rows, given.drawn
         if drawn is None and (quotas := self._quotas(found, len(points))) is not None:
-            strata = draw_strata(blocks, found.classes, quotas=quotas, seed=seed)
+            strata = sample_classes(blocks, found.classes, quotas=quotas, seed=seed)
             drawn = training_rows(strata, quotas)
         if drawn is not None:
             n_rows, weights = len(drawn), {0: found.weight}
@@ -191,8 +198,8 @@ class TrainedModel(MachineModel):
         loss = resolve_loss(self.loss, theta=self.theta, mu=self.mu)
         if start is None:
             start = np.zeros((len(points), n_problems(len(internal))))
-        with counting(self.progress, self._steps(), unit="read") as advance:
-            rows = Rows(
+        with count_reads(self.progress, self._steps(), unit="read") as advance:
+            rows = TrainingRows(
                 blocks,
                 internal,
                 total,
@@ -226,7 +233,7 @@ class TrainedModel(MachineModel):
         self.approximation_bound_ = approximation_bound(self._kernel, self.diameter_, loss, lam)
         # What partial_fit keeps of these rows; those of the past stood at core points already.
         self._table = solution.table
-        self._machine = Expansion(core, solution.beta, self.classes_)
+        self._machine = KernelDecision(core, solution.beta, self.classes_)
 
     def _reporter(self, advance: Callable[[int], None]) -> Callable[[dict[str, Any]], None]:
         name = type(self).__name__

@@ -16,23 +16,23 @@ import numpy as np
 from daskcoreset.core.blocks import Block, concatenate
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
-from daskcoreset.core.sampling import Stratum, merge_strata, sample_strata
+from daskcoreset.core.sampling import StratifiedReservoir, merge_reservoirs, sample_strata
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.execution.fold import gather
+from daskcoreset.execution.fold import map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
 __all__ = [
     "Strata",
-    "draw_strata",
-    "points_of",
     "quotas_of",
+    "sample_classes",
+    "sample_core_points",
     "split_evenly",
     "training_rows",
 ]
 
-Strata: TypeAlias = dict[Any, Stratum]
+Strata: TypeAlias = dict[Any, StratifiedReservoir]
 """A sample of every class, by its label."""
 
 _FOLD = 2**30 - 2
@@ -52,7 +52,7 @@ class _Sampling:
         return sample_strata(block, self.sizes, stream(self.seed, Stage.DESCENT, number, _FOLD))
 
     def merge(self, first: Strata, second: Strata) -> Strata:
-        return merge_strata(first, second, self.sizes)
+        return merge_reservoirs(first, second, self.sizes)
 
 
 def quotas_of(size: int, classes: AnyArray, weights: FloatArray) -> dict[Any, int]:
@@ -71,7 +71,7 @@ def quotas_of(size: int, classes: AnyArray, weights: FloatArray) -> dict[Any, in
     return dict(zip(classes.tolist(), counts.tolist(), strict=True))
 
 
-def draw_strata(
+def sample_classes(
     blocks: RowBlocks,
     classes: AnyArray,
     *,
@@ -91,7 +91,7 @@ def draw_strata(
     classes : ndarray of shape (k,)
         All labels there are.
     points : int, default=0
-        Core points wanted from `points_of`.
+        Core points wanted from `sample_core_points`.
     quotas : dict of label to int, optional
         Rows wanted from `training_rows`.
     seed : int
@@ -107,11 +107,11 @@ def draw_strata(
     asked = quotas or {}
     sizes = {label: max(_SPARE * points, asked.get(label, 0)) for label in classes.tolist()}
     sampling = _Sampling(sizes, seed)
-    found: Strata = gather(blocks, sampling.of_block, sampling.merge).value
+    found: Strata = map_reduce(blocks, sampling.of_block, sampling.merge).value
     return found
 
 
-def points_of(strata: Strata, count: int) -> AnyArray:
+def sample_core_points(strata: Strata, count: int) -> AnyArray:
     """Return distinct rows, as many of every class unless one has fewer.
 
     Parameters
@@ -129,8 +129,8 @@ def points_of(strata: Strata, count: int) -> AnyArray:
     --------
     >>> from daskcoreset.inputs.blocks import row_blocks
     >>> X, classes = np.arange(100.0).reshape(-1, 1), np.array([False, True])
-    >>> strata = draw_strata(row_blocks(X, X[:, 0] < 10), classes, points=8, seed=0)
-    >>> found = points_of(strata, 8)
+    >>> strata = sample_classes(row_blocks(X, X[:, 0] < 10), classes, points=8, seed=0)
+    >>> found = sample_core_points(strata, 8)
     >>> found.shape, int((found < 10).sum())
     ((8, 1), 4)
     """
@@ -165,7 +165,7 @@ def training_rows(strata: Strata, quotas: dict[Any, int]) -> Block:
     >>> from daskcoreset.inputs.blocks import row_blocks
     >>> X, classes = np.arange(1000.0).reshape(-1, 1), np.array([False, True])
     >>> quotas = {False: 40, True: 20}
-    >>> strata = draw_strata(row_blocks(X, X[:, 0] < 100), classes, quotas=quotas, seed=0)
+    >>> strata = sample_classes(row_blocks(X, X[:, 0] < 100), classes, quotas=quotas, seed=0)
     >>> found = training_rows(strata, quotas)
     >>> len(found), int(found.labels.sum()), round(float(found.weights[found.labels].sum()))
     (60, 20, 100)

@@ -18,11 +18,11 @@ from daskcoreset.constructions.margin.pool import open_pool
 from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.random import RandomState
-from daskcoreset.estimators.base import FLOATS, is_held
-from daskcoreset.estimators.classifier import MachineModel, Planes
+from daskcoreset.estimators.base import FLOATS, is_in_memory
+from daskcoreset.estimators.classifier import DecisionModel, LinearDecision
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.active_run import Asking
+    from daskcoreset.constructions.margin.active_run import ActiveRun
     from daskcoreset.constructions.margin.active_state import ActiveMargin, Certificate
     from daskcoreset.constructions.margin.oracle import Oracle
     from daskcoreset.constructions.margin.pool import Pool
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["ActiveMaxMarginClassifier"]
 
 
-class ActiveMaxMarginClassifier(MachineModel):
+class ActiveMaxMarginClassifier(DecisionModel):
     """Separates two classes with a large margin, from few labels.
 
     Parameters
@@ -191,7 +191,7 @@ class ActiveMaxMarginClassifier(MachineModel):
         self, X: Any, y: Any, oracle: Oracle | None
     ) -> tuple[Pool, AnyArray | None, Oracle]:
         """Return the pool, the classes where they are known, and who knows labels."""
-        if oracle is not None and is_held(X):
+        if oracle is not None and is_in_memory(X):
             rows = validate_data(self, X, dtype=FLOATS, accept_sparse="csr")
             return open_pool(rows), None, oracle
         held = None if oracle is not None else self._hold(X, y, None)
@@ -222,7 +222,7 @@ class ActiveMaxMarginClassifier(MachineModel):
             random_state=self.random_state,
         )
 
-    def _run(self, asking: Asking, oracle: Oracle) -> ActiveMargin:
+    def _run(self, asking: ActiveRun, oracle: Oracle) -> ActiveMargin:
         try:
             return asking.run(oracle)
         except OracleError as error:
@@ -243,7 +243,7 @@ class ActiveMaxMarginClassifier(MachineModel):
         self.result_ = found
         self.classes_ = np.array(found.classes) if classes is None else classes
         self.coef_, self.intercept_ = found.w[None, :], np.array([found.b])
-        self._machine = Planes(self.coef_, self.intercept_, self.classes_)
+        self._machine = LinearDecision(self.coef_, self.intercept_, self.classes_)
         self.margin_ = found.margin
         self.n_labels_, self.n_labels_by_phase_ = found.n_labels, found.n_labels_by_phase
         self.certificate_, self.support_ = found.certificate, found.core_indices

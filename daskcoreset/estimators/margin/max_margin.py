@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from daskcoreset.constructions.class_summary import outline
+from daskcoreset.constructions.class_summary import summarise_classes
 from daskcoreset.constructions.margin.classes import find_classes
 from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, Violators
 from daskcoreset.constructions.margin.multiclass import MultiClassProblem, plain_weights
 from daskcoreset.constructions.margin.separators import KERNELS, Kernel
 from daskcoreset.constructions.margin.structured import structured_margin
-from daskcoreset.core.blocks import MOST_LABELS
-from daskcoreset.core.errors import InvalidInputError, warn_caller
+from daskcoreset.core.blocks import MAX_LABELS
+from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.estimators.classifier import MarginModel, Planes, Sides
+from daskcoreset.estimators.classifier import LinearDecision, MarginModel, SeparatorDecision
 from daskcoreset.estimators.kernel.kernels import resolve_gamma
 from daskcoreset.estimators.margin.soft import (
     SOFT_ROWS,
@@ -29,10 +29,10 @@ from daskcoreset.estimators.margin.soft import (
     soft_planes,
     uniform_rows,
 )
-from daskcoreset.execution.fold import Gathered, gather
+from daskcoreset.execution.fold import BlockResults, map_reduce
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.classes import Found
+    from daskcoreset.constructions.margin.classes import FirstRead
     from daskcoreset.core.blocks import Block
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
     from daskcoreset.inputs.blocks import RowBlocks
@@ -208,7 +208,7 @@ class MaxMarginClassifier(MarginModel):
         """
         self._validate_params()
         blocks, names = self._labelled_blocks(X, y, sample_weight)
-        survey = find_classes(blocks, most=MOST_LABELS, keep=_STARTS)
+        survey = find_classes(blocks, most=MAX_LABELS, keep=_STARTS)
         found = survey.value.classes
         self.classes_ = found if names is None else names[found]
         try:
@@ -217,11 +217,11 @@ class MaxMarginClassifier(MarginModel):
             # Of two classes or more: what has coefficients is evidence.
             if self.on_inseparable == "raise" or not hasattr(error, "coefficients"):
                 raise
-            warn_caller(f"a soft margin is fitted, for {error}")
+            warn_user(f"a soft margin is fitted, for {error}")
             self._soften(blocks, found, error)
         return self
 
-    def _separate(self, blocks: RowBlocks, survey: Gathered[Found]) -> None:
+    def _separate(self, blocks: RowBlocks, survey: BlockResults[FirstRead]) -> None:
         exact = blocks.need_no_scheduler
         epsilon = min(self.epsilon, _EXACT) if exact else self.epsilon
         several = len(self.classes_) > 2
@@ -253,10 +253,10 @@ class MaxMarginClassifier(MarginModel):
             assert w is not None  # noqa: S101 - without a kernel
             self.coef_ = w[None]
             self.intercept_ = np.array([found[0].b])
-            self._machine = Planes(self.coef_, self.intercept_, self.classes_)
+            self._machine = LinearDecision(self.coef_, self.intercept_, self.classes_)
         else:
             self.intercept_ = np.array([one.b for one in found])
-            self._machine = Sides(tuple(one.separator for one in found), self.classes_)
+            self._machine = SeparatorDecision(tuple(one.separator for one in found), self.classes_)
         self._note(
             tuple(found) if several else found[0],
             margin=min(one.margin for one in found),
@@ -270,7 +270,7 @@ class MaxMarginClassifier(MarginModel):
         center, bias = None, 0.0
         if self.fit_intercept:
             # Weighted, unlike `multiclass_margin`: a row twice is a row of weight two.
-            moments = gather(blocks, _moments, merge_moments).value
+            moments = map_reduce(blocks, _moments, merge_moments).value
             center = moments.mean
             bias = math.sqrt(float(moments.m2.sum()) / moments.weight) or 1.0
         problem = MultiClassProblem(blocks.rules.n_features, len(found), center, bias)
@@ -278,7 +278,7 @@ class MaxMarginClassifier(MarginModel):
             blocks, problem, epsilon, classes=found, max_passes=self.max_passes
         )
         self.coef_, self.intercept_ = plain_weights(problem, core.w)
-        self._machine = Planes(self.coef_, self.intercept_, self.classes_)
+        self._machine = LinearDecision(self.coef_, self.intercept_, self.classes_)
         self._note(
             core,
             margin=core.data_margin,
@@ -309,7 +309,7 @@ class MaxMarginClassifier(MarginModel):
     def _gamma(self, blocks: RowBlocks) -> float:
         if self.kernel == "linear" or callable(self.kernel):
             return 1.0
-        variance = outline(blocks).variance if self.gamma == "scale" else 1.0
+        variance = summarise_classes(blocks).variance if self.gamma == "scale" else 1.0
         return resolve_gamma(self.gamma, blocks.rules.n_features, variance)
 
     def _soften(self, blocks: RowBlocks, found: AnyArray, error: Exception) -> None:
@@ -319,7 +319,7 @@ class MaxMarginClassifier(MarginModel):
             self.coef_, self.intercept_ = soft_planes(
                 blocks, found, self.C, intercept=self.fit_intercept, seed=seed
             )
-            self._machine = Planes(self.coef_, self.intercept_, self.classes_)
+            self._machine = LinearDecision(self.coef_, self.intercept_, self.classes_)
         else:
             rows, labels, weights = uniform_rows(blocks, SOFT_ROWS, seed)
             kernel = Kernel(self.kernel, self._gamma(blocks), self.degree, self.coef0)
@@ -328,7 +328,7 @@ class MaxMarginClassifier(MarginModel):
                 for signs in one_against_rest(labels, found)
             )
             self.intercept_ = np.array([side.intercept for side in sides])
-            self._machine = Sides(sides, self.classes_)
+            self._machine = SeparatorDecision(sides, self.classes_)
         none = np.zeros(0)
         self._note(
             None,

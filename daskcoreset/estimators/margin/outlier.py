@@ -15,10 +15,10 @@ from daskcoreset.constructions.margin.outlier import (
     Method,
     OutlierMaxMargin,
 )
-from daskcoreset.core.blocks import MOST_LABELS
-from daskcoreset.core.errors import InvalidInputError, warn_caller
+from daskcoreset.core.blocks import MAX_LABELS
+from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.estimators.classifier import MarginModel, Planes
+from daskcoreset.estimators.classifier import LinearDecision, MarginModel
 from daskcoreset.estimators.margin.soft import soft_planes
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class OutlierMaxMarginClassifier(MarginModel):
         """
         self._validate_params()
         blocks, names = self._labelled_blocks(X, y, None)
-        survey = find_classes(blocks, most=MOST_LABELS, keep=16)
+        survey = find_classes(blocks, most=MAX_LABELS, keep=16)
         found = survey.value.classes
         if len(found) > 2:
             raise InvalidInputError(
@@ -198,7 +198,7 @@ class OutlierMaxMarginClassifier(MarginModel):
         except InseparableRestError as error:
             if self.on_inseparable == "raise":
                 raise
-            warn_caller(f"a soft margin is fitted, for {error}")
+            warn_user(f"a soft margin is fitted, for {error}")
             self._soften(blocks, found)
             return self
         self._note(result, result.w[None], np.array([result.b]))
@@ -215,4 +215,4 @@ class OutlierMaxMarginClassifier(MarginModel):
         self.margin_ = result.margin if result else 0.0
         self.probability_ = result.probability if result else 0.0
         self.outliers_ = result.outliers if result else np.zeros(0, dtype=np.int64)
-        self._machine = Planes(coef, intercept, self.classes_)
+        self._machine = LinearDecision(coef, intercept, self.classes_)

@@ -9,12 +9,12 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.svm import SVC
 
-from daskcoreset.constructions.margin.core_set import Picked, joined, least
+from daskcoreset.constructions.margin.core_set import SelectedRows, concatenate_rows, smallest
 from daskcoreset.constructions.margin.separators import Separator
-from daskcoreset.core.blocks import block_labels
+from daskcoreset.core.blocks import labels_of
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
-from daskcoreset.execution.fold import gather
+from daskcoreset.execution.fold import map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.constructions.margin.separators import Kernel
@@ -206,16 +206,16 @@ def uniform_rows(
         Of the input, times the rows that each drawn one stands for.
     """
     blocks.refuse_zeros(most if blocks.n_rows is None else min(most, blocks.n_rows))
-    drawn = gather(blocks, _Draw(most, seed), _Unite(most)).value
+    drawn = map_reduce(blocks, _Draw(most, seed), _Unite(most)).value
     block = drawn.rows.block
     share = drawn.n_used / max(1, len(drawn.rows))
     points = dense_rows(block.points).astype(np.float64)
-    return points, block_labels(block), block.weights * share
+    return points, labels_of(block), block.weights * share
 
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    rows: Picked
+    rows: SelectedRows
     n_used: int
 
 
@@ -231,7 +231,7 @@ class _Draw:
         used = np.flatnonzero(block.weights > 0.0)
         rows = used[np.sort(np.argsort(coins[used], kind="stable")[: self.most])]
         nothing = np.zeros(len(rows))
-        picked = Picked(block.take(rows), np.full(len(rows), number), nothing, coins[rows])
+        picked = SelectedRows(block.take(rows), np.full(len(rows), number), nothing, coins[rows])
         return _Drawn(picked, len(used))
 
 
@@ -240,5 +240,5 @@ class _Unite:
     most: int
 
     def __call__(self, first: _Drawn, second: _Drawn) -> _Drawn:
-        rows = least(joined([first.rows, second.rows]), self.most)
+        rows = smallest(concatenate_rows([first.rows, second.rows]), self.most)
         return _Drawn(rows, first.n_used + second.n_used)

@@ -28,8 +28,8 @@ from daskcoreset.constructions.margin.structured import (
 )
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
-from daskcoreset.estimators.base import is_held
-from daskcoreset.estimators.classifier import MachineModel, Planes
+from daskcoreset.estimators.base import is_in_memory
+from daskcoreset.estimators.classifier import DecisionModel, LinearDecision
 from daskcoreset.execution.fold import map_rows
 from daskcoreset.inputs.blocks import row_blocks
 
@@ -43,7 +43,7 @@ Maker = Callable[[int, int], StructuredProblem]
 """``problem(n_features, n_classes)``."""
 
 
-class StructuredMaxMargin(MachineModel):
+class StructuredMaxMargin(DecisionModel):
     """Separates the right answer from all others with the largest margin, up to epsilon.
 
     Parameters
@@ -177,7 +177,7 @@ class StructuredMaxMargin(MachineModel):
                 'groups is None, and problem="sequence" needs them; pass the number of the '
                 "sequence of every row."
             )
-        held = self._hold(X, y, None) if is_held(groups) else None
+        held = self._hold(X, y, None) if is_in_memory(groups) else None
         if held is not None:
             check_classification_targets(held.y)
             X, y = held.X, held.y
@@ -251,7 +251,7 @@ class StructuredMaxMargin(MachineModel):
             two = len(classes) == 2
             self.coef_ = W[1:] - W[:1] if two else W
             self.intercept_ = b[1:] - b[:1] if two else b
-            self._machine = Planes(self.coef_, self.intercept_, self.classes_)
+            self._machine = LinearDecision(self.coef_, self.intercept_, self.classes_)
         if not found.converged:
             warnings.warn(
                 f"stopped after {found.passes} reads at {found.factor:.3g} of the margin, where "
@@ -282,7 +282,7 @@ class StructuredMaxMargin(MachineModel):
         check_is_fitted(self)
         if groups is None and hasattr(self, "coef_"):
             return super().predict(X)
-        held = self._hold(X, None, None, reset=False) if is_held(groups) else None
+        held = self._hold(X, None, None, reset=False) if is_in_memory(groups) else None
         ask = _Ask(self.problem_, self.w_, self._values(), groups is not None)
         if held is not None:
             n = held.X.shape[0]
@@ -319,7 +319,7 @@ class StructuredMaxMargin(MachineModel):
                 "y is missing, or sample_weight is given, which examples of several rows have "
                 "not; pass y alone."
             )
-        if is_held(X, y, groups):
+        if is_in_memory(X, y, groups):
             return float((np.asarray(y) == self.predict(X, groups=groups)).mean())
         blocks = self._open(X, y, groups)
         grouped = groups is not None

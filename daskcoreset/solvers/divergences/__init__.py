@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import Problem
+from daskcoreset.core.blocks import InvalidRow
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.solvers.divergences.base import Divergence
 from daskcoreset.solvers.divergences.positive import ItakuraSaito, KullbackLeibler
@@ -117,7 +117,7 @@ def divergence_parameters(divergence: Divergence) -> Any:
     return {"name": divergence.name, **plain} if plain else divergence.name
 
 
-def domain_problem(divergence: Divergence, block: Block) -> Problem | None:
+def domain_problem(divergence: Divergence, block: Block) -> InvalidRow | None:
     """Return what is wrong with the first row of positive weight outside the domain, or None.
 
     A precision of the wrong size is a problem as well.
@@ -126,7 +126,7 @@ def domain_problem(divergence: Divergence, block: Block) -> Problem | None:
         precision, n_features = divergence.precision, block.points.shape[1]
         if precision is None or len(precision) == n_features:
             return None
-        return Problem(
+        return InvalidRow(
             f"precision has shape {precision.shape} but X has {n_features} columns; pass a "
             f"precision with one row per column."
         )

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskcoreset.core.blocks import Problem
+from daskcoreset.core.blocks import InvalidRow
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
@@ -130,7 +130,7 @@ class Divergence(ABC):
                 return int(rows.start + bad.argmax())
         return -1
 
-    def problem(self, points: Points, name: str = "X") -> Problem | None:
+    def problem(self, points: Points, name: str = "X") -> InvalidRow | None:
         """Return what is wrong with the first row outside the domain, or None.
 
         Parameters
@@ -149,7 +149,7 @@ class Divergence(ABC):
             f"; the {self.title} is for {self.domain} entries: leave such rows out, or take "
             f"another divergence."
         )
-        return Problem(found + "{row}" + remedy, row)
+        return InvalidRow(found + "{row}" + remedy, row)
 
     def to_mean(self, points: Points, mean: FloatArray) -> FloatArray:
         """Divergence of every row to one center.
