@@ -22,7 +22,7 @@ from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTy
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.testing.tools import CountingArray, cut_rows
-from tests.strategies import chunks_of, dask_arrays, matrices
+from tests.tools.strategies import chunks_of, dask_arrays, matrices
 
 CELLS = ("euclidean", "chebyshev")
 STRATEGIES = ("online", "farthest")

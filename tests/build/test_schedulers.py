@@ -187,7 +187,7 @@ def test_bits__whatever_numerical_threads(expected: dict[Mode, str], stores: Pat
             subprocess.Popen(
                 [sys.executable, "-c", code],
                 env=os.environ | threads,
-                cwd=Path(__file__).parents[1],
+                cwd=Path(__file__).parents[2],
                 stdout=subprocess.PIPE,
                 text=True,
             )

@@ -21,8 +21,14 @@ from daskcoreset.core.points import WeightedPoints, concatenate
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing.tools import CountingArray, cut_rows
-from tests.strategies import chunks_of
-from tests.test_coverage_delta import CELLS, STRATEGIES, check, distances, near_a_surface
+from tests.constructions.coverage.test_cover import (
+    CELLS,
+    STRATEGIES,
+    check,
+    distances,
+    near_a_surface,
+)
+from tests.tools.strategies import chunks_of
 
 
 def gonzalez(X: AnyArray, count: int, cells: str) -> tuple[list[int], FloatArray]:

@@ -94,7 +94,7 @@ def measure(
         started.append(
             subprocess.Popen(
                 [sys.executable, "-c", f"from {__name__} import print_peak; {call}"],
-                cwd=Path(__file__).parents[1],
+                cwd=Path(__file__).parents[2],
                 env=env,
                 stdout=subprocess.PIPE,
                 text=True,

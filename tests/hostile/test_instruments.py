@@ -40,7 +40,7 @@ HOSTILE = [
 @pytest.fixture(scope="module")
 def benchmark_module() -> ModuleType:
     """The benchmark of the intervals, whose instances are these."""
-    path = Path(__file__).parents[1] / "benchmarks" / "audit_coverage.py"
+    path = Path(__file__).parents[2] / "benchmarks" / "audit_coverage.py"
     monkeypatch = pytest.MonkeyPatch()
     monkeypatch.syspath_prepend(path.parent)  # benchmarks import what they share
     spec = importlib.util.spec_from_file_location("audit_coverage", path)

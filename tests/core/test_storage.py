@@ -731,7 +731,7 @@ write(sys.argv[1], "second", overwrite=True)
 
 
 def kill_at(store: Path, step: str) -> None:
-    script = KILLED.format(tests=str(Path(__file__).parent), step=step)
+    script = KILLED.format(tests=str(Path(__file__).parents[1]), step=step)
     command = [sys.executable, "-c", script, str(store)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -24,7 +24,7 @@ from daskcoreset.estimators.margin.soft import soft_margin, uniform_rows
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
 from daskcoreset.testing.tools import CountingScheduler
-from tests.test_margin_hard import separable
+from tests.solvers.test_hard_margin import separable
 
 
 # The checks fit on rows that nothing separates, and a soft margin comes with a warning.

@@ -20,7 +20,7 @@ from daskcoreset.core.blocks import (
 )
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray
-from tests.strategies import matrices
+from tests.tools.strategies import matrices
 
 RULES = BlockSchema(2, np.dtype(np.float32))
 DROP = BlockSchema(2, np.dtype(np.float32), "drop")

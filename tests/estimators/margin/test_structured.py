@@ -17,7 +17,7 @@ from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.constructions.margin.sequence import SequenceProblem
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators.margin.structured import StructuredMaxMargin
-from tests.test_margin_structured import Ordinal, classes_of, planted
+from tests.constructions.margin.test_structured import Ordinal, classes_of, planted
 
 
 # Their data overlap, which is what the warning says.

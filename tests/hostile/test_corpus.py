@@ -36,7 +36,7 @@ from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import Sensitivity
-from tests.hostile import INSTANCES, Instance
+from tests.tools.hostile import INSTANCES, Instance
 
 SIZE = 100
 

@@ -40,7 +40,7 @@ from daskcoreset.core.linalg import inner_products, squared_lengths
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias, hard_margin_gram
 from daskcoreset.testing import CountingArray, cut_rows, shared_pool
-from tests.test_margin_hard import separable
+from tests.solvers.test_hard_margin import separable
 
 
 def rows(seed: int, n: int = 400, d: int = 4, gap: float = 0.3) -> tuple[FloatArray, FloatArray]:

@@ -26,7 +26,7 @@ from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
-from tests.test_margin_hard import separable
+from tests.solvers.test_hard_margin import separable
 
 
 def planted(

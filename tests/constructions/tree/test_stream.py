@@ -20,8 +20,8 @@ from daskcoreset.constructions.tree.stream_state import Waiting
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.testing import assert_mean
-from tests import killing
-from tests.strategies import chunks_of
+from tests.tools import killing
+from tests.tools.strategies import chunks_of
 
 N = 1500
 

@@ -32,7 +32,7 @@ from daskcoreset.core.typing import AnyArray
 from daskcoreset.execution.fold import read_block
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import shared_pool
-from tests.strategies import chunks_of, dask_arrays
+from tests.tools.strategies import chunks_of, dask_arrays
 
 N, D, CHUNK, SIZE = 200, 3, 50, 40
 RNG = np.random.default_rng(20180829)

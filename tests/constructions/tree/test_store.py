@@ -23,7 +23,7 @@ from daskcoreset.constructions.tree.persistence import commit, newest, sweep
 from daskcoreset.constructions.tree.shape import cover, respaced, shape_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.testing import assert_mean
-from tests import killing
+from tests.tools import killing
 
 
 def day(number: int, n: int = 60) -> Any:
