@@ -254,7 +254,7 @@ class Watch:
 
     def pytest_sessionstart(self) -> None:
         """Have few examples, the same ones on every run, and no simpler ones of what fails."""
-        from hypothesis import Phase, settings  # noqa: PLC0415 - pytest is the first to import it
+        from hypothesis import Phase, settings
 
         phases = (Phase.explicit, Phase.generate)
         few = settings(max_examples=30, derandomize=True, database=None, phases=phases)
@@ -453,8 +453,8 @@ def sources_of(modules: list[str]) -> list[Path]:
 
 def warm() -> None:
     """Import and load, without any threads, what mutants would each import and load anew."""
-    import daskcoreset  # noqa: PLC0415 - after pytest, which rewrites what it imports
-    from daskcoreset.sensitivities import CONSTRUCTIONS  # noqa: PLC0415
+    import daskcoreset
+    from daskcoreset.sensitivities import CONSTRUCTIONS
 
     X = np.random.default_rng(0).normal(size=(500, 3))
     y = (X[:, 0] > 0.0).astype(np.int64)

@@ -64,7 +64,7 @@ def in_memory(path: str, k: int) -> np.ndarray:
 
 def dask_ml(path: str, k: int) -> np.ndarray:
     """Fit dask-ml's k-means|| and Lloyd, as it comes."""
-    from dask_ml.cluster import KMeans as DaskKMeans  # noqa: PLC0415 - a peer, often missing
+    from dask_ml.cluster import KMeans as DaskKMeans
 
     warnings.simplefilter("ignore")
     return np.asarray(DaskKMeans(k, random_state=0).fit(da.from_zarr(path)).cluster_centers_)

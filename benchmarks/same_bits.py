@@ -44,10 +44,10 @@ def of_coreset(coreset: Any) -> str:
 
 def jobs() -> Iterator[tuple[str, Callable[[], str]]]:
     """Yield a name and a build, for every construction and mode."""
-    import dask.array as da  # noqa: PLC0415
+    import dask.array as da
 
-    import daskcoreset as dc  # noqa: PLC0415
-    from daskcoreset import estimators as es  # noqa: PLC0415
+    import daskcoreset as dc
+    from daskcoreset import estimators as es
 
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(loc, 1.0, size=(4000, 4)) for loc in (0.0, 6.0, -9.0)])

@@ -105,7 +105,7 @@ def solution(X: Rows, weights: Rows, k: int, seed: int) -> Rows:
 
 def work() -> None:
     """Build what the lines of standard input ask for, and answer each with a line."""
-    import daskcoreset  # noqa: PLC0415 - of the package on this process's path
+    import daskcoreset
 
     warnings.simplefilter("ignore")
     X: Any = np.zeros((1, 1))
@@ -188,7 +188,7 @@ def speed(workers: dict[str, Worker], folder: Path, turns: int) -> list[str]:
 
 def kept(workers: dict[str, Worker], folder: Path, seeds: int) -> list[str]:
     """Return the lines of the table of clusters and costs."""
-    from daskcoreset import datasets  # noqa: PLC0415 - workers load another package
+    from daskcoreset import datasets
 
     lines = [
         "| instance | k | size | mode | package | rows | all clusters | cost |",

@@ -100,7 +100,7 @@ def make(method: str, size: int, choice: Choice, seed: int = 0) -> Any:
             max_iter=size, learning_rate=0.3 * penalty**0.5, random_state=seed
         )
     if method == LIGHT:
-        from lightgbm import LGBMClassifier  # noqa: PLC0415 - optional
+        from lightgbm import LGBMClassifier
 
         return LGBMClassifier(
             n_estimators=size, learning_rate=0.3 * penalty**0.5, n_jobs=1, verbose=-1,

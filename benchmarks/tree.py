@@ -66,7 +66,7 @@ def kmeans_costs(X: np.ndarray, k: int) -> Cost:
 
 def hinge_costs(X: np.ndarray, y: np.ndarray) -> Cost:
     """Return sums of hinge losses of SVMs on small samples, and of random directions."""
-    from sklearn.svm import LinearSVC  # noqa: PLC0415 - needed for one part only
+    from sklearn.svm import LinearSVC
 
     rng = np.random.default_rng(0)
     w = [rng.normal(size=X.shape[1] + 1) / np.sqrt(X.shape[1]) for _ in range(4)]

@@ -39,7 +39,7 @@ BETWEEN_CONSTRUCTIONS = {("tree", "sampling"), ("coverage", "tree")}
 """Besides, all may import `class_summary`."""
 
 EXCEPTIONS = {("core.coreset", "metrics.audit"), ("core.coreset", "metrics.plot")}
-"""`Coreset.audit` and `Coreset.plot`, two lines each, import the functions of these names."""
+"""`Coreset.audit` and `Coreset.plot`, two lines each, import these by name when called."""
 
 WITHOUT_DASK = ("core", "solvers", "objectives", "sensitivities")
 DASK = ("dask", "distributed")
@@ -60,7 +60,7 @@ MODULES = find_modules()
 
 
 def imports_of(tree: ast.AST) -> list[str]:
-    """Full names that a module imports, wherever it does."""
+    """Full names that a module imports, wherever it does, by a statement or by name."""
     found: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -68,6 +68,10 @@ def imports_of(tree: ast.AST) -> list[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "relative imports are banned"
             found.extend(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            found.extend(
+                ast.literal_eval(one) for one in node.args if isinstance(one, ast.Constant)
+            )
     return found
 
 

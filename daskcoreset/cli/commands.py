@@ -197,7 +197,7 @@ def demo(
     progress: Progress = None,
 ) -> None:
     """Compare k-means on coresets of a store with k-means on all of it."""
-    from daskcoreset.cli.demo import run_demo  # noqa: PLC0415 - imports scikit-learn
+    from daskcoreset.cli.demo import run_demo
 
     run_demo(data, folder=folder, seed=seed, quick=quick, progress=progress)
 

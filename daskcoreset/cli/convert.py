@@ -118,12 +118,12 @@ def find_members(path: str | os.PathLike[str]) -> tuple[str, ...]:
             with np.load(text, allow_pickle=False) as file:
                 return tuple(file.files)
         if suffix in (".h5", ".hdf5", ".hdf"):
-            import h5py  # noqa: PLC0415 - optional
+            import h5py
 
             with h5py.File(text, "r") as file:
                 return tuple(file)
         if "://" in text or any((Path(text) / name).exists() for name in ("zarr.json", ".zgroup")):
-            import zarr  # noqa: PLC0415 - slow to import
+            import zarr
 
             group = zarr.open(text, mode="r")
             return tuple(group.array_keys()) if isinstance(group, zarr.Group) else ()
@@ -149,7 +149,7 @@ def _rows_per_chunk(X: Any) -> int:
 
 
 def _fill(path: Path, parts: dict[str, Any], rows: int, progress: bool | None) -> None:
-    import zarr  # noqa: PLC0415 - slow to import
+    import zarr
 
     group = zarr.create_group(path, zarr_format=3)
     arrays = {name: _create(group, name, part, rows) for name, part in parts.items()}
@@ -166,7 +166,7 @@ def _fill(path: Path, parts: dict[str, Any], rows: int, progress: bool | None) -
 
 
 def _create(group: zarr.Group, name: str, part: Any, rows: int) -> Any:
-    from zarr.codecs import BloscCodec  # noqa: PLC0415
+    from zarr.codecs import BloscCodec
 
     text = part.dtype.kind in "OUT"  # labels only; open_all lets no other part be text
     return group.create_array(

@@ -191,7 +191,7 @@ def _load(name: str | None, scale: Scale) -> Dataset:
 def _compare(
     name: str, store: str, rows: int, *, scale: Scale, seed: int, progress: bool | None
 ) -> Comparison:
-    import zarr  # noqa: PLC0415 - slow to import
+    import zarr
 
     X: Any = zarr.open_group(store, mode="r")["X"]
     seeds = range(seed, seed + scale.n_seeds)
@@ -247,8 +247,8 @@ def _try(
 def _solve(
     points: Any, weights: FloatArray | None, scale: Scale, seed: int, *, starts: int
 ) -> FloatArray:
-    from sklearn.cluster import KMeans  # noqa: PLC0415 - slow to import
-    from threadpoolctl import (  # type: ignore[import-untyped] # noqa: PLC0415 - slow to import
+    from sklearn.cluster import KMeans
+    from threadpoolctl import (  # type: ignore[import-untyped]
         threadpool_limits,
     )
 
@@ -260,7 +260,7 @@ def _solve(
 
 
 def _table(comparison: Comparison) -> Table:
-    from rich.table import Table  # noqa: PLC0415 - optional
+    from rich.table import Table
 
     scale, (n, d) = comparison.scale, comparison.shape
     table = Table(
@@ -295,8 +295,8 @@ def _table(comparison: Comparison) -> Table:
 
 
 def _print(table: Table, store: Path, picture: Path) -> None:
-    import typer  # noqa: PLC0415 - optional
-    from rich.console import Console  # noqa: PLC0415 - optional
+    import typer
+    from rich.console import Console
 
     Console().print(table)
     # Not by rich, which breaks long lines, and nobody could copy a broken path.
@@ -306,8 +306,8 @@ def _print(table: Table, store: Path, picture: Path) -> None:
 
 def _draw(comparison: Comparison) -> Figure:
     """Draw error against size; without pyplot, which would choose a window system."""
-    from matplotlib.figure import Figure  # noqa: PLC0415 - optional
-    from matplotlib.ticker import FixedLocator, LogLocator, NullLocator  # noqa: PLC0415
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
     figure = Figure(figsize=(6.4, 4.4), dpi=150, layout="constrained")
     axes = figure.add_subplot()

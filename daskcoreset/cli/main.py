@@ -62,9 +62,9 @@ def _run(arguments: list[str]) -> int:
             raise MissingDependencyError(
                 f'the command line needs {package}; pip install "daskcoreset[cli]" brings it.'
             )
-    import typer  # noqa: PLC0415 - optional
+    import typer
 
-    from daskcoreset.cli.commands import app  # noqa: PLC0415 - imports typer
+    from daskcoreset.cli.commands import app
 
     command = typer.main.get_command(app)
     try:

@@ -94,7 +94,7 @@ def concatenate(blocks: Sequence[Block]) -> Block:
     if all(isinstance(part, np.ndarray) for part in parts):
         points = np.concatenate(parts)
     else:
-        import scipy.sparse as sp  # noqa: PLC0415 - costs a dense build nothing
+        import scipy.sparse as sp
 
         # Dask does not always know that blocks are sparse, and some may be dense.
         points = sp.csr_array(sp.vstack([sp.csr_array(part) for part in parts], format="csr"))
@@ -225,7 +225,7 @@ def _mismatch(name: str, shape: tuple[int, ...], n_rows: int) -> InvalidRow:
 
 def _as_points(X: Any, dtype: np.dtype[Any]) -> Points:
     if hasattr(X, "tocsr"):
-        import scipy.sparse as sp  # noqa: PLC0415 - costs a dense build nothing
+        import scipy.sparse as sp
 
         sparse = sp.csr_array(X.tocsr(), dtype=dtype)
         if not sparse.has_canonical_format:
@@ -403,7 +403,7 @@ def labels_of(block: Block) -> AnyArray:
     Examples
     --------
     >>> labels = np.array([b"no", b"yes"], dtype=object)
-    >>> plain_labels(Block(np.zeros((2, 1)), np.ones(2), labels)).tolist()
+    >>> labels_of(Block(np.zeros((2, 1)), np.ones(2), labels)).tolist()
     ['no', 'yes']
     """
     assert block.labels is not None  # noqa: S101 - the front door asks for them

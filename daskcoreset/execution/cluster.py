@@ -35,7 +35,7 @@ def cluster_for(scheduler: str | None, workers: int | None) -> Iterator[None]:
         yield
         return
     try:
-        import distributed  # noqa: PLC0415 - optional
+        import distributed
     except ImportError as error:
         raise MissingDependencyError(
             "--scheduler and --workers need distributed; "

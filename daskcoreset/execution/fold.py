@@ -97,9 +97,9 @@ def tree_reduce(
     Lazy
         Nothing is computed.
     """
-    import dask.array as da  # noqa: PLC0415
-    from dask.highlevelgraph import HighLevelGraph  # noqa: PLC0415
-    from dask.layers import ArrayValuesDep  # noqa: PLC0415
+    import dask.array as da
+    from dask.highlevelgraph import HighLevelGraph
+    from dask.layers import ArrayValuesDep
 
     names = tuple(blocks.arrays)
     token = uuid.uuid4().hex  # of a name, never of a result: hashing every spec would cost more
@@ -146,7 +146,7 @@ class _Literals:
 def _tree(
     name: str, keys: list[Key], combine: Combine[Any], split_every: int
 ) -> tuple[dict[Key, Any], Key]:
-    from dask._task_spec import List, Task, TaskRef  # noqa: PLC0415
+    from dask._task_spec import List, Task, TaskRef
 
     layer: dict[Key, Any] = {}
 
@@ -166,8 +166,8 @@ def _tree(
 
 def apply(function: Callable[..., T], *values: Lazy[Any]) -> Lazy[T]:
     """Define ``function(*values)`` as one task at the root."""
-    from dask._task_spec import Task, TaskRef  # noqa: PLC0415
-    from dask.highlevelgraph import HighLevelGraph  # noqa: PLC0415
+    from dask._task_spec import Task, TaskRef
+    from dask.highlevelgraph import HighLevelGraph
 
     name = f"coreset-root-{uuid.uuid4().hex}"
     key = (name,)
@@ -263,8 +263,8 @@ def map_rows(
         One task a block, fused with its read; the chunks are the blocks', of unknown sizes
         where theirs are. Nothing is computed.
     """
-    import dask.array as da  # noqa: PLC0415
-    from dask.layers import ArrayValuesDep  # noqa: PLC0415
+    import dask.array as da
+    from dask.layers import ArrayValuesDep
 
     token = uuid.uuid4().hex
     sizes = blocks.sizes or (np.nan,) * blocks.n_blocks

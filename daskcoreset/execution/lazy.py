@@ -58,20 +58,20 @@ class Lazy(Generic[T]):
     def __dask_optimize__(self) -> Callable[..., Any]:
         # The very function of arrays: where a compute mixes several, Dask optimises by kind and
         # returns the results by kind too, whatever the order in which they were asked for.
-        import dask.array as da  # noqa: PLC0415 - slow to import
+        import dask.array as da
 
         return da.Array.__dask_optimize__  # type: ignore[no-any-return]
 
     @property
     def __dask_scheduler__(self) -> Callable[..., Any]:
         # Again that of arrays itself: Dask refuses to mix collections of different schedulers.
-        import dask.threaded  # noqa: PLC0415
+        import dask.threaded
 
         return dask.threaded.get
 
     def __dask_postcompute__(self) -> tuple[Callable[..., T], tuple[Any, ...]]:
         if self._finish is None:
-            from dask.delayed import single_key  # noqa: PLC0415
+            from dask.delayed import single_key
 
             return single_key, ()  # as a Delayed does: Dask adds no task for it
         return _finished, (self._finish,)
@@ -91,7 +91,7 @@ class Lazy(Generic[T]):
         **options
             As ``dask.compute`` takes them, for example ``scheduler="processes"``.
         """
-        import dask  # noqa: PLC0415
+        import dask
 
         value: Any
         with _free_worker(), dask.config.set(_choice_of_scheduler(options)):
@@ -102,14 +102,14 @@ class Lazy(Generic[T]):
 
     def as_array(self) -> Any:
         """Return the value as a 0-d object array, the form in which `blockwise` takes it."""
-        import dask.array as da  # noqa: PLC0415
+        import dask.array as da
 
         return da.Array(self._graph, layer_of(self._key), (), meta=np.empty((), dtype=object))
 
     @property
     def n_tasks(self) -> int:
         """Number of tasks that `compute` runs."""
-        from dask._task_spec import DataNode  # noqa: PLC0415
+        from dask._task_spec import DataNode
 
         graph = Alone.optimize(self._graph, [self._key])
         return sum(not isinstance(node, DataNode) for node in graph.values())
@@ -125,7 +125,7 @@ class Alone(Lazy[T]):
     @staticmethod
     def optimize(graph: Any, keys: Any, **_: Any) -> Any:
         """Fuse as arrays do, without what that leaves behind."""
-        import dask.array as da  # noqa: PLC0415
+        import dask.array as da
 
         return _named_as_asked(da.Array.__dask_optimize__(graph, keys))
 
@@ -142,8 +142,8 @@ def _choice_of_scheduler(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _local(options: dict[str, Any]) -> dict[str, Any]:
     """Choose threads where there can be no client."""
-    import dask  # noqa: PLC0415
-    import dask.threaded  # noqa: PLC0415
+    import dask
+    import dask.threaded
 
     chosen = options.get("scheduler") or dask.config.get("scheduler", None)
     if chosen or "distributed" in sys.modules:
@@ -173,8 +173,8 @@ def _named_as_asked(graph: Any) -> Any:
     Fusion of tasks that are not blockwise (`da.random`) renames them and leaves an alias
     under the old name: a second task for every block.
     """
-    from dask._task_spec import Alias  # noqa: PLC0415
-    from dask.highlevelgraph import HighLevelGraph  # noqa: PLC0415
+    from dask._task_spec import Alias
+    from dask.highlevelgraph import HighLevelGraph
 
     if isinstance(graph, HighLevelGraph):  # fusion is switched off
         return graph
@@ -185,10 +185,10 @@ def _named_as_asked(graph: Any) -> Any:
 
 
 def _rebuild(graph: Any, key: Any, finish: Any, *, rename: Any = None) -> Lazy[Any]:
-    from dask.highlevelgraph import HighLevelGraph  # noqa: PLC0415
+    from dask.highlevelgraph import HighLevelGraph
 
     if rename:
-        from dask.base import replace_name_in_key  # noqa: PLC0415
+        from dask.base import replace_name_in_key
 
         key = replace_name_in_key(key, rename)
     if not isinstance(graph, HighLevelGraph):

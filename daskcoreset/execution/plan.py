@@ -122,9 +122,9 @@ def _stored_row_bytes(blocks: RowBlocks) -> float:
 
 def threads_of_a_worker() -> int:
     """Return the threads that share the memory of one worker, where a build would run now."""
-    import dask  # noqa: PLC0415
+    import dask
 
-    from daskcoreset.execution.lazy import active_client  # noqa: PLC0415
+    from daskcoreset.execution.lazy import active_client
 
     scheduler = dask.config.get("scheduler", None)
     client = active_client() if scheduler in (None, "distributed", "dask.distributed") else None
@@ -132,7 +132,7 @@ def threads_of_a_worker() -> int:
         return int(max(threads.values()))
     if scheduler in _ONE_THREAD:
         return 1
-    from dask.system import CPU_COUNT  # noqa: PLC0415 - knows the limits of containers
+    from dask.system import CPU_COUNT
 
     return int(dask.config.get("num_workers", None) or CPU_COUNT)
 

@@ -108,7 +108,7 @@ class _Bar:
         with warnings.catch_warnings():
             # About widgets that a notebook lacks; tqdm then draws the bar as text.
             warnings.simplefilter("ignore")
-            from tqdm.auto import tqdm  # noqa: PLC0415 - only where a bar is shown
+            from tqdm.auto import tqdm
 
             self._bar = tqdm(
                 total=self._total, desc="daskcoreset", unit=unit, delay=_DELAY, leave=False
@@ -137,7 +137,7 @@ class _Bar:
 
 @contextmanager
 def _on_this_machine(advance: Callable[[int], None], layers: dict[str, int]) -> Iterator[None]:
-    from dask.callbacks import Callback  # noqa: PLC0415 - slow to import
+    from dask.callbacks import Callback
 
     def posttask(key: Hashable, *_: Any) -> None:
         if isinstance(key, tuple) and key[0] in layers:

@@ -152,7 +152,7 @@ def _pick(group: Any, name: str, names: tuple[str, ...]) -> Any:
     if name in names:
         return _member(group, name)
     if name == "X" and isinstance(group, np.lib.npyio.NpzFile) and set(_CSR) <= set(names):
-        import scipy.sparse as sp  # noqa: PLC0415 - few files are sparse
+        import scipy.sparse as sp
 
         data, indices, indptr, shape = (group[part] for part in _CSR)
         return sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
@@ -217,13 +217,13 @@ def _open_numpy(path: str, name: str, stack: ExitStack) -> Any:
             return found
     except (ValueError, OSError, EOFError) as error:
         raise _unreadable(path, name, "an array of numbers", error) from error
-    import scipy.sparse as sp  # noqa: PLC0415 - few files are sparse
+    import scipy.sparse as sp
 
     return sp.load_npz(path)
 
 
 def _open_zarr(path: str, name: str) -> Any:
-    import zarr  # noqa: PLC0415 - a build from memory does not need it
+    import zarr
 
     try:
         return zarr.open(path, mode="r")

@@ -62,7 +62,7 @@ def arrays_of_dask(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
         "X", made of all other columns, and the parts named; the number of rows of each
         partition stays unknown.
     """
-    import dask.array as da  # noqa: PLC0415 - slow to import
+    import dask.array as da
 
     meta = frame._meta  # noqa: SLF001 - the one way to know the columns without computing
     wanted = _Parts(

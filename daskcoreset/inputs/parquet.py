@@ -32,7 +32,7 @@ class ParquetFiles:
     """
 
     def __init__(self, path: str, keys: Sequence[str] = ()) -> None:
-        import pyarrow.parquet as pq  # noqa: PLC0415 - optional
+        import pyarrow.parquet as pq
 
         self.path = path
         self.groups: list[tuple[str, int, int]] = []  # file, number in the file, rows
@@ -137,7 +137,7 @@ class _FromParquet(Loader):
 
     def __call__(self) -> Any:
         """Read the rows, one row group at a time."""
-        import pyarrow.parquet as pq  # noqa: PLC0415 - optional
+        import pyarrow.parquet as pq
 
         n_rows = sum(last - first for _, _, first, last in self.pieces)
         out = np.empty((n_rows, len(self.columns)), self.dtype)
@@ -161,7 +161,7 @@ def _column_to_numpy(column: Any, dtype: np.dtype[Any]) -> AnyArray:
 
 def _plain_dtype(kinds: Sequence[Any]) -> np.dtype[Any]:
     """Return the dtype that holds the types that one column has in all files."""
-    import pyarrow.types as pt  # noqa: PLC0415 - optional
+    import pyarrow.types as pt
 
     if all(pt.is_integer(k) or pt.is_floating(k) or pt.is_boolean(k) for k in kinds):
         return common_dtype(kind.to_pandas_dtype() for kind in kinds)
@@ -170,7 +170,7 @@ def _plain_dtype(kinds: Sequence[Any]) -> np.dtype[Any]:
 
 def parquet_files(path: str) -> list[str]:
     """Return the Parquet files at a path; empty if there are none."""
-    from dask.utils import natural_sort_key  # noqa: PLC0415 - imported only where files are many
+    from dask.utils import natural_sort_key
 
     root = Path(path)
     if root.is_file():

@@ -128,7 +128,7 @@ class _HeldSparse(Loader):
 
     def __call__(self) -> Any:
         """Read the rows."""
-        import scipy.sparse as sp  # noqa: PLC0415 - a dense build does not need it
+        import scipy.sparse as sp
 
         parts = self.data, self.indices, self.indptr - self.indptr[0]
         return sp.csr_array(parts, shape=(len(self.indptr) - 1, self.n_columns))
@@ -247,7 +247,7 @@ class _FromHDF5(Loader):
 
     def __call__(self) -> Any:
         """Read the rows."""
-        import h5py  # noqa: PLC0415 - optional
+        import h5py
 
         with h5py.File(self.path, "r") as file:
             return file[self.dataset][self.start : self.stop]

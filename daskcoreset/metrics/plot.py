@@ -265,7 +265,7 @@ def _means(
     name: str, by_size: Mapping[int, Sequence[float]], confidence: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Sizes, mean errors, and half the widths of their intervals."""
-    from scipy.special import stdtrit  # noqa: PLC0415 - slow to import
+    from scipy.special import stdtrit
 
     rows = []
     for size, errors in sorted(by_size.items()):
@@ -288,7 +288,7 @@ def _means(
 
 
 def _scale_logarithmically(ax: Axes, sizes: FloatArray) -> None:
-    from matplotlib.ticker import FixedLocator, LogLocator, NullLocator  # noqa: PLC0415 - optional
+    from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
     ax.set_xscale("log")
     ax.margins(x=0.08)

@@ -51,7 +51,7 @@ _SHORT_LEGEND = 6
 
 def draw_density(ax: Axes, counts: FloatArray, edges: Sequence[FloatArray]) -> None:
     """Draw a histogram of the data in greys, empty cells white."""
-    from matplotlib.colors import LogNorm  # noqa: PLC0415 - optional
+    from matplotlib.colors import LogNorm
 
     if not counts.any():
         return
@@ -139,7 +139,7 @@ def _colors(labels: AnyArray | None) -> tuple[dict[str, Any], list[Any]]:
         return {"color": "C0"}, []
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) <= _MOST_CLASSES:
-        from matplotlib import colormaps  # noqa: PLC0415 - optional
+        from matplotlib import colormaps
 
         palette = np.asarray(colormaps["tab10"](np.arange(len(classes))))
         handles = [
@@ -163,7 +163,7 @@ def _short(weight: float) -> str:
 
 
 def _dot(diameter: float, label: str, color: Any) -> Any:
-    from matplotlib.lines import Line2D  # noqa: PLC0415 - optional
+    from matplotlib.lines import Line2D
 
     return Line2D([], [], ls="", marker="o", ms=diameter, color=color, mec="white", label=label)
 
@@ -213,7 +213,7 @@ def rows_frame(points: Any, weights: FloatArray) -> Frame:
         moved = root[:, np.newaxis] * (dense - mean)
         _, spread, axes = np.linalg.svd(np.vstack([moved, np.zeros((2, d))]), full_matrices=False)
         return Frame(mean, *_upright(axes[:2].T, spread[:2] ** 2, float((spread**2).sum())))
-    from scipy.sparse.linalg import LinearOperator, svds  # noqa: PLC0415 - slow to import
+    from scipy.sparse.linalg import LinearOperator, svds
 
     # Never formed: rows less their mean, which would make sparse rows dense.
     operator = LinearOperator(

@@ -199,8 +199,8 @@ class LinearCost(Objective[LinearClassifier]):
                 block.points, signs, block.weights, self.lam, tol=1e-4, intercept=self.intercept
             )
             return LinearClassifier(found.coef, found.intercept, positive)
-        from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415 - slow to import
-        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - slow to import
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import LogisticRegression
 
         model = LogisticRegression(
             C=self.lam, fit_intercept=self.intercept, max_iter=1000, tol=1e-6

@@ -137,9 +137,9 @@ class MixtureCost(Objective[Mixture]):
         start: Literal["kmeans", "k-means++", "random_from_data"],
         steps: int,
     ) -> Mixture:
-        from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415 - slow to import
+        from sklearn.exceptions import ConvergenceWarning
 
-        from daskcoreset.solvers.mixture.em import fit_mixture  # noqa: PLC0415 - with scikit-learn
+        from daskcoreset.solvers.mixture.em import fit_mixture
 
         rows = dense(block.points)
         mean = np.average(rows, axis=0, weights=block.weights)

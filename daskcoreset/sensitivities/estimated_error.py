@@ -129,7 +129,7 @@ def estimated_error(  # noqa: PLR0917 - all of them are always given
 
 def _interval(parts: FloatArray, least: float) -> tuple[float, float]:
     """Return an interval for a sum of which `parts` are what was seen, each by chance."""
-    from scipy.stats import chi2  # noqa: PLC0415 - slow to import
+    from scipy.stats import chi2
 
     tail = (1.0 - LEVEL) / 2.0
     # In a unit that changes no digit, so that no square overflows.

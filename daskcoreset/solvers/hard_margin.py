@@ -6,9 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import qr, solve_triangular
-from scipy.linalg.lapack import dpstrf
-from scipy.optimize import nnls
 
 from daskcoreset.core.errors import InvalidInputError
 
@@ -126,6 +123,8 @@ def _guess(rows: FloatArray, groups: IndexArray, n_groups: int) -> FloatArray:
     Minimising :math:`|Z^T a|^2 + c^2 \sum_g (\sum_{i \in g} a_i - 1)^2` over a >= 0 gives a
     multiple of the answer for one group, and nearly so for more.
     """
+    from scipy.optimize import nnls
+
     penalty = 1.0 if n_groups == 1 else 10.0
     of_group = np.equal.outer(np.arange(n_groups), groups)
     matrix = np.concatenate([rows.T, penalty * of_group])
@@ -186,6 +185,8 @@ def _affine_minimiser(
     squares is taken twice: the second time its error is relative to the short result, no more
     to the long rows ("twice is enough").
     """
+    from scipy.linalg import solve_triangular
+
     n_groups = int(groups.max()) + 1
     # The row with the largest share is the reference of its group.
     order = np.lexsort((-current, groups))
@@ -211,6 +212,8 @@ def _affine_minimiser(
 
 def _cholesky(columns: FloatArray) -> tuple[FloatArray, FloatArray, IndexArray]:
     """QR of independent columns; of dependent ones a largest independent set is taken."""
+    from scipy.linalg import qr
+
     n = columns.shape[1]
     if n <= columns.shape[0]:
         q, r = qr(columns, mode="economic", check_finite=False)
@@ -439,6 +442,8 @@ def _solve(
 
 def _factor(gram: FloatArray) -> FloatArray:
     """Rows whose inner products are `gram`, by a Cholesky factor with pivots."""
+    from scipy.linalg.lapack import dpstrf
+
     largest = float(np.abs(gram).max(initial=0.0))
     if largest == 0.0:
         return np.zeros((len(gram), 1))

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import cdist
-from sklearn.cluster import KMeans
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense_rows
@@ -405,6 +403,8 @@ def solve(
     >>> sorted(round(float(center) - 1e6, 3) for center in found.centers[:, 0])
     [0.75, 9.0]
     """
+    from sklearn.cluster import KMeans
+
     shift: Any = 0.0
     if isinstance(points, np.ndarray):
         shift, points, scale, ratio = _centered(points, weights)
@@ -505,6 +505,8 @@ class Distances:
 
     def of(self, points: Points, *, threads: bool = False) -> AnyArray:
         """Return the same for rows alone."""
+        from scipy.spatial.distance import cdist
+
         found: Any = np.empty((points.shape[0], len(self.centers)), dtype=points.dtype)
 
         def fill(rows: slice) -> None:

@@ -45,7 +45,7 @@ def shared_cluster() -> Any:
     ImportError
         If distributed is not installed.
     """
-    import distributed  # noqa: PLC0415 - optional
+    import distributed
 
     return distributed.LocalCluster(
         n_workers=_N_WORKERS, threads_per_worker=1, processes=True, dashboard_address=":0"

@@ -50,10 +50,10 @@ def read_status(field: str) -> int:
 
 def print_peak(kind: str, path: str, n_blocks: int, passes: Passes, threads: int) -> None:
     """Entry point of the measured processes: build once, print peak and prediction."""
-    import dask  # noqa: PLC0415 - the parent needs none of these
-    import dask.array as da  # noqa: PLC0415
+    import dask
+    import dask.array as da
 
-    from daskcoreset.build import build  # noqa: PLC0415
+    from daskcoreset.build import build
 
     def opened() -> Any:
         if kind == "zarr":

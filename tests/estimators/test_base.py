@@ -145,7 +145,7 @@ def test_map_rows__wrong_columns_in_a_block_of_unknown_size() -> None:
 
 
 def test_map_rows__tasks_pickle_with_a_sure_token() -> None:
-    from daskcoreset.execution.fold import _RowTask  # noqa: PLC0415
+    from daskcoreset.execution.fold import _RowTask
 
     rules = row_blocks(X).rules
     task = _RowTask(first, rules, ("X",))

@@ -295,7 +295,7 @@ def test_random_state__determines_the_result() -> None:
 
 @pytest.mark.distributed
 def test_predict__on_a_cluster(cluster: Any) -> None:
-    from distributed import Client  # noqa: PLC0415
+    from distributed import Client
 
     lazy = da.from_array(X, chunks=(1000, 3))
     model = small().fit(lazy)

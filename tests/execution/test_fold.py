@@ -29,9 +29,9 @@ import daskcoreset
 from daskcoreset.build import build
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.core.typing import Sampling
-from daskcoreset.execution import fold as passes
+from daskcoreset.execution import fold as fold_module
 from daskcoreset.execution.fold import apply, tree_reduce, tree_reduce_in_memory
-from daskcoreset.execution.lazy import Alone, Lazy, leaf_layers
+from daskcoreset.execution.lazy import Alone, Lazy, active_client, leaf_layers
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import CountingScheduler
 
@@ -378,7 +378,7 @@ def test_second_pass__holds_no_block_of_the_first(reader: Reader, tmp_path: Path
 def test_second_pass__would_hold_the_array_if_it_shared_the_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passes, "read_after", lambda arrays, *_: arrays)
+    monkeypatch.setattr(fold_module, "read_after", lambda arrays, *_: arrays)
     lazy = two_passes(from_random(tmp_path, ("X",))["X"])
     with Watcher() as watcher:
         lazy.compute(scheduler="sync")
@@ -617,7 +617,7 @@ def test_fold__definition_prints_no_block() -> None:
         def __repr__(self) -> str:
             raise AssertionError("a literal was printed")
 
-    values = passes._Literals("name", (Loud(), Loud()))
+    values = fold_module._Literals("name", (Loud(), Loud()))
     assert values[1,] is values.values[1]
     assert repr(values) == "_Literals(name='name')"
 
@@ -643,7 +643,7 @@ def test_leaf_layers__are_the_names_of_tasks_that_run(tmp_path: Path) -> None:
 
 
 def test_active_client__none_without_a_client() -> None:
-    assert passes.active_client() is None
+    assert active_client() is None
 
 
 # --- private modules ---------------------------------------------------------------------
@@ -669,7 +669,7 @@ def test_private_modules_of_dask_are_imported_by_the_plumbing_alone() -> None:
         for path in sorted(root.rglob("*.py"))
         if (names := private_imports(path.read_text(encoding="utf-8")))
     }
-    assert set(users) == {"copying.py", "lazy.py", "passes.py"}
+    assert set(users) == {"execution/clone.py", "execution/fold.py", "execution/lazy.py"}
     modules = {name.rpartition(".")[0] for names in users.values() for name in names}
     assert modules == {"dask._task_spec"}
 

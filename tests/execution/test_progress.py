@@ -249,7 +249,7 @@ SCRIPT = """
 import time
 import dask.array as da, numpy as np
 import daskcoreset
-from daskcoreset import progress
+from daskcoreset.execution import progress
 
 def wait(block):
     time.sleep(0.1)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows, inner_products, squared_lengths
@@ -85,6 +84,8 @@ class Kernel:
 
     def __call__(self, points: Points, others: Points) -> FloatArray:
         """Values for every pair, float64 of shape (n, m)."""
+        from scipy.spatial.distance import cdist
+
         if callable(self.name):
             found = np.asarray(self.name(points, others), dtype=np.float64)
             wanted = (points.shape[0], others.shape[0])

@@ -161,7 +161,7 @@ class _Search:
             warnings.simplefilter("always")
             if self.job.runs_here:
                 return first.run_here(), second.run_here()
-            import dask  # noqa: PLC0415 - slow to import
+            import dask
 
             builds = first.lazy(), second.lazy()
             with show_progress(self.progress, builds[0]):

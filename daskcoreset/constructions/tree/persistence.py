@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from zarr.storage import LocalStore, StorePath, WrapperStore
 
 from daskcoreset.constructions.tree.job import INNER_FACTOR, concatenate_parts
 from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer, resolve_reducer
@@ -29,6 +28,8 @@ from daskcoreset.sensitivities import CONSTRUCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from zarr.storage import StorePath
 
 __all__ = [
     "Settings",
@@ -215,6 +216,8 @@ def inside(path: Path) -> StorePath:
 
     `write_group` completes and flushes what it writes to a path, which would be done twice.
     """
+    from zarr.storage import LocalStore, StorePath, WrapperStore
+
     return StorePath(WrapperStore(LocalStore(path)))
 
 
@@ -365,7 +368,7 @@ def _locked(root: Path) -> Iterator[None]:
     that dies. Where there are no such locks, the rename alone decides.
     """
     try:
-        import fcntl  # noqa: PLC0415 - not on Windows
+        import fcntl
     except ImportError:  # pragma: no cover
         yield
         return

@@ -221,7 +221,7 @@ class KernelMap:
         array([[1.   , 0.368],
                [0.368, 1.   ]])
         """
-        from scipy.spatial.distance import cdist  # noqa: PLC0415 - not where blocks are worked on
+        from scipy.spatial.distance import cdist
 
         return self.kernel.overwrite(cdist(self.points, self.points, "sqeuclidean"))
 

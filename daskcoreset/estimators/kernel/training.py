@@ -98,7 +98,7 @@ def past_rows(points: FloatArray, table: FloatArray, labels: AnyArray) -> Block:
 
 def nearest_gaps(points: AnyArray, old: AnyArray, cells: str) -> FloatArray:
     """Distance of every point from the nearest of the old ones, in the metric of the cells."""
-    from scipy.spatial import cKDTree  # noqa: PLC0415 - only for partial_fit
+    from scipy.spatial import cKDTree
 
     p = np.inf if cells == "chebyshev" else 2
     gaps, _ = cKDTree(np.asarray(old, dtype=np.float64)).query(

@@ -15,7 +15,6 @@ from operator import attrgetter
 from typing import Any, get_args
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.random import RandomState
@@ -159,6 +158,8 @@ def fit_mixture(
     Algorithm; Lucic, Faulkner, Krause and Feldman (2017), Training Gaussian Mixture Models at
     Scale via Coresets, for weighted rows; Pedregosa et al. (2011) for the parametrisation.
     """
+    from sklearn.exceptions import ConvergenceWarning
+
     kind = as_covariance_type(covariance_type)
     _check_integers(n_components=n_components, max_iter=max_iter, n_init=n_init)
     _check_choices(tol, reg_covar, init_params)

@@ -13,8 +13,6 @@ from functools import reduce
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from sklearn.cluster import KMeans, kmeans_plusplus
-from sklearn.utils import check_random_state
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.random import RandomState, resolve_seed
@@ -170,6 +168,8 @@ def legacy_random_state(random_state: RandomState) -> np.random.RandomState:
     >>> legacy_random_state(0).randint(10), legacy_random_state(2**100).randint(10)
     (5, 7)
     """
+    from sklearn.utils import check_random_state
+
     small = isinstance(random_state, (int, np.integer)) and 0 <= random_state < 2**32
     if random_state is None or small or isinstance(random_state, np.random.RandomState):
         return check_random_state(random_state)  # type: ignore[no-any-return]
@@ -185,6 +185,8 @@ def _first_moments(
     init_params: InitParams,
     rng: np.random.RandomState,
 ) -> ComponentMoments:
+    from sklearn.cluster import KMeans, kmeans_plusplus
+
     if init_params == "k-means++":
         _, rows = kmeans_plusplus(X, k, sample_weight=u, random_state=rng)
         return moments_of_components(X[rows], np.eye(k), kind)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
 import numpy as np
-import scipy.linalg
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.random import RandomState, resolve_seed
@@ -213,6 +212,8 @@ def sample(
     >>> X.shape, labels
     ((3, 2), array([0, 0, 1]))
     """
+    import scipy.linalg
+
     if n_samples < 1:
         raise InvalidInputError(f"n_samples must be at least 1, got {n_samples}.")
     rng = np.random.default_rng(resolve_seed(random_state))
@@ -236,6 +237,8 @@ def sample(
 
 
 def _inverse_factor(covariance: FloatArray) -> FloatArray:
+    import scipy.linalg
+
     lower = np.linalg.cholesky(covariance)
     identity = np.eye(len(covariance))
     inverse = scipy.linalg.solve_triangular(lower, identity, lower=True, check_finite=False)

@@ -191,7 +191,7 @@ def test_cover__has_the_same_bits_on_every_scheduler(strategy: Any) -> None:
 @pytest.mark.distributed
 @pytest.mark.nightly
 def test_cover__has_the_same_bits_on_a_cluster(cluster: Any) -> None:
-    from distributed import Client  # noqa: PLC0415 - optional
+    from distributed import Client
 
     X = da.from_array(near_a_surface(1000), chunks=(100, -1))
     for options in ({"diameter": 0.3}, {"size": 20}):

@@ -178,7 +178,7 @@ def test_active__guarantee_holds_over_seeds() -> None:
 @pytest.mark.statistical
 def test_pool__draws_in_proportion_to_weights() -> None:
     """Chi-squared of 20,000 draws over 40 rows; false alarm 1e-7."""
-    from scipy.stats import chi2  # noqa: PLC0415
+    from scipy.stats import chi2
 
     u = np.random.default_rng(0).integers(0, 5, size=40).astype(float)
     X = np.arange(40.0)[:, None]
@@ -284,7 +284,7 @@ def test_soft__wrong_labels_are_forgiven() -> None:
 
 
 def test_soft__is_the_squared_hinge_loss_of_scikit_learn() -> None:
-    from sklearn.svm import LinearSVC  # noqa: PLC0415
+    from sklearn.svm import LinearSVC
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
@@ -432,7 +432,7 @@ def test_store__a_run_goes_on_where_it_stopped(tmp_path: Path, strategy: Any) ->
 
 
 def test_store__what_cannot_be_kept_has_not_been_told(tmp_path: Path, monkeypatch: Any) -> None:
-    from daskcoreset.constructions.margin import active_run as module  # noqa: PLC0415
+    from daskcoreset.constructions.margin import active_run as module
 
     X, store = separable(), tmp_path / "labels.zarr"
     asking = ActiveMaxMargin(random_state=0).start(X, store=store)
@@ -490,7 +490,7 @@ def test_store__survives_sigkill(tmp_path: Path) -> None:
 @pytest.mark.distributed
 @pytest.mark.nightly
 def test_schedulers__same_bits(cluster: Any) -> None:
-    from distributed import Client  # noqa: PLC0415
+    from distributed import Client
 
     X = da.from_array(separable(), chunks=(1000, 4))
     learner = ActiveMaxMargin(above, batch=2, random_state=4)
@@ -504,7 +504,7 @@ def test_schedulers__same_bits(cluster: Any) -> None:
 
 
 def test_inputs__agree(tmp_path: Path) -> None:
-    import zarr  # noqa: PLC0415
+    import zarr
 
     X = separable(2000)
     learner = ActiveMaxMargin(above, random_state=0)

@@ -131,7 +131,7 @@ def test_multiclass__core_triples_are_rows_of_the_data() -> None:
 
 
 def test_multiclass__two_classes_are_the_binary_margin() -> None:
-    from daskcoreset.solvers.hard_margin import hard_margin  # noqa: PLC0415
+    from daskcoreset.solvers.hard_margin import hard_margin
 
     X, y = classes_of(60, 2, 3, 2)
     found = multiclass_margin(row_blocks(X, y), 1e-4, intercept=False)
@@ -352,7 +352,7 @@ def bits(found: StructuredMargin) -> tuple[Any, ...]:
 
 @pytest.mark.distributed
 def test_schedulers__same_bits(cluster: Any) -> None:
-    from distributed import Client  # noqa: PLC0415
+    from distributed import Client
 
     X, y, groups, _ = planted(300)
     data = [da.from_array(part, chunks=(101, *part.shape[1:])) for part in (X, y, groups)]

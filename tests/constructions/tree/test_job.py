@@ -63,7 +63,7 @@ def test_build__same_bits_on_processes() -> None:
 
 @pytest.mark.distributed
 def test_build__same_bits_on_a_cluster(cluster: Any) -> None:
-    from distributed import Client  # noqa: PLC0415 - only where workers are started
+    from distributed import Client
 
     lazy = defined(*data(), method=StrongKMeans(4))
     with Client(cluster):
@@ -167,7 +167,7 @@ def test_build__sparse_unknown_chunks_and_stores(tmp_path: Any) -> None:
     X, _, _ = data()
     expected = build(X, size=SIZE, strategy="tree", chunks=1000, random_state=1)
     frame = pd.DataFrame(X, columns=list("abcd"))
-    import dask.dataframe as dd  # noqa: PLC0415 - slow to import
+    import dask.dataframe as dd
 
     unknown = dd.from_pandas(frame, npartitions=3, sort=False)
     c = build(unknown, size=SIZE, strategy="tree", random_state=1)
@@ -220,7 +220,7 @@ def test_build__bad_arguments(options: Any, error: Any, match: str) -> None:
 
 
 def test_build__a_reducer_needs_the_tree_and_few_rows_warn() -> None:
-    from daskcoreset.constructions.tree.reducer import SensitivityReducer  # noqa: PLC0415 - used here only
+    from daskcoreset.constructions.tree.reducer import SensitivityReducer
 
     X = data(100)[0]
     with pytest.raises(InvalidInputError, match='pass strategy="tree"'):

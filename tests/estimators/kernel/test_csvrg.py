@@ -198,7 +198,7 @@ def test_fit__same_bits_on_every_scheduler(model: Any) -> None:
     ids=["csvrg", "drawn rows", "cover"],
 )
 def test_fit__same_bits_on_processes_and_a_cluster(model: Any, cluster: Any) -> None:
-    from distributed import Client  # noqa: PLC0415
+    from distributed import Client
 
     expected = clone(model).fit(*chunked())
     with dask.config.set(scheduler="processes", pool=shared_pool()):

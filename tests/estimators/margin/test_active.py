@@ -54,7 +54,7 @@ def test_fit__looks_at_few_labels_and_counts_them() -> None:
 
 
 def test_fit__out_of_core_is_as_in_memory(tmp_path: Path) -> None:
-    import zarr  # noqa: PLC0415
+    import zarr
 
     X, y = separable()
     codes = (y == "up").astype(int)
