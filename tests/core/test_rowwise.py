@@ -307,7 +307,7 @@ import sys
 sys.modules["numba"] = None  # what makes an import fail
 import numpy as np
 import daskcoreset
-from daskcoreset import kernels
+from daskcoreset.core import rowwise as kernels
 
 assert kernels.compiled_loops() is None
 X = np.random.default_rng(0).normal(size=(3000, 3)) + 1e6

@@ -715,7 +715,7 @@ def test_write_group__does_not_open_when_a_remote_write_is_interrupted(overwrite
 KILLED = """
 import os, pathlib, sys, time
 sys.path.insert(0, {tests!r})
-from test_storage import write
+from tests.core.test_storage import write
 owner, name, calls = {step}
 original, count = getattr(owner, name), 0
 def block(*args, **kwargs):
@@ -731,7 +731,7 @@ write(sys.argv[1], "second", overwrite=True)
 
 
 def kill_at(store: Path, step: str) -> None:
-    script = KILLED.format(tests=str(Path(__file__).parents[1]), step=step)
+    script = KILLED.format(tests=str(Path(__file__).parents[2]), step=step)
     command = [sys.executable, "-c", script, str(store)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

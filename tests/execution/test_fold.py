@@ -378,7 +378,7 @@ def test_second_pass__holds_no_block_of_the_first(reader: Reader, tmp_path: Path
 def test_second_pass__would_hold_the_array_if_it_shared_the_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fold_module, "read_after", lambda arrays, *_: arrays)
+    monkeypatch.setattr(fold_module, "clone_after", lambda arrays, *_: arrays)
     lazy = two_passes(from_random(tmp_path, ("X",))["X"])
     with Watcher() as watcher:
         lazy.compute(scheduler="sync")

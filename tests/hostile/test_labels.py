@@ -409,7 +409,7 @@ def test_many_classes__names_of_rows_are_refused_before_anything_is_solved(
 
 
 def test_many_classes__pilot_and_tries_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    solved: dict[str, list[int]] = {"svm_solution": [], "svm_calibration": []}
+    solved: dict[str, list[int]] = {"svm_pilot": [], "svm_calibration": []}
     for name, rows in solved.items():
 
         def count(points: Any, *rest: Any, rows: list[int] = rows, **options: Any) -> Any:
@@ -421,7 +421,7 @@ def test_many_classes__pilot_and_tries_are_few(monkeypatch: pytest.MonkeyPatch) 
     y = np.arange(12_000) % 40
     X = rng.standard_normal((12_000, 2)) + rng.standard_normal((40, 2))[y]
     build(X, y, size=1200, method="svm", random_state=0)
-    assert sum(solved["svm_solution"]) <= 2**18
+    assert sum(solved["svm_pilot"]) <= 2**18
     assert len(solved["svm_calibration"]) == 40
 
 

@@ -278,7 +278,7 @@ def test_systematic__a_block_that_is_read_again_gives_its_share_of_the_candidate
 
     monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
     monkeypatch.setattr(root, "OVERSAMPLING", 1)
-    monkeypatch.setattr(root, "Plan", noted)
+    monkeypatch.setattr(root, "DrawRequest", noted)
     X = np.random.default_rng(0).normal(size=(40, 2))
     X[30:] += 1000.0
     share = plain_q(X, np.ones(40), Lightweight())[30:].sum()
@@ -395,7 +395,7 @@ def test_draw_systematically__first_of_equal_tries_and_one_where_all_is_certain(
         scores=lambda rows, _: rows.weights[np.newaxis],
         classes=lambda _: None,
         order=lambda rows, *_: np.arange(len(rows)),
-        tries=lambda *_: 3,
+        n_draws=lambda *_: 3,
         calibrate=lambda _, weights, __, attempt: Calibrated(weights, part=attempt),
         loss=loss,
     )

@@ -69,7 +69,7 @@ def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in (changing, store):
         monkeypatch.setattr(module, "read_node", read)
-        monkeypatch.setattr(module, "see_whether_current", lambda *_: None)
+        monkeypatch.setattr(module, "check_current", lambda *_: None)
     monkeypatch.setattr(changing, "commit", hold)
     monkeypatch.setattr(changing, "write_version", write)
     monkeypatch.setattr(changing, "sweep", lambda *_: None)
