@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped] # no annotations
 
-from daskcoreset.core.rowwise import compiled_loops, squared_distances
+from daskcoreset.core.rowwise import squared_distances
 from daskcoreset.core.typing import AnyArray, FloatArray
 
 if TYPE_CHECKING:
@@ -166,19 +166,14 @@ def inner_products(points: Points, vectors: FloatArray) -> FloatArray:
     array([[3.],
            [4.]])
     """
+    from daskcoreset.core import rowwise_numba as loops
+
     n, q = points.shape[0], len(vectors)
     if not isinstance(points, np.ndarray):
         sparse: Any = points
         return np.ascontiguousarray(sparse @ np.ascontiguousarray(vectors.T), dtype=np.float64)
     out = np.empty((n, q))
-    if compiled_loops() is not None:
-        loops = importlib.import_module("daskcoreset.core.rowwise_numba")
-        loops.inner_products(points, np.ascontiguousarray(vectors), out)
-        return out
-    tile = max(1, _PRODUCTS_AT_ONCE // max(1, points.shape[1]))
-    for start in range(0, n, tile):
-        rows = points[start : start + tile].astype(np.float64)
-        np.einsum("ij,kj->ik", rows, vectors, out=out[start : start + tile])
+    loops.inner_products(points, np.ascontiguousarray(vectors), out)
     return out
 
 

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.moments import moments_of
-from daskcoreset.core.rowwise import WHOLE_UNIT, compiled_loops
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
 __all__ = ["spatial_order"]
@@ -59,15 +58,15 @@ def spatial_order(points: Points, mass: FloatArray) -> IndexArray:
     >>> bool(np.isin(spatial_order(line, np.ones(4))[:2], [[0, 2], [1, 3]]).all())
     True
     """
+    from daskcoreset.core import ordering_numba as loops
+
     if not len(mass):
         return np.empty(0, dtype=np.int64)
     # Sums differ in their last digits between dense and sparse rows. Rounded, the masses are the
     # same, and with them the cuts through rows that lie on a grid.
     mass = mass.astype(np.float32).astype(np.float64)
     dense = _widest_columns(points, mass)
-    compiled = compiled_loops()
-    bisect = _numpy_bisection if compiled is None else compiled.bisection_order
-    order: IndexArray = bisect(dense, mass, _COIN_MASS, _MOST_ALIGNED)
+    order: IndexArray = loops.bisection_order(dense, mass, _COIN_MASS, _MOST_ALIGNED)
     return order
 
 
@@ -78,71 +77,3 @@ def _widest_columns(points: Any, mass: FloatArray) -> AnyArray:
         widest = np.argsort(-spread, kind="stable")[:_WIDEST]
         points = points[:, np.sort(widest)]
     return np.ascontiguousarray(points if isinstance(points, np.ndarray) else points.toarray())
-
-
-def _numpy_bisection(
-    points: AnyArray, mass: FloatArray, coin_mass: float, most_aligned: float
-) -> IndexArray:
-    """Do what `daskcoreset.core.rowwise_numba.bisection_order` does, without numba."""
-    coins = np.random.Generator(np.random.PCG64(0))
-    last = np.zeros(points.shape[1])
-    order: list[IndexArray] = []
-    stack, placed = [np.arange(len(points))], 0.0
-    while stack:
-        rows = stack.pop()
-        halves = _numpy_halves(points, mass, placed, rows, last, most_aligned)
-        if halves is None:
-            order.append(rows)
-            placed += float(mass[rows].sum())
-            last = points[rows[0]].astype(np.float64)
-            continue
-        first, second = float(mass[halves[0]].sum()), float(mass[halves[1]].sum())
-        ties = first + second < coin_mass and abs(first - second) <= 1e-9 * (first + second)
-        if ties and coins.random() < 0.5:
-            halves.reverse()
-        stack += halves[::-1]
-    return np.concatenate(order)
-
-
-def _numpy_halves(  # noqa: PLR0917 - as the compiled loop
-    points: AnyArray,
-    mass: FloatArray,
-    placed: float,
-    rows: IndexArray,
-    last: FloatArray,
-    most_aligned: float,
-) -> list[IndexArray] | None:
-    if len(rows) == 1:
-        return None
-    u = mass[rows] / mass[rows].sum()
-    reference = points[rows[0]].astype(np.float64)
-    offsets = points[rows] - reference
-    mean = np.einsum("i,ij->j", u, offsets)
-    squares = np.einsum("i,ij,ij->j", u, offsets, offsets)
-    offsets -= mean
-    variances = np.where(squares - mean**2 > 1e-12 * squares, squares - mean**2, 0.0)
-    widest = int(variances.argmax())
-    if variances[widest] <= 0:
-        return None
-    axis = np.einsum("i,i,ij->j", u, offsets[:, widest], offsets)
-    axis /= np.abs(axis).max()
-    if np.einsum("j,j->", axis, last - reference - mean) > 0:
-        axis = -axis
-    value = np.einsum("ij,j->i", offsets, axis)
-    low, high = value.min(), value.max()
-    cut = 0.0 if low <= 0.0 < high else low
-    near = value <= _numpy_cut(mass[rows], placed, value, cut, most_aligned)
-    return None if near.all() else [rows[near], rows[~near]]
-
-
-def _numpy_cut(
-    mass: FloatArray, placed: float, value: FloatArray, cut: float, most_aligned: float
-) -> float:
-    total = float(mass.sum())
-    target = np.floor(placed + mass[value <= cut].sum() + 0.5)
-    if total > most_aligned or not placed + WHOLE_UNIT < target < placed + total - WHOLE_UNIT:
-        return cut
-    by_value = np.argsort(value, kind="stable")
-    gaps = np.abs(placed + np.cumsum(mass[by_value])[:-1] - target)
-    gaps[value[by_value[:-1]] >= value[by_value[1:]]] = np.inf
-    return float(value[by_value[gaps.argmin()]])

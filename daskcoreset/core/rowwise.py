@@ -1,20 +1,16 @@
-"""The loops that touch every number of a block, compiled where numba is at hand.
+"""The loops that touch every number of a block, compiled when they are first called.
 
 All sums are float64 whatever the dtype of the points. Column sums are taken about a row
 of their own tile and tiles are merged as in Chan, Golub and LeVeque (1983), so that a
 common offset (mean 1e6, spread 1, float32) costs no digits and constant columns give
 exactly zero. The kernels release the GIL, use one thread each and call no BLAS: their
 bits depend neither on the number of threads nor on the scheduler.
-
-Without numba the same formulas run in NumPy, a few times slower.
+Numba, which takes a second to import, is imported when the first loop is called.
 """
 
 from __future__ import annotations
 
-import functools
-import importlib
 import threading
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +18,6 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = [
     "column_moments",
-    "compiled_loops",
     "first_nonfinite_row",
     "squared_distances",
     "systematic_walk",
@@ -30,10 +25,6 @@ __all__ = [
 
 _TILE_NUMBERS = 8192
 """Numbers in a tile: two sweeps over it stay in the first-level cache."""
-
-
-WHOLE_UNIT = 1e-7
-"""As in `daskcoreset.core.rowwise_numba`."""
 
 
 def _tile_rows(n_features: int) -> int:
@@ -66,11 +57,11 @@ def column_moments(points: AnyArray, weights: FloatArray) -> tuple[float, FloatA
     ----------
     Chan, Golub and LeVeque (1983), equations 2.1; tiles merged pairwise in order.
     """
+    from daskcoreset.core import rowwise_numba as loops
+
     n_features = points.shape[1]
     mean, m2 = np.zeros(n_features), np.zeros(n_features)
-    compiled = compiled_loops()
-    moments = _numpy_moments if compiled is None else compiled.column_moments
-    weight = moments(points, weights, _tile_rows(n_features), mean, m2)
+    weight = loops.column_moments(points, weights, _tile_rows(n_features), mean, m2)
     return float(weight), mean, m2
 
 
@@ -92,10 +83,10 @@ def squared_distances(points: AnyArray, center: FloatArray) -> FloatArray:
     >>> squared_distances(np.array([[3.0, 4.0], [0.0, 0.0]]), np.zeros(2))
     array([25.,  0.])
     """
+    from daskcoreset.core import rowwise_numba as loops
+
     out = np.empty(points.shape[0])
-    compiled = compiled_loops()
-    distances = _numpy_distances if compiled is None else compiled.squared_distances
-    distances(points, center, out)
+    loops.squared_distances(points, center, out)
     return out
 
 
@@ -109,10 +100,10 @@ def first_nonfinite_row(points: AnyArray, most: float = np.inf) -> int:
     >>> first_nonfinite_row(np.array([[3.0], [-5.0]]), 4.0)
     1
     """
-    compiled = compiled_loops()
-    search = _numpy_beyond if compiled is None else compiled.first_beyond
+    from daskcoreset.core import rowwise_numba as loops
+
     limit = points.dtype.type(min(most, float(np.finfo(points.dtype).max)))
-    found = int(search(points.reshape(-1), limit))
+    found = int(loops.first_beyond(points.reshape(-1), limit))
     return found // points.shape[1] if found >= 0 else -1
 
 
@@ -151,96 +142,10 @@ def systematic_walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
     the same; Chauvet and Ruiz-Gazen (2017) that its variance is never above that of as many
     independent draws, for any variable and in any order of the rows.
     """
-    compiled = compiled_loops()
-    walk = _numpy_walk if compiled is None else compiled.walk
-    rows: IndexArray = walk(inclusion, uniforms)
+    from daskcoreset.core import rowwise_numba as loops
+
+    rows: IndexArray = loops.walk(inclusion, uniforms)
     return rows
 
 
 _lock = threading.Lock()
-
-
-def compiled_loops() -> Any:
-    """Return the module of compiled loops, or None where numba is missing."""
-    # Blocks run on several threads: the first one compiles, the others wait for it.
-    with _lock:
-        return _import_compiled()
-
-
-@functools.cache
-def _import_compiled() -> Any:
-    try:
-        return importlib.import_module("daskcoreset.core.rowwise_numba")
-    except ImportError:
-        return None
-
-
-def _numpy_moments(
-    points: AnyArray, weights: FloatArray, tile_rows: int, mean: FloatArray, m2: FloatArray
-) -> float:
-    total = 0.0
-    tile_rows *= 64  # a loop turn costs far more here
-    for start in range(0, len(points), tile_rows):
-        tile = points[start : start + tile_rows].astype(np.float64)
-        u = weights[start : start + tile_rows]
-        weight = float(u.sum())
-        if weight == 0.0:
-            continue
-        # A row without weight may hold anything, such as 1e20 for a missing value.
-        reference = tile[int((u > 0.0).argmax())].copy()
-        tile -= reference
-        shift = np.einsum("i,ij->j", u, tile) / weight
-        tile -= shift
-        spread = np.einsum("i,ij,ij->j", u, tile, tile)
-        share = weight / (total + weight)
-        delta = reference + shift - mean
-        mean += delta * share
-        m2 += spread + delta * delta * (total * share)
-        total += weight
-    return total
-
-
-def _numpy_distances(points: AnyArray, center: FloatArray, out: FloatArray) -> None:
-    tile_rows = 64 * _tile_rows(points.shape[1])
-    for start in range(0, len(points), tile_rows):
-        gap = points[start : start + tile_rows] - center
-        np.einsum("ij,ij->i", gap, gap, out=out[start : start + tile_rows])
-
-
-def _numpy_beyond(values: AnyArray, most: Any) -> int:
-    for start in range(0, len(values), 64 * _TILE_NUMBERS):
-        bad = ~(abs(values[start : start + 64 * _TILE_NUMBERS]) <= most)
-        if bad.any():
-            return start + int(bad.argmax())
-    return -1
-
-
-def _numpy_walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
-    # The loop is sequential, whoever runs it: without numba it is the same loop, interpreted.
-    rows: list[int] = []
-    before, unit, position, target, taken = 0, 0, 0.0, float(uniforms[0]), False
-    positive = np.flatnonzero(inclusion > 0.0)
-    for i, share in zip(positive.tolist(), inclusion[positive].tolist(), strict=True):
-        position += share
-        if not taken and (position > target or position >= 1.0):
-            rows.append(i)
-            taken = True
-        if position < 1.0:
-            continue
-        position, unit = position - 1.0, unit + 1
-        if unit == len(uniforms):
-            return np.array(rows, dtype=np.int64)
-        crossed, before, taken = taken and rows[-1] == i, len(rows), False
-        uniform = float(uniforms[unit])
-        chance = 0.0 if crossed else position / (1.0 - share + position)
-        if uniform < chance:
-            rows.append(i)
-            taken = True
-        elif chance > 0.0:
-            uniform = (uniform - chance) / (1.0 - chance)
-        target = position + uniform * (1.0 - position)
-    if position < WHOLE_UNIT:
-        del rows[before:]
-    elif position > 1.0 - WHOLE_UNIT and not taken and rows[-1:] != [int(positive[-1])]:
-        rows.append(int(positive[-1]))
-    return np.array(rows, dtype=np.int64)

@@ -12,7 +12,6 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense_rows
-from daskcoreset.core.rowwise import compiled_loops
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
 if TYPE_CHECKING:
@@ -157,8 +156,9 @@ def plus_plus(  # noqa: PLR0917 - all of them are always given
     `labels` and `distances` are those by the `known` centers; without any, infinite. They
     follow the rows that are returned; fewer than `coins` once no row has a distance left.
     """
-    seed = _numpy_seeds if (loops := compiled_loops()) is None else loops.kmeans_plus_plus
-    rows: IndexArray = seed(points, weights, coins, known, labels, distances)
+    from daskcoreset.solvers import kmeans_numba as loops
+
+    rows: IndexArray = loops.kmeans_plus_plus(points, weights, coins, known, labels, distances)
     return rows
 
 
@@ -185,18 +185,20 @@ def approach(
     points: Points, centers: AnyArray, first: int, labels: IndexArray, distances: FloatArray
 ) -> None:
     """Let rows that are nearer to new centers, numbered from `first`, change over to them."""
+    from daskcoreset.solvers import kmeans_numba as loops
+
     centers = np.ascontiguousarray(centers)
-    nearest = _numpy_nearest if (loops := compiled_loops()) is None else loops.nearest_center
     for rows, tile in _tiles(points):
-        nearest(tile, centers, first, labels[rows], distances[rows])
+        loops.nearest_center(tile, centers, first, labels[rows], distances[rows])
 
 
 def own_distances(points: Points, labels: IndexArray, centers: FloatArray) -> FloatArray:
     """Squared distances of rows to the centers that `labels` give them."""
+    from daskcoreset.solvers import kmeans_numba as loops
+
     distances = np.empty(len(labels))
-    own = _numpy_own if (loops := compiled_loops()) is None else loops.own_distances
     for rows, tile in _tiles(points):
-        own(tile, labels[rows], centers, distances[rows])
+        loops.own_distances(tile, labels[rows], centers, distances[rows])
     return distances
 
 
@@ -266,13 +268,14 @@ def cells_of(
     points: Points, weights: FloatArray, labels: IndexArray, centers: FloatArray
 ) -> Partition:
     """Cells of `labels` about their means, found from `centers` so that offsets cost nothing."""
+    from daskcoreset.solvers import kmeans_numba as loops
+
     k = len(centers)
     mass, shift = np.zeros(k), np.zeros(centers.shape)
-    means = _numpy_means if (loops := compiled_loops()) is None else loops.cell_means
     if not k:  # no row has a weight
         return Partition(Clusters(centers, mass, mass), labels, np.zeros(len(labels)))
     for rows, tile in _tiles(points):
-        means(tile, weights[rows], labels[rows], centers, mass, shift)
+        loops.cell_means(tile, weights[rows], labels[rows], centers, mass, shift)
     used = mass > 0
     centers[used] += shift[used] / mass[used, np.newaxis]
     distances = own_distances(points, labels, centers)
@@ -288,59 +291,6 @@ def costs_of(weights: FloatArray, distances: FloatArray) -> FloatArray:
     mass = weights * distances
     mass[weights == 0.0] = 0.0  # a row without weight may lie at any distance
     return mass
-
-
-def _numpy_seeds(  # noqa: PLR0917 - as the compiled loop takes them
-    points: AnyArray,
-    weights: FloatArray,
-    coins: FloatArray,
-    known: int,
-    labels: IndexArray,
-    distances: FloatArray,
-) -> IndexArray:
-    chosen: list[int] = []
-    for label, coin in enumerate(coins, start=known):
-        running = np.cumsum(weights * distances if label else weights)
-        if running[-1] == 0:
-            break
-        target = min(coin * running[-1], np.nextafter(running[-1], 0.0))
-        row = int(np.searchsorted(running, target, side="right"))
-        chosen.append(row)
-        _numpy_nearest(points, points[[row]].astype(np.float64), label, labels, distances)
-    return np.array(chosen, dtype=np.int64)
-
-
-def _numpy_nearest(
-    points: AnyArray, centers: AnyArray, first: int, labels: IndexArray, distances: FloatArray
-) -> None:
-    for label, center in enumerate(centers, start=first):
-        gaps = points - center
-        squares = np.einsum("ij,ij->i", gaps, gaps)
-        nearer = squares < distances
-        labels[nearer] = label
-        distances[nearer] = squares[nearer]
-
-
-def _numpy_means(  # noqa: PLR0917 - as the compiled loop takes them
-    points: AnyArray,
-    weights: FloatArray,
-    labels: IndexArray,
-    centers: FloatArray,
-    mass: FloatArray,
-    shift: FloatArray,
-) -> None:
-    k = len(centers)
-    mass += np.bincount(labels, weights=weights, minlength=k)
-    for j in range(centers.shape[1]):
-        moved = weights * (points[:, j] - centers[labels, j])
-        shift[:, j] += np.bincount(labels, weights=moved, minlength=k)
-
-
-def _numpy_own(
-    points: AnyArray, labels: IndexArray, centers: FloatArray, distances: FloatArray
-) -> None:
-    gaps = points - centers[labels]
-    np.einsum("ij,ij->i", gaps, gaps, out=distances)
 
 
 class Centers(NamedTuple):

@@ -38,6 +38,7 @@ from daskcoreset.core.moments import merge_moments, moments_of
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.execution.fold import read_block
 from daskcoreset.inputs.blocks import row_blocks
+from tests.tools.plain_loops import use_plain_loops
 
 N, D, CHUNK = 120, 3, 20
 X = np.random.default_rng(0).normal(size=(N, D))
@@ -578,7 +579,7 @@ def test_row_blocks__offset_of_a_million_costs_nothing(
     numba: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not numba:
-        monkeypatch.setattr("daskcoreset.core.rowwise.compiled_loops", lambda: None)
+        use_plain_loops(monkeypatch)
     rows = (np.random.default_rng(1).normal(size=(20_000, 4)) + 1e6).astype(np.float32)
     weight = np.random.default_rng(2).uniform(size=len(rows))
     blocks = row_blocks(rows, None, weight, chunks=3000)

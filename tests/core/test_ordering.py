@@ -1,4 +1,4 @@
-"""The order of systematic draws: the compiled loop, its NumPy twin, and what defines it."""
+"""The order of systematic draws: the compiled loop, plain NumPy, and what defines it."""
 
 from __future__ import annotations
 
@@ -7,33 +7,31 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset.core import ordering
 from daskcoreset.core.ordering import (
     _COIN_MASS,
     _MOST_ALIGNED,
-    _numpy_bisection,
     _widest_columns,
     spatial_order,
 )
 from daskcoreset.core.typing import FloatArray
+from tests.tools.plain_loops import bisection_order, use_plain_loops
 
 
 def made_with(kind: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     if kind == "numpy":
-        monkeypatch.setattr(ordering, "compiled_loops", lambda: None)
+        use_plain_loops(monkeypatch)
     return spatial_order
 
 
 @pytest.mark.parametrize("total", [1.0, 50.0])
 @pytest.mark.parametrize("offset", [0.0, 1e6])
-def test_spatial_order__same_without_numba(total: float, offset: float) -> None:
-    pytest.importorskip("numba")
+def test_spatial_order__same_in_plain_numpy(total: float, offset: float) -> None:
     for seed in range(5):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(150, 3)) + offset
         mass = rng.random(150)
         mass *= total / mass.sum()
-        found = _numpy_bisection(X, mass, _COIN_MASS, _MOST_ALIGNED)
+        found = bisection_order(X, mass, _COIN_MASS, _MOST_ALIGNED)
 
         assert sorted(found) == list(range(150))
         assert found.tolist() == spatial_order(X, mass).tolist()
@@ -83,10 +81,10 @@ def test_spatial_order__pairs_of_equal_mass_come_in_either_sense(
     assert np.abs(np.diff(corners()[found], axis=1)).sum(axis=(1, 2)).tolist() == [1.0] * 128
 
 
-def test_numpy_bisection__no_coins_where_masses_differ() -> None:
+def test_bisection_order__no_coins_where_masses_differ() -> None:
     mass = np.random.default_rng(0).random(256) / 256
     with_coins, without = (
-        _numpy_bisection(corners(), mass, coin, _MOST_ALIGNED) for coin in (1.2, 0.0)
+        bisection_order(corners(), mass, coin, _MOST_ALIGNED) for coin in (1.2, 0.0)
     )
 
     assert with_coins.tolist() == without.tolist()

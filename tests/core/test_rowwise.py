@@ -1,11 +1,9 @@
-"""The compiled kernels, their NumPy twins, and plain formulas agree; nothing needs numba."""
+"""The compiled loops agree with plain NumPy and with the formulas."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-import daskcoreset
 from daskcoreset.core import rowwise as kernels
 from daskcoreset.core.rowwise import (
     column_moments,
@@ -21,18 +18,17 @@ from daskcoreset.core.rowwise import (
     squared_distances,
     systematic_walk,
 )
-from daskcoreset.core.typing import AnyArray, FloatArray, Sampling
+from daskcoreset.core.typing import AnyArray, FloatArray
+from tests.tools.plain_loops import use_plain_loops
 
 KINDS = ["compiled", "numpy"]
 
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run a test with the compiled kernels and with NumPy, on tiles of a few rows."""
+    """Run a test with the compiled loops and with plain NumPy, on tiles of a few rows."""
     if request.param == "numpy":
-        monkeypatch.setattr(kernels, "compiled_loops", lambda: None)
-    else:
-        pytest.importorskip("numba")
+        use_plain_loops(monkeypatch)
     monkeypatch.setattr(kernels, "_TILE_NUMBERS", 8)
     return str(request.param)
 
@@ -267,15 +263,14 @@ def test_systematic_walk__ends(
     ids=["column_moments", "squared_distances", "first_nonfinite_row", "systematic_walk"],
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_kernels__compiled_and_numpy_agree(
+def test_loops__compiled_and_numpy_agree(
     call: Callable[..., Any], dtype: type[np.floating[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("numba")
     rng = np.random.default_rng(2)
     points = rng.normal(size=(20_000, 3)).astype(dtype)
     u = rng.random(20_000)
     compiled = call(points, u)
-    monkeypatch.setattr(kernels, "compiled_loops", lambda: None)
+    use_plain_loops(monkeypatch)
     fallback = call(points, u)
 
     compiled, fallback = (out if isinstance(out, tuple) else (out,) for out in (compiled, fallback))
@@ -284,7 +279,7 @@ def test_kernels__compiled_and_numpy_agree(
 
 
 @both
-def test_kernels__read_only_arrays() -> None:
+def test_loops__read_only_arrays() -> None:
     points, u = np.ones((3, 2)), np.full(3, 0.5)
     points.flags.writeable = u.flags.writeable = False
 
@@ -292,57 +287,3 @@ def test_kernels__read_only_arrays() -> None:
     assert squared_distances(points, np.zeros(2)).tolist() == [2.0, 2.0, 2.0]
     assert first_nonfinite_row(points) == -1
     assert systematic_walk(u, np.array([0.25, 0.25])).tolist() == [0, 2]
-
-
-def test_compiled_loops__are_there_with_numba_and_looked_for_once() -> None:
-    pytest.importorskip("numba")
-    loops = kernels.compiled_loops()
-
-    assert loops is not None
-    assert kernels.compiled_loops() is loops
-
-
-WITHOUT_NUMBA = """
-import sys
-sys.modules["numba"] = None  # what makes an import fail
-import numpy as np
-import daskcoreset
-from daskcoreset.core import rowwise as kernels
-
-assert kernels.compiled_loops() is None
-X = np.random.default_rng(0).normal(size=(3000, 3)) + 1e6
-for sampling in ("systematic", "multinomial"):
-    for passes in (1, 2):
-        coreset = daskcoreset.build(
-            X, size=50, chunks=1000, random_state=0, sampling=sampling, passes=passes
-        )
-        print(*coreset.indices)
-        print(*(float(weight).hex() for weight in coreset.weights))
-"""
-
-
-def test_build__without_numba() -> None:
-    """The whole build works where numba is not, and gives the same coreset."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", WITHOUT_NUMBA],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-
-    lines = iter(done.stdout.splitlines())
-    X = np.random.default_rng(0).normal(size=(3000, 3)) + 1e6
-    modes: list[tuple[Sampling, Literal[1, 2]]] = [
-        ("systematic", 1),
-        ("systematic", 2),
-        ("multinomial", 1),
-        ("multinomial", 2),
-    ]
-    for sampling, passes in modes:
-        coreset = daskcoreset.build(
-            X, size=50, chunks=1000, random_state=0, sampling=sampling, passes=passes
-        )
-        assert [int(index) for index in next(lines).split()] == coreset.indices.tolist()
-        weights = [float.fromhex(weight) for weight in next(lines).split()]
-        np.testing.assert_allclose(weights, coreset.weights, rtol=1e-9)

@@ -29,6 +29,7 @@ from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.sensitivities import kmeans as rough
 from daskcoreset.sensitivities.kmeans import rough_cells
 from daskcoreset.solvers import kmeans as clusters
+from tests.tools.plain_loops import use_plain_loops
 
 N, K, SIZE = 120_000, 12, 600
 
@@ -247,10 +248,10 @@ def test_rough_cells__sparse_rows_lie_where_dense_ones_do(monkeypatch: pytest.Mo
     np.testing.assert_array_equal(found.clusters.centers, dense.clusters.centers)
 
 
-def test_rough_cells__same_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rough_cells__same_in_plain_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).normal(size=(20_000, 3))
     compiled = rough_cells(X, np.ones(20_000), 5, np.random.default_rng(1))
-    monkeypatch.setattr(clusters, "compiled_loops", lambda: None)
+    use_plain_loops(monkeypatch)
 
     plain = rough_cells(X, np.ones(20_000), 5, np.random.default_rng(1))
 

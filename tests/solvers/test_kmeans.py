@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from daskcoreset.core.rowwise import compiled_loops
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.solvers import kmeans as clusters
 from daskcoreset.solvers.kmeans import (
     Clusters,
     assign,
@@ -21,6 +19,8 @@ from daskcoreset.solvers.kmeans import (
     rough_kmeans,
     seed_clusters,
 )
+from daskcoreset.solvers.kmeans_numba import kmeans_plus_plus
+from tests.tools.plain_loops import use_plain_loops
 
 
 def blobs(seed: int, n: int = 400, d: int = 3, dtype: str = "f8") -> tuple[AnyArray, FloatArray]:
@@ -41,7 +41,7 @@ def test_assign__nearest_of_all(
     compiled: bool, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not compiled:
-        monkeypatch.setattr(clusters, "compiled_loops", lambda: None)
+        use_plain_loops(monkeypatch)
     points, _ = blobs(0, dtype=dtype)
     centers = np.random.default_rng(1).standard_normal((7, 3)) * 20
 
@@ -55,7 +55,7 @@ def test_assign__nearest_of_all(
 @pytest.mark.parametrize("compiled", [True, False])
 def test_cells__means_weights_and_costs(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not compiled:
-        monkeypatch.setattr(clusters, "compiled_loops", lambda: None)
+        use_plain_loops(monkeypatch)
     points, weights = blobs(2)
     centers = points[[0, 100, 200]]
 
@@ -84,10 +84,10 @@ def test_cells__centers_without_rows_are_left_out() -> None:
     )
 
 
-def test_seed_clusters__same_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seed_clusters__same_in_plain_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     points, weights = blobs(3)
     compiled = seed_clusters(points, weights, 6, np.random.default_rng(0))
-    monkeypatch.setattr(clusters, "compiled_loops", lambda: None)
+    use_plain_loops(monkeypatch)
     plain = seed_clusters(points, weights, 6, np.random.default_rng(0))
 
     np.testing.assert_allclose(compiled.centers, plain.centers, rtol=1e-10)
@@ -104,9 +104,7 @@ def test_seed_clusters__draws_by_squared_distance() -> None:
     for seed in range(n_seeds):
         labels, distances = np.zeros(4, dtype=np.int64), np.full(4, np.inf)
         coins = np.random.default_rng(seed).random(2)
-        loops = compiled_loops()
-        draw = clusters._numpy_seeds if loops is None else loops.kmeans_plus_plus
-        first, second = draw(points, weights, coins, 0, labels, distances)
+        first, second = kmeans_plus_plus(points, weights, coins, 0, labels, distances)
         counts[first, second] += 1
     for first in range(4):
         mass = weights * ((points - points[first]) ** 2).ravel()
@@ -123,7 +121,7 @@ def test_seed_clusters__fewer_distinct_rows_than_clusters(
     compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not compiled:
-        monkeypatch.setattr(clusters, "compiled_loops", lambda: None)
+        use_plain_loops(monkeypatch)
     points = np.repeat([[1.0, 2.0], [3.0, 4.0]], 10, axis=0)
 
     found = seed_clusters(points, np.ones(20), 5, np.random.default_rng(0))

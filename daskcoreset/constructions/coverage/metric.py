@@ -22,16 +22,13 @@ surface of at most six dimensions (``benchmarks/covers.py`` prints it again):
 
 from __future__ import annotations
 
-import functools
-import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from daskcoreset.core.linalg import dense_rows
-from daskcoreset.core.rowwise import compiled_loops
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
 __all__ = ["Cells", "Metric", "Sorted", "dense_tiles", "metric_of"]
@@ -110,23 +107,18 @@ class Metric:
         count, stop : int
             Core points now, and the first row not looked at: one more would not fit.
         """
-        loops = _loops()
-        if loops is None:
-            return _numpy_open(self, points, start, limit, centers, count, rows)
+        from daskcoreset.constructions.coverage import metric_numba as loops
+
         opened = loops.open_boxes if self.boxes else loops.open_balls
         found: tuple[int, int] = opened(points, start, limit, centers, count, rows)
         return found
 
     def approach(self, points: AnyArray, center: AnyArray, measures: FloatArray) -> None:
         """Lower `measures`, in place, where a row is nearer to a new center."""
-        loops = _loops()
-        center = center.astype(np.float64)
-        if loops is None:
-            np.minimum(measures, self.measures(points, center), out=measures)
-        elif self.boxes:
-            loops.approach_box(points, center, measures)
-        else:
-            loops.approach_ball(points, center, measures)
+        from daskcoreset.constructions.coverage import metric_numba as loops
+
+        approach = loops.approach_box if self.boxes else loops.approach_ball
+        approach(points, center.astype(np.float64), measures)
 
     def measures(self, points: AnyArray, center: FloatArray) -> FloatArray:
         """Measures of rows to one center, in plain NumPy."""
@@ -185,27 +177,16 @@ class Sorted:
             Of equally near core points the first.
         measures : ndarray of shape (n,), float64
         """
+        from daskcoreset.constructions.coverage import metric_numba as loops
+
         labels = np.empty(len(points), dtype=np.int64)
         measures = np.empty(len(points))
-        loops = _loops()
-        if loops is None:
-            self._numpy_nearest(points, labels, measures)
-        else:
-            limit = self.metric.measure(radius)
-            loops.nearest(
-                points, self.columns, self.order, self.axis, radius, limit, self.metric.boxes,
-                labels, measures,
-            )  # fmt: skip
+        limit = self.metric.measure(radius)
+        loops.nearest(
+            points, self.columns, self.order, self.axis, radius, limit, self.metric.boxes,
+            labels, measures,
+        )  # fmt: skip
         return labels, measures
-
-    def _numpy_nearest(self, points: AnyArray, labels: IndexArray, measures: FloatArray) -> None:
-        measures.fill(np.inf)
-        labels.fill(0)
-        for place in np.argsort(self.order):
-            found = self.metric.measures(points, self.columns[:, place])
-            nearer = found < measures
-            labels[nearer] = self.order[place]
-            measures[nearer] = found[nearer]
 
 
 def dense_tiles(points: Points) -> Iterator[tuple[int, AnyArray]]:
@@ -216,36 +197,3 @@ def dense_tiles(points: Points) -> Iterator[tuple[int, AnyArray]]:
     size = max(1, _TILE_BYTES // max(1, points.shape[1] * points.dtype.itemsize))
     for start in range(0, points.shape[0], size):
         yield start, dense_rows(points[start : start + size])
-
-
-def _loops() -> Any:
-    # The first question is under a lock, for blocks run on several threads.
-    return None if compiled_loops() is None else _import_loops()
-
-
-@functools.cache
-def _import_loops() -> Any:
-    return importlib.import_module("daskcoreset.constructions.coverage.metric_numba")
-
-
-def _numpy_open(  # noqa: PLR0917 - as the compiled loop takes them
-    metric: Metric,
-    points: AnyArray,
-    start: int,
-    limit: float,
-    centers: FloatArray,
-    count: int,
-    rows: IndexArray,
-) -> tuple[int, int]:
-    left = np.arange(start, len(points))
-    for center in centers[:count]:
-        left = left[metric.measures(points[left], center) > limit]
-    while len(left):
-        first = int(left[0])
-        if count == len(centers):
-            return count, first
-        centers[count] = points[first]
-        rows[count] = first
-        count += 1
-        left = left[metric.measures(points[left], centers[count - 1]) > limit]
-    return count, len(points)

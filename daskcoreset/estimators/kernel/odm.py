@@ -17,13 +17,12 @@ from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.moments import moments_of
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.classifier import DecisionModel
 from daskcoreset.estimators.kernel.kernels import KernelMap, resolve_gamma, resolve_kernel
 from daskcoreset.estimators.kernel.losses import MarginLoss, resolve_loss
 from daskcoreset.estimators.kernel.model import KernelDecision, resolve_lambda
 from daskcoreset.estimators.kernel.objective import signs_of
-from daskcoreset.estimators.kernel.sgd import compiled_steps
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
@@ -104,17 +103,17 @@ def solve_dual(
     Zhang and Zhou (2019), Optimal margin distribution machine; Hsieh et al. (2008), A dual
     coordinate descent method for large-scale linear SVM.
     """
+    from daskcoreset.estimators.kernel import sgd_numba as loops
+
     share = lam * weights / weights.sum()
     down = 1.0 / (2.0 * loss.scale * share)
     up = down / loss.mu if loss.mu else np.full_like(down, np.inf)
     alpha, image = np.zeros(len(signs)), np.zeros(len(signs))  # image = K (alpha y)
-    loops = compiled_steps()
-    sweep = _numpy_sweep if loops is None else loops.sweep_dual
     band = np.array([loss.low, loss.high])
     objective = gap = np.inf
     sweeps = 0
     for sweeps in range(1, max_iter + 1):
-        sweep(gram, signs, down, up, band, rng.permutation(len(signs)), alpha, image)
+        loops.sweep_dual(gram, signs, down, up, band, rng.permutation(len(signs)), alpha, image)
         if sweeps % 5 and sweeps < max_iter:
             continue
         with one_thread():
@@ -128,29 +127,6 @@ def solve_dual(
         if gap <= tol * objective:
             break
     return DualSolution(alpha * signs, objective, gap, sweeps, bool(gap <= tol * objective))
-
-
-def _numpy_sweep(  # noqa: PLR0917 - as the compiled loop takes them
-    gram: FloatArray,
-    signs: FloatArray,
-    down: FloatArray,
-    up: FloatArray,
-    band: FloatArray,
-    order: IndexArray,
-    alpha: FloatArray,
-    image: FloatArray,
-) -> None:
-    for i in order:
-        rest = signs[i] * image[i] - gram[i, i] * alpha[i]
-        if rest < band[0]:
-            new = (band[0] - rest) / (gram[i, i] + down[i])
-        elif rest > band[1]:
-            new = (band[1] - rest) / (gram[i, i] + up[i])
-        else:
-            new = 0.0
-        if new != alpha[i]:
-            image += ((new - alpha[i]) * signs[i]) * gram[i]
-            alpha[i] = new
 
 
 _MOST_ROWS = 20_000

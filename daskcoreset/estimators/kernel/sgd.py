@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,16 +14,7 @@ from daskcoreset.estimators.kernel.kernels import KernelMap
 from daskcoreset.estimators.kernel.losses import MarginLoss
 from daskcoreset.estimators.kernel.objective import signs_of
 
-__all__ = ["Sample", "averaged_steps", "compiled_steps", "reduced_steps"]
-
-
-@functools.cache
-def compiled_steps() -> Any:
-    """Return the module of compiled loops, or None where numba is missing."""
-    try:
-        return importlib.import_module("daskcoreset.estimators.kernel.sgd_numba")
-    except ImportError:
-        return None
+__all__ = ["Sample", "averaged_steps", "reduced_steps"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,13 +98,13 @@ def reduced_steps(
     ----------
     Tan, Zhang and Wang (2019), Algorithm 1; equation 9 and the listing drop lambda.
     """
+    from daskcoreset.estimators.kernel import sgd_numba as loops
+
     with one_thread():
         z = sample.signs[:, problem] * (sample.values @ snapshot)
     known = sample.signs[:, problem] * loss.slope(z)
     beta = snapshot.copy()
-    loops = compiled_steps()
-    take = _numpy_reduced if loops is None else loops.reduce_variance
-    take(
+    loops.reduce_variance(
         sample.values,
         sample.cells,
         np.ascontiguousarray(sample.signs[:, problem]),
@@ -167,9 +156,9 @@ def averaged_steps(
     Le et al. (2017), Algorithm 2, in the scale of Tan, Zhang and Wang's objective, whose strong
     convexity is one.
     """
-    loops = compiled_steps()
-    take = _numpy_averaged if loops is None else loops.average
-    take(
+    from daskcoreset.estimators.kernel import sgd_numba as loops
+
+    loops.average(
         sample.values,
         sample.cells,
         np.ascontiguousarray(sample.signs[:, problem]),
@@ -180,68 +169,3 @@ def averaged_steps(
         beta,
         total,
     )
-
-
-def _slope(z: float, shape: FloatArray) -> float:
-    low, high, scale, mu, linear = shape
-    if linear:
-        return -1.0 if z <= 1.0 else 0.0
-    return float(2.0 * scale * (min(z - low, 0.0) + mu * max(z - high, 0.0)))
-
-
-def _numpy_reduced(  # noqa: PLR0917 - as the compiled loop takes them
-    values: FloatArray,
-    cells: IndexArray,
-    signs: FloatArray,
-    known: FloatArray,
-    order: IndexArray,
-    shift: FloatArray,
-    gram: FloatArray,
-    numbers: FloatArray,
-    shape: FloatArray,
-    keep: int,
-    beta: FloatArray,
-) -> None:
-    lam, eta, radius = numbers
-    image, drift = gram @ beta, gram @ shift
-    for i in order[: keep + 1]:
-        a = signs[i] * _slope(signs[i] * float(values[i] @ beta), shape)
-        push = eta * lam * (a - known[i])
-        beta *= 1.0 - eta
-        beta -= eta * shift
-        beta[cells[i]] -= push
-        image *= 1.0 - eta
-        image -= eta * drift + push * gram[cells[i]]
-        _project(beta, image, radius)
-
-
-def _numpy_averaged(  # noqa: PLR0917 - as the compiled loop takes them
-    values: FloatArray,
-    cells: IndexArray,
-    signs: FloatArray,
-    order: IndexArray,
-    gram: FloatArray,
-    numbers: FloatArray,
-    shape: FloatArray,
-    beta: FloatArray,
-    total: FloatArray,
-) -> None:
-    lam, radius, taken, burn_in = numbers
-    image = gram @ beta
-    for step, i in enumerate(order):
-        t = taken + step + 1.0
-        push = lam / t * signs[i] * _slope(signs[i] * float(values[i] @ beta), shape)
-        beta *= 1.0 - 1.0 / t
-        beta[cells[i]] -= push
-        image *= 1.0 - 1.0 / t
-        image -= push * gram[cells[i]]
-        _project(beta, image, radius)
-        if t > burn_in:
-            total += beta
-
-
-def _project(beta: FloatArray, image: FloatArray, radius: float) -> None:
-    norm = float(beta @ image)
-    if norm > radius * radius:
-        beta *= radius / np.sqrt(norm)
-        image *= radius / np.sqrt(norm)

@@ -6,31 +6,17 @@ takes half a second.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 
+from daskcoreset.core.rowwise_numba import ROW_SUMS, jit
 from daskcoreset.core.typing import FloatArray, IndexArray
 
 __all__ = ["average", "reduce_variance", "sweep_dual"]
 
 
-def _jit(function: Callable[..., Any]) -> Any:
-    # NaN and infinity keep their meaning; sums along a row may be vectorised.
-    options: dict[str, Any] = {
-        "nogil": True,
-        "fastmath": {"reassoc", "contract", "nsz"},
-        "error_model": "numpy",
-    }
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder for the cache can be written
-        return numba.njit(**options)(function)
-
-
-@_jit
+@jit(ROW_SUMS)
 def _slope(z: float, shape: FloatArray) -> Any:  # pragma: no cover - runs compiled
     """Return the derivative of a loss; `shape` is (low, high, scale, mu, linear)."""
     if shape[4] > 0.0:
@@ -42,7 +28,7 @@ def _slope(z: float, shape: FloatArray) -> Any:  # pragma: no cover - runs compi
     return 0.0
 
 
-@_jit
+@jit(ROW_SUMS)
 def reduce_variance(  # noqa: PLR0917 - numba takes arguments by position
     values: FloatArray,
     cells: IndexArray,
@@ -89,7 +75,7 @@ def reduce_variance(  # noqa: PLR0917 - numba takes arguments by position
                 image[j] *= factor
 
 
-@_jit
+@jit(ROW_SUMS)
 def average(  # noqa: C901, PLR0917 - numba takes arguments by position; one loop an array
     values: FloatArray,
     cells: IndexArray,
@@ -137,7 +123,7 @@ def average(  # noqa: C901, PLR0917 - numba takes arguments by position; one loo
                 total[j] += beta[j]
 
 
-@_jit
+@jit(ROW_SUMS)
 def sweep_dual(  # noqa: PLR0917 - numba takes arguments by position
     gram: FloatArray,
     signs: FloatArray,

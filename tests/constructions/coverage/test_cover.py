@@ -22,6 +22,7 @@ from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTy
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.testing.tools import CountingArray, cut_rows
+from tests.tools.plain_loops import use_plain_loops
 from tests.tools.strategies import chunks_of, dask_arrays, matrices
 
 CELLS = ("euclidean", "chebyshev")
@@ -203,7 +204,7 @@ def test_cover__has_the_same_bits_on_a_cluster(cluster: Any) -> None:
 
 @pytest.mark.parametrize("cells", CELLS)
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_cover__without_numba_is_the_same(
+def test_cover__in_plain_numpy_is_the_same(
     strategy: Any, cells: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Quarters: every sum is exact, in whatever order it is taken.
@@ -216,7 +217,7 @@ def test_cover__without_numba_is_the_same(
             return [cover(blocks, cells=cells, strategy=strategy, **option) for option in options]
 
     compiled = run()
-    monkeypatch.setattr("daskcoreset.constructions.coverage.metric.compiled_loops", lambda: None)
+    use_plain_loops(monkeypatch)
     for one, other in zip(compiled, run(), strict=True):
         assert one.indices.tolist() == other.indices.tolist()
         assert one.weights.tolist() == other.weights.tolist()
@@ -332,9 +333,7 @@ def test_cover__says_that_distances_overflow(
     strategy: Any, numba: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not numba:
-        monkeypatch.setattr(
-            "daskcoreset.constructions.coverage.metric.compiled_loops", lambda: None
-        )
+        use_plain_loops(monkeypatch)
     X = np.array([[1e200], [-1e200], [0.0]])
     with pytest.raises(InvalidInputError, match="of values so large squared distances overflow"):
         cover(row_blocks(X), 1.0, strategy=strategy)

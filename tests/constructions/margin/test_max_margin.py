@@ -28,7 +28,6 @@ from daskcoreset.constructions.margin.separators import (
     opposite_duplicates,
 )
 from daskcoreset.constructions.margin.violators import choose_diverse
-from daskcoreset.core import rowwise as kernels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import (
     CoresetWarning,
@@ -41,6 +40,7 @@ from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias, hard_margin_gram
 from daskcoreset.testing import CountingArray, cut_rows, shared_pool
 from tests.solvers.test_hard_margin import separable
+from tests.tools.plain_loops import use_plain_loops
 
 
 def rows(seed: int, n: int = 400, d: int = 4, gap: float = 0.3) -> tuple[FloatArray, FloatArray]:
@@ -142,7 +142,7 @@ def test_kernels__equal_those_of_scikit_learn() -> None:
         assert Kernel(kernel).diagonal(X) == pytest.approx(full)
 
 
-def test_products__are_summed_in_float64_with_and_without_numba(
+def test_products__are_summed_in_float64_compiled_and_in_plain_numpy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rng = np.random.default_rng(4)
@@ -155,9 +155,8 @@ def test_products__are_summed_in_float64_with_and_without_numba(
     squares = ((X - center) ** 2).sum(axis=1)
     assert squared_lengths(X, center) == pytest.approx(squares)
     assert squared_lengths(sp.csr_array(X), center) == pytest.approx(squares, rel=1e-3)
-    monkeypatch.setattr("daskcoreset.core.linalg.compiled_loops", lambda: None)
+    use_plain_loops(monkeypatch)
     assert inner_products(X, W) == pytest.approx(expected, rel=1e-12)
-    assert kernels.compiled_loops() is not None
 
 
 def forms(X: AnyArray, y: AnyArray, tmp_path: Any) -> dict[str, tuple[Any, Any]]:

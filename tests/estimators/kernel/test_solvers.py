@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import dask.array as da
@@ -22,7 +21,6 @@ from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.kernel import newton
 from daskcoreset.estimators.kernel import newton as newton_steps
-from daskcoreset.estimators.kernel import sgd as descent
 from daskcoreset.estimators.kernel.avm import _ORDER, solve_avm
 from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap, Span
 from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
@@ -40,6 +38,7 @@ from daskcoreset.estimators.kernel.training_rows import (
 )
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import assert_mean
+from tests.tools.plain_loops import use_plain_loops
 
 ODM = resolve_loss("odm", theta=0.3, mu=0.5)
 SMOOTH = [LOSSES["squared_hinge"], ODM]
@@ -250,11 +249,11 @@ def test_split_evenly__up_to_the_limits() -> None:
 
 
 @pytest.mark.parametrize("loss", ALL, ids=lambda loss: loss.name)
-def test_averaged_steps__same_without_numba(
+def test_averaged_steps__same_in_plain_numpy(
     loss: MarginLoss, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = solve_avm(rows(), CORE, loss, 10.0, n_steps=80, seed=5).beta
-    monkeypatch.setattr(descent, "compiled_steps", lambda: None)
+    use_plain_loops(monkeypatch)
     again = solve_avm(rows(), CORE, loss, 10.0, n_steps=80, seed=5).beta
     assert np.abs(found).max() > 0.01
     np.testing.assert_allclose(again, found, atol=1e-10)
@@ -570,8 +569,7 @@ def test_steps__numpy_as_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = []
     for compiled in (True, False):
         if not compiled:
-            monkeypatch.setattr(descent, "compiled_steps", lambda: None)
-            monkeypatch.setattr("daskcoreset.estimators.kernel.odm.compiled_steps", lambda: None)
+            use_plain_loops(monkeypatch)
         parts = [
             solve_csvrg(
                 rows(), CORE, loss, 20.0, beta=np.zeros((40, 1)), n_epochs=2, n_inner=500, eta=0.01
@@ -725,13 +723,6 @@ def test_rows__draw_includes_the_past() -> None:
     data.block_weights = {**data.block_weights, PAST: 12.0}
     assert len(data.draw(0, 0, None)) == 102
     assert len(data.draw(0, 0, 50)) == 50
-
-
-def test_compiled_steps__without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "daskcoreset.estimators.kernel.sgd_numba", None)
-    descent.compiled_steps.cache_clear()
-    assert descent.compiled_steps() is None
-    descent.compiled_steps.cache_clear()
 
 
 def test_newton__solves_where_rounding_spoils_the_hessian() -> None:

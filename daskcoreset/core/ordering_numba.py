@@ -1,0 +1,182 @@
+"""The bisection of weighted rows, compiled by numba when it is first called."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daskcoreset.core.rowwise_numba import IN_ORDER, ROW_SUMS, WHOLE_UNIT, jit
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+
+__all__ = [
+    "bisection_order",
+]
+
+
+@jit(IN_ORDER)
+def _principal_axis(  # noqa: C901 - one loop a column statistic; split, it would be no clearer
+    points: AnyArray,
+    mass: FloatArray,
+    rows: IndexArray,
+    mean: FloatArray,
+    axis: FloatArray,
+) -> bool:  # pragma: no cover - runs compiled
+    """Fill `mean` and `axis`, the covariances with the widest column; False if none varies."""
+    d = points.shape[1]
+    first = rows[0]
+    total = 0.0
+    for j in range(d):
+        mean[j] = 0.0
+        axis[j] = 0.0
+    for i in range(rows.shape[0]):
+        u = mass[rows[i]]
+        total += u
+        for j in range(d):
+            gap = np.float64(points[rows[i], j]) - points[first, j]
+            mean[j] += u * gap
+            axis[j] += u * gap * gap
+    widest, spread = -1, 0.0
+    for j in range(d):
+        shift = mean[j] / total
+        variance = axis[j] / total - shift * shift
+        if variance > spread and variance > 1e-12 * axis[j] / total:  # more than rounding
+            widest, spread = j, variance
+        mean[j] = shift + points[first, j]
+        axis[j] = 0.0
+    if widest < 0:
+        return False
+    for i in range(rows.shape[0]):
+        u = mass[rows[i]] * (points[rows[i], widest] - mean[widest])
+        for j in range(d):
+            axis[j] += u * (points[rows[i], j] - mean[j])
+    largest = 0.0
+    for j in range(d):
+        largest = max(largest, abs(axis[j]))
+    for j in range(d):
+        axis[j] /= largest
+    return True
+
+
+@jit(IN_ORDER)
+def _cut_between_draws(  # noqa: PLR0917 - numba takes arguments by position
+    mass: FloatArray,
+    placed: float,
+    rows: IndexArray,
+    value: FloatArray,
+    cut: float,
+    most_aligned: float,
+) -> float:  # pragma: no cover - runs compiled
+    """Move a cut to where the mass before it, `placed` and on, is nearest to a whole number."""
+    before = total = 0.0
+    for i in range(rows.shape[0]):
+        total += mass[rows[i]]
+        if value[i] <= cut:
+            before += mass[rows[i]]
+    target = np.floor(placed + before + 0.5)
+    # Of so many draws few are cut in two; and below one draw there is no place for a cut.
+    if total > most_aligned or not placed + WHOLE_UNIT < target < placed + total - WHOLE_UNIT:
+        return cut
+    by_value = np.argsort(value)
+    least, running = np.inf, placed
+    for i in range(rows.shape[0] - 1):
+        running += mass[rows[by_value[i]]]
+        gap = abs(running - target)
+        if gap < least and value[by_value[i]] < value[by_value[i + 1]]:
+            least, cut = gap, value[by_value[i]]
+    return cut
+
+
+@jit(ROW_SUMS)
+def _split(  # noqa: PLR0917 - numba takes arguments by position
+    points: AnyArray,
+    mass: FloatArray,
+    placed: float,
+    rows: IndexArray,
+    mean: FloatArray,
+    axis: FloatArray,
+    value: FloatArray,
+    spare: IndexArray,
+    most_aligned: float,
+) -> int:  # pragma: no cover - runs compiled
+    """Move the rows on the near side of the cut to the front; return how many they are."""
+    d = points.shape[1]
+    low, high = np.inf, -np.inf
+    for i in range(rows.shape[0]):
+        total = 0.0
+        for j in range(d):
+            total += axis[j] * (points[rows[i], j] - mean[j])
+        value[i] = total
+        low, high = min(low, total), max(high, total)
+    cut = 0.0 if low <= 0.0 < high else low  # rounding may put the mean outside
+    cut = _cut_between_draws(mass, placed, rows, value[: rows.shape[0]], cut, most_aligned)
+    near = far = 0
+    for i in range(rows.shape[0]):
+        if value[i] <= cut:
+            rows[near] = rows[i]
+            near += 1
+        else:
+            spare[far] = rows[i]
+            far += 1
+    rows[near:] = spare[:far]
+    return near
+
+
+@jit(IN_ORDER)
+def _ties(
+    mass: FloatArray, rows: IndexArray, near: int, coin_mass: float
+) -> bool:  # pragma: no cover - runs compiled
+    """Whether the halves weigh the same, and less than `coin_mass` together."""
+    first = second = 0.0
+    for i in range(near):
+        first += mass[rows[i]]
+    for i in range(near, rows.shape[0]):
+        second += mass[rows[i]]
+        if first + second >= coin_mass:
+            return False
+    return abs(first - second) <= 1e-9 * (first + second)
+
+
+@jit(IN_ORDER)
+def bisection_order(  # noqa: C901 - one loop; split, it would be no clearer
+    points: AnyArray, mass: FloatArray, coin_mass: float, most_aligned: float
+) -> IndexArray:  # pragma: no cover - runs compiled
+    """Return the order of the rows; see `daskcoreset.core.ordering`."""
+    n, d = points.shape
+    order = np.arange(n)
+    spare = np.empty(n, np.int64)
+    value, mean, axis, last = np.empty(n), np.empty(d), np.empty(d), np.zeros(d)
+    # Depth first, so that leaves come in their final order; ranges on the stack are disjoint.
+    starts, stops = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+    starts[0], stops[0], top = 0, n, 1
+    state, placed = np.uint64(0x9E3779B97F4A7C15), 0.0
+    while top > 0:
+        top -= 1
+        start, stop = starts[top], stops[top]
+        rows = order[start:stop]
+        near = 0
+        if stop - start > 1 and _principal_axis(points, mass, rows, mean, axis):
+            toward = 0.0
+            for j in range(d):
+                toward += axis[j] * (last[j] - mean[j])
+            if toward > 0.0:  # the half nearer to the rows placed last comes first
+                for j in range(d):
+                    axis[j] = -axis[j]
+            near = _split(points, mass, placed, rows, mean, axis, value, spare, most_aligned)
+            if _ties(mass, rows, near, coin_mass):
+                state ^= state << np.uint64(13)
+                state ^= state >> np.uint64(7)
+                state ^= state << np.uint64(17)
+                if state >> np.uint64(63):
+                    spare[:near] = rows[:near]
+                    rows[: rows.shape[0] - near] = rows[near:].copy()
+                    near = rows.shape[0] - near
+                    rows[near:] = spare[: rows.shape[0] - near]
+        if 0 < near < stop - start:
+            starts[top], stops[top] = start + near, stop
+            starts[top + 1], stops[top + 1] = start, start + near
+            top += 2
+        else:  # one row, or equal rows, in any order
+            for j in range(d):
+                last[j] = points[rows[0], j]
+            for i in range(rows.shape[0]):
+                placed += mass[rows[i]]
+    return order
