@@ -32,7 +32,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 import daskcoreset
-from daskcoreset.constructions.sampling.final_draw import FEWEST_CANDIDATES, OVERSAMPLING
+from daskcoreset.constructions.sampling.final_draw import MIN_CANDIDATES, OVERSAMPLING
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.datasets import available, load, make_svm_pathological
 from daskcoreset.metrics.costs import svm_sensitivity
@@ -104,7 +104,7 @@ def sizes_of(n: int, count: int) -> list[int]:
 
 def budget_of(size: int, n: int) -> int:
     """Rows that the default looks at more closely: those of its pilot, and its candidates."""
-    return min(n, PILOT_ROWS + max(OVERSAMPLING * size, FEWEST_CANDIDATES))
+    return min(n, PILOT_ROWS + max(OVERSAMPLING * size, MIN_CANDIDATES))
 
 
 def drawn(

@@ -501,7 +501,6 @@ def build(
             size_given=given,
             n_clusters=n_clusters,
         )
-        candidates = job.candidates
     else:
         construction = construction_of(method, n_clusters, size)
         given, size = size is not None, rows_for(construction, n_clusters) if size is None else size
@@ -511,7 +510,7 @@ def build(
         check_sampling(construction, sampling, passes)
         job = SamplingJob(
             blocks=row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid),
-            root=FinalDraw(construction, int(rows), sampling, resolve_seed(random_state)),
+            final_draw=FinalDraw(construction, int(rows), sampling, resolve_seed(random_state)),
             passes=passes,
             split_every=int(split_every),
             normalize=bool(normalize),
@@ -520,13 +519,12 @@ def build(
         )
         if rule is not None:
             return auto_size(job, rule, progress=progress)
-        candidates = job.root.candidates
     if dry_run:
-        return plan_build(job.blocks, job.lazy(), job.reads, candidates)
+        return plan_build(job.blocks, job.lazy(), job.reads, job.n_candidates)
     if not compute:
         return job.lazy()
-    if job.runs_here:
-        return job.run_here()
+    if job.in_memory:
+        return job.compute_in_memory()
     lazy = job.lazy()
     with show_progress(progress, lazy):
         return lazy.compute()

@@ -126,11 +126,22 @@ class InvalidRow:
 
 @dataclass(frozen=True, eq=False)
 class ReadBlock:
-    """A block after reading: its usable rows, or the problem found."""
+    """A block after reading: its usable rows, or the problem found.
+
+    Attributes
+    ----------
+    read : int
+        Rows as read, before invalid ones were dropped.
+    block : Block or None
+    problem : InvalidRow or None
+    index : int
+        Which block of the data it is.
+    """
 
     read: int
     block: Block | None
     problem: InvalidRow | None = None
+    index: int = 0
 
 
 @dataclass(frozen=True)

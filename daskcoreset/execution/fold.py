@@ -1,4 +1,4 @@
-"""One read of all row blocks and a tree reduction: as a graph, at once, or without a scheduler."""
+"""Work on every block and a tree reduction, as a graph or in memory; and functions of rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import itertools
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -15,7 +14,6 @@ from daskcoreset.core.blocks import BlockSchema, InvalidRow, ReadBlock, validate
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.execution.clone import clone_after
 from daskcoreset.execution.lazy import _LEAF, OURS, Lazy
-from daskcoreset.execution.progress import show_progress
 
 if TYPE_CHECKING:
     from dask.typing import Key
@@ -24,9 +22,7 @@ if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import BlockSpec, RowBlocks
 
 __all__ = [
-    "BlockResults",
     "apply",
-    "map_reduce",
     "map_rows",
     "tree_reduce",
     "tree_reduce_in_memory",
@@ -38,8 +34,8 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 Leaf = Callable[[ReadBlock, int, Any], T]
-
-"""``leaf(rows, number, given)``: the work on one block; `given` comes from an earlier fold."""
+"""``leaf(rows, block_index, broadcast)``: the work on one block; what is broadcast comes from an
+earlier read."""
 
 Combine = Callable[[Sequence[T]], T]
 
@@ -54,9 +50,9 @@ class _LeafTask(Generic[T]):
     rules: BlockSchema
     names: tuple[str, ...]  # the parts that arrive as Dask blocks, in this order
 
-    def __call__(self, spec: BlockSpec, given: Any, *arrays: Any) -> T:
+    def __call__(self, spec: BlockSpec, broadcast: Any, *arrays: Any) -> T:
         blocks: dict[str, Any] = dict(zip(self.names, arrays, strict=True))
-        return self.leaf(read_block(spec, blocks, self.rules), spec.number, given)
+        return self.leaf(read_block(spec, blocks, self.rules), spec.number, broadcast)
 
 
 def read_block(spec: BlockSpec, blocks: Mapping[str, Any], rules: BlockSchema) -> ReadBlock:
@@ -73,7 +69,7 @@ def tree_reduce(
     leaf: Leaf[T],
     combine: Combine[T],
     *,
-    given: Any = None,
+    broadcast: Any = None,
     split_every: int = 16,
 ) -> Lazy[T]:
     """Define one read of the data: `leaf` on every block, merged by a tree of `combine`.
@@ -82,10 +78,10 @@ def tree_reduce(
     ----------
     blocks : RowBlocks
     leaf : callable
-        ``leaf(rows, number, given) -> T``. Picklable, with a deterministic token.
+        ``leaf(rows, number, broadcast) -> T``. Picklable, with a deterministic token.
     combine : callable
         ``combine(parts) -> T`` for two or more neighbouring parts, in order.
-    given : Lazy or object, optional
+    broadcast : Lazy or object, optional
         Result of an earlier fold that every leaf needs; when it is lazy, no block is read
         before it is there.
     split_every : int, default=16
@@ -103,8 +99,8 @@ def tree_reduce(
 
     names = tuple(blocks.arrays)
     token = uuid.uuid4().hex  # of a name, never of a result: hashing every spec would cost more
-    arrays = clone_after(list(blocks.arrays.values()), given, token)
-    pair = (given.as_array(), "") if isinstance(given, Lazy) else (given, None)
+    arrays = clone_after(list(blocks.arrays.values()), broadcast, token)
+    pair = (broadcast.as_array(), "") if isinstance(broadcast, Lazy) else (broadcast, None)
     task = _LeafTask(leaf, blocks.rules, names)
     values: Any = _Literals(token, blocks.specs)
     specs = ArrayValuesDep(((1,) * blocks.n_blocks,), values)
@@ -182,7 +178,7 @@ def tree_reduce_in_memory(
     leaf: Leaf[T],
     combine: Combine[T],
     *,
-    given: Any = None,
+    broadcast: Any = None,
     split_every: int = 16,
 ) -> T:
     """Run a fold over blocks in memory here and now, without a scheduler.
@@ -190,7 +186,7 @@ def tree_reduce_in_memory(
     Same leaves, same tree, same bits as `tree_reduce`; for data that no graph is worth.
     """
     parts: list[T] = [
-        leaf(read_block(spec, {}, blocks.rules), spec.number, given) for spec in blocks.specs
+        leaf(read_block(spec, {}, blocks.rules), spec.number, broadcast) for spec in blocks.specs
     ]
     while len(parts) > split_every:
         parts = [
@@ -247,7 +243,7 @@ def map_rows(
     Parameters
     ----------
     blocks : RowBlocks
-        Rows that no cost can be given to are an error when their block runs, whatever the
+        Rows that no cost can be broadcast to are an error when their block runs, whatever the
         rules say: a row left out would leave the result shorter than the data.
     function : callable
         ``function(block)`` gives an array of as many rows as the block, or the `InvalidRow` of
@@ -294,143 +290,9 @@ def map_rows(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class BlockResults(Generic[T]):
-    """What a read gave.
+def __getattr__(name: str) -> Any:
+    if name in ("map_reduce", "BlockResults"):
+        from daskcoreset.execution import engine
 
-    Attributes
-    ----------
-    value : object
-        Merged over all blocks.
-    sizes : dict of int to int
-        Rows of every block as read, by its number.
-    """
-
-    value: T
-    sizes: dict[int, int]
-
-    @property
-    def n_rows(self) -> int:
-        """Rows read in all."""
-        return sum(self.sizes.values())
-
-    def row(self, number: int, position: int) -> int:
-        """Return the number, in the whole data, of a row of block `number`.
-
-        Examples
-        --------
-        >>> BlockResults(None, {0: 10, 1: 5}).row(1, 2)
-        12
-        """
-        return _offset(self.sizes, number) + position
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """What was made of some blocks, and the first of them with a problem."""
-
-    value: Any
-    sizes: dict[int, int]
-    problem: tuple[int, InvalidRow] | None = None
-
-
-@dataclass(frozen=True)
-class _Leaf:
-    work: Callable[[Block, int, Any], Any]
-
-    def __call__(self, rows: ReadBlock, number: int, given: Any) -> _Part:
-        found = rows.problem
-        if rows.block is not None and found is None:
-            found = self.work(rows.block, number, given)
-        if isinstance(found, InvalidRow):
-            return _Part(None, {number: rows.read}, (number, found))
-        return _Part(found, {number: rows.read})
-
-
-@dataclass(frozen=True)
-class _Join:
-    merge: Callable[[Any, Any], Any]
-
-    def __call__(self, parts: Sequence[_Part]) -> _Part:
-        values = [part.value for part in parts if part.value is not None]
-        problems = [part.problem for part in parts if part.problem is not None]
-        return _Part(
-            reduce(self.merge, values) if values else None,
-            {number: rows for part in parts for number, rows in part.sizes.items()},
-            min(problems, key=lambda found: found[0]) if problems else None,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _Constant:
-    value: Any
-
-    def __call__(self) -> Any:
-        return self.value
-
-
-def map_reduce(
-    blocks: RowBlocks,
-    work: Callable[[Block, int, Any], T | InvalidRow],
-    merge: Callable[[T, T], T],
-    *,
-    given: Any = None,
-    split_every: int = 16,
-    progress: bool | None = False,
-) -> BlockResults[T]:
-    """Read all blocks once, without a scheduler where the data are one block in memory.
-
-    Parameters
-    ----------
-    blocks : RowBlocks
-    work : callable
-        ``work(block, number, given)`` gives the value of a block, which may be empty, or the
-        `InvalidRow` of one of its rows. Picklable.
-    merge : callable
-        ``merge(first, second)`` of neighbouring values, in the order of the blocks;
-        associative and picklable.
-    given : object, optional
-        What every block needs to know, such as coefficients. It travels once to every worker,
-        where a field of `work` would travel with every task.
-    split_every : int, default=16
-        As in `daskcoreset.build`.
-    progress : bool or None, default=False
-        As in `daskcoreset.build`; off by default, for who reads many times shows progress of
-        its own.
-
-    Returns
-    -------
-    Gathered
-
-    Raises
-    ------
-    InvalidInputError
-        Where the first bad row is, counted over all blocks; or if there is no row.
-
-    Examples
-    --------
-    >>> from operator import add
-    >>> from daskcoreset.inputs.blocks import row_blocks
-    >>> def total(block, number, given):
-    ...     return given * float(block.points.sum())
-    >>> map_reduce(row_blocks([[1.0], [2.0]]), total, add, given=10.0).value
-    30.0
-    """
-    leaf, join = _Leaf(work), _Join(merge)
-    if blocks.need_no_scheduler:
-        part = tree_reduce_in_memory(blocks, leaf, join, given=given, split_every=split_every)
-    else:
-        known = None if given is None else apply(_Constant(given))
-        lazy = tree_reduce(blocks, leaf, join, given=known, split_every=split_every)
-        with show_progress(progress, lazy):
-            part = lazy.compute()
-    if part.problem is not None:
-        number, problem = part.problem
-        raise problem.error(_offset(part.sizes, number))
-    if not sum(part.sizes.values()):
-        raise InvalidInputError("X has no rows; pass at least one usable row.")
-    return BlockResults(part.value, part.sizes)
-
-
-def _offset(sizes: dict[int, int], number: int) -> int:
-    return sum(rows for i, rows in sizes.items() if i < number)
+        return getattr(engine, name)
+    raise AttributeError(name)

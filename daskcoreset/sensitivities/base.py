@@ -37,7 +37,7 @@ class Sensitivity(ABC, Generic[S]):
     randomised : bool
         Whether `block_summary` or `finalize` draws random numbers.
     masses_are_exact : bool
-        Whether `masses` gives the very sums of `scores`. Where it only estimates them,
+        Whether `total_scores` gives the very sums of `scores`. Where it only estimates them,
         independent draws cost one more read, which adds the scores up.
     proposal_bound : float or None
         A bound c with :math:`q(x) \le c\, Q_i\, p_i(x)` for every row x of every block i,
@@ -166,7 +166,7 @@ class Sensitivity(ABC, Generic[S]):
         return local, self.scores(block, local).sum(axis=0)
 
     @abstractmethod
-    def masses(self, local: S, summary: S) -> FloatArray:
+    def total_scores(self, local: S, summary: S) -> FloatArray:
         """Sum of `scores` over a block, from its own summary; shape (n_components,)."""
 
     def order(self, rows: Block, summary: S, inclusion: FloatArray) -> IndexArray:
@@ -291,7 +291,7 @@ class Sensitivity(ABC, Generic[S]):
         del summary
         return {}
 
-    def remarks(self, summary: S, size: int) -> tuple[str, ...]:
+    def warnings_for(self, summary: S, size: int) -> tuple[str, ...]:
         """Return what users should be warned of, given the data and the size of the coreset."""
         del summary, size
         return ()

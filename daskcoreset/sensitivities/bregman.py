@@ -293,7 +293,7 @@ class BregmanLightweight(Sensitivity[BregmanStatistics]):
             scores[1] /= 2.0 * phi
         return scores
 
-    def masses(self, local: BregmanStatistics, summary: BregmanStatistics) -> FloatArray:
+    def total_scores(self, local: BregmanStatistics, summary: BregmanStatistics) -> FloatArray:
         """Return the shares of the block in both parts, as section 4.2 does for k-means."""
         metric = _settled(summary)
         phi = summary.error(metric)

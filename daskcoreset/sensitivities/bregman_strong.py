@@ -288,14 +288,14 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
             scores[:, rows] = self._rough.scores(tile, summary.clusters)
         return scores
 
-    def masses(self, local: Cells | Solution, summary: Cells | Solution) -> FloatArray:
+    def total_scores(self, local: Cells | Solution, summary: Cells | Solution) -> FloatArray:
         """Return the sums of `scores`, as if every cell of the block lay in one of B."""
         assert isinstance(local, Cells)  # noqa: S101 - of one block
         assert isinstance(summary, Solution)  # noqa: S101 - of all data
         if not len(local):
             return np.zeros(3)
         own = local.solution(summary.metric, summary.origin)
-        return self._rough.masses(own.clusters, summary.clusters)
+        return self._rough.total_scores(own.clusters, summary.clusters)
 
     def describe(self, summary: Cells | Solution) -> dict[str, Any]:
         """Return the cost of the rough solution by the dominating distance."""

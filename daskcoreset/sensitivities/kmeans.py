@@ -442,7 +442,7 @@ class StrongKMeans(Sensitivity["Clusters | KMeansParallelState"]):
         terms *= block.weights
         return terms
 
-    def masses(
+    def total_scores(
         self, local: Clusters | KMeansParallelState, summary: Clusters | KMeansParallelState
     ) -> FloatArray:
         """Return the sums of `scores`, as if every cell of the block lay in one of B."""

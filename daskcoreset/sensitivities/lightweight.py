@@ -87,7 +87,7 @@ class Lightweight(Sensitivity[Moments]):
             scores[1] /= 2.0 * phi
         return scores
 
-    def masses(self, local: Moments, summary: Moments) -> FloatArray:
+    def total_scores(self, local: Moments, summary: Moments) -> FloatArray:
         """Return U_i / 2U and phi_i({mu}) / 2 phi, as the center of section 4.2 does."""
         phi = summary.quantization_error
         if phi == 0.0:

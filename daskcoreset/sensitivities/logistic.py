@@ -218,7 +218,7 @@ class Logistic(Sensitivity[Scatter]):
         scores[0] = block.weights * (np.sqrt(scores[0]) + 1.0 / summary.weight)
         return scores
 
-    def masses(self, local: Scatter, summary: Scatter) -> FloatArray:
+    def total_scores(self, local: Scatter, summary: Scatter) -> FloatArray:
         """Bound the sum of `scores` over a block by the root of its total leverage."""
         if local.weight == 0.0:
             return np.zeros(1)

@@ -117,11 +117,11 @@ class MixtureCoreset(Sensitivity["Clusters | KMeansParallelState"]):
         """Return u s(x), its three terms apart."""
         return self._rough.scores(block, summary)
 
-    def masses(
+    def total_scores(
         self, local: Clusters | KMeansParallelState, summary: Clusters | KMeansParallelState
     ) -> FloatArray:
         """Return the sums of `scores`, as if every cell of the block lay in one of B."""
-        return self._rough.masses(local, summary)
+        return self._rough.total_scores(local, summary)
 
     def describe(self, summary: Clusters | KMeansParallelState) -> dict[str, Any]:
         """Return the cost of the rough solution."""

@@ -152,7 +152,7 @@ _PILOT_WORK = 2**18
 
 """Rows of the pilot times problems at most, of many classes: about a second."""
 
-_FEWEST_OF_CLASS = 16
+_MIN_OF_CLASS = 16
 
 """Rows of a class in the pilot, nevertheless."""
 
@@ -373,7 +373,7 @@ class SVM(Sensitivity[Any]):
             )
         sizes = [part.rows.points.shape[1] for part in summary.values()]
         # As many problems as classes, each solved on all of the pilot.
-        most = max(_FEWEST_OF_CLASS, _PILOT_WORK // len(summary) ** 2)
+        most = max(_MIN_OF_CLASS, _PILOT_WORK // len(summary) ** 2)
         pilot = stratified_sample(summary, min(self._pilot_size(sizes[0]), most))
         k = self.n_clusters or math.ceil(math.log(max(pilot.n_rows, 3)))
         rough = rough_solution(pilot, k, self.lam, rng, intercept=self.intercept)
@@ -402,7 +402,7 @@ class SVM(Sensitivity[Any]):
         terms = self._terms(block, summary, row_terms(block, summary))
         return terms / (2.0 * summary.totals[:2, np.newaxis]) if self._mixes else terms[:1]
 
-    def masses(self, local: Any, summary: Any) -> FloatArray:
+    def total_scores(self, local: Any, summary: Any) -> FloatArray:
         """Return the sums of `scores`, as the pilot's estimates make them."""
         totals: FloatArray = local.totals[:2]
         return totals / (2.0 * summary.totals[:2]) if self._mixes else totals[:1]

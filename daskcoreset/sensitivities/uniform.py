@@ -62,6 +62,6 @@ class Uniform(Sensitivity[float]):
             return np.zeros((1, len(block)))
         return (block.weights / summary)[np.newaxis]
 
-    def masses(self, local: float, summary: float) -> FloatArray:
+    def total_scores(self, local: float, summary: float) -> FloatArray:
         """Return the share of the block in U."""
         return np.array([local / summary])

@@ -169,14 +169,14 @@ class SensitivityContract(ABC):
 
     @given(blocks=row_sets())
     @_property
-    def test_masses__are_sums_of_scores(self, blocks: list[Block]) -> None:
+    def test_total_scores__are_sums_of_scores(self, blocks: list[Block]) -> None:
         """What the root believes of a block is what the block finds."""
         construction = self.construction()
         if not construction.total_scores_exact:
             pytest.skip("masses are estimates")
         locals_, summary = self.summaries(blocks)
         sums = [self.scores(block, summary).sum(axis=1) for block in blocks]
-        masses = [construction.masses(local, summary) for local in locals_]
+        masses = [construction.total_scores(local, summary) for local in locals_]
         _assert_close(np.stack(masses, axis=1), np.stack(sums, axis=1))
 
     @given(blocks=row_sets())
@@ -220,7 +220,7 @@ class SensitivityContract(ABC):
         if bound is None or construction.n_folds > 1:
             pytest.skip("no draws from one read by rejection")
         locals_, summary = self.summaries(blocks)
-        masses = [construction.masses(local, summary).sum() for local in locals_]
+        masses = [construction.total_scores(local, summary).sum() for local in locals_]
         for block, local, mass in zip(blocks, locals_, masses, strict=True):
             proposal = self.scores(block, local).sum(axis=0)
             target = self.scores(block, summary).sum(axis=0)
@@ -261,7 +261,7 @@ class SensitivityContract(ABC):
         _, summary = self.summaries(blocks)
         locals_, padded = self.summaries([empty, *blocks, empty])
         self._assert_same_scores(blocks, summary, padded)
-        assert not construction.masses(locals_[0], padded).any(), "an empty block has a mass"
+        assert not construction.total_scores(locals_[0], padded).any(), "an empty block has a mass"
         assert self.scores(empty, summary).size == 0
 
     @given(blocks=row_sets())

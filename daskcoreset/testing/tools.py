@@ -13,17 +13,10 @@ import scipy.stats
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from daskcoreset.constructions.sampling.block_steps import (
-    DrawRequested,
-    ProposeCandidates,
-    SummariseBlock,
-    SumScores,
-)
 from daskcoreset.constructions.sampling.final_draw import FinalDraw, Selection
-from daskcoreset.constructions.sampling.messages import BlockReport, DrawRequest, MergeReports
+from daskcoreset.constructions.sampling.job import SamplingJob
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.typing import AnyArray, FloatArray, Sampling
-from daskcoreset.execution.fold import tree_reduce_in_memory
 from daskcoreset.inputs.blocks import BlockSpec, RowBlocks, row_blocks
 from daskcoreset.inputs.sources import ArraySource
 from daskcoreset.sensitivities import Sensitivity
@@ -148,34 +141,10 @@ def draw(
     >>> selection.weights
     array([3., 3., 3.])
     """
-    root = FinalDraw(construction, size, sampling, seed)
-    combine = MergeReports(construction)
-
-    def read(some: RowBlocks, leaf: Any, given: Any = None) -> BlockReport:
-        # Two at a time: the deepest tree.
-        census: BlockReport = tree_reduce_in_memory(some, leaf, combine, given=given, split_every=2)
-        return census
-
-    def reread(numbers: list[int], leaf: DrawRequested, plan: DrawRequest) -> BlockReport:
-        return read(blocks.select(numbers), leaf, plan)
-
-    folds = construction.n_folds - (passes == 1)
-    summary: Any = None
-    for fold in range(folds):
-        census = root.finalize(
-            read(blocks, SummariseBlock(construction, seed, fold), summary), fold
-        )
-        summary = census.summary
-    if passes == 1:
-        n_rows, n_blocks = blocks.n_rows, blocks.n_blocks
-        harvest = ProposeCandidates(construction, sampling, seed, root.candidates, n_rows, n_blocks)
-        return root.finish_harvest(read(blocks, harvest, summary), reread)
-    if sampling == "multinomial" and not construction.total_scores_exact:
-        sums = read(blocks, SumScores(construction), census.summary)
-        census = replace(census, masses=sums.masses)
-    plan = root.plan(census)
-    second = read(blocks, DrawRequested(construction, sampling, seed), plan)
-    return root.finish_planned(census, plan, second)
+    job = SamplingJob(
+        blocks, FinalDraw(construction, size, sampling, seed), passes, split_every=2
+    )  # two at a time: the deepest tree
+    return job.select_in_memory()
 
 
 def assert_mean(estimates: FloatArray, expected: FloatArray, rate: float = 1e-6) -> None:

@@ -163,7 +163,7 @@ def mean_of(value: float) -> float:
 def two_passes(X: Any) -> Lazy[float]:
     blocks = row_blocks(X, chunks=ROWS)
     mean = apply(mean_of, tree_reduce(blocks, first_moment, total))
-    return tree_reduce(blocks, second_moment, total, given=mean)
+    return tree_reduce(blocks, second_moment, total, broadcast=mean)
 
 
 def optimised(value: Lazy[Any]) -> dict[Any, Any]:
@@ -389,8 +389,8 @@ def test_second_pass__would_hold_the_array_if_it_shared_the_reads(
 def test_third_pass__shares_no_read_with_the_second(reader: Reader, tmp_path: Path) -> None:
     blocks = row_blocks(reader(tmp_path, ("X",))["X"], chunks=ROWS)
     mean = apply(mean_of, tree_reduce(blocks, first_moment, total))
-    moment = tree_reduce(blocks, second_moment, total, given=mean)
-    lazy = tree_reduce(blocks, second_moment, total, given=apply(mean_of, moment))
+    moment = tree_reduce(blocks, second_moment, total, broadcast=mean)
+    lazy = tree_reduce(blocks, second_moment, total, broadcast=apply(mean_of, moment))
     assert list(leaf_layers(lazy).values()) == [N_BLOCKS] * 3
     with Watcher() as watcher:
         lazy.compute(scheduler="sync")
@@ -432,7 +432,7 @@ def test_second_pass__is_given_the_result_of_the_first(reader: Reader, tmp_path:
 
 def test_fold__takes_a_plain_value_for_all_blocks() -> None:
     blocks = row_blocks(np.ones((6, 2)), chunks=2)
-    lazy = tree_reduce(blocks, second_moment, total, given=3.0)
+    lazy = tree_reduce(blocks, second_moment, total, broadcast=3.0)
     assert lazy.compute(scheduler="sync") == 4.0 * 12
 
 

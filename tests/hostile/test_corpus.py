@@ -64,7 +64,7 @@ MODES: dict[str, dict[str, Any]] = {
 @pytest.fixture(autouse=True)
 def _few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four for every row drawn, as of a size of 5,000 on: only then do both stages draw here."""
-    monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
+    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
 
 
 @cache

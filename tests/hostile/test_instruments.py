@@ -184,7 +184,7 @@ class Remarking(Lightweight):
 
     name: ClassVar[str] = "remarking"
 
-    def remarks(self, summary: Any, size: int) -> tuple[str, ...]:
+    def warnings_for(self, summary: Any, size: int) -> tuple[str, ...]:
         return (f"{size} rows of {summary.quantization_error / np.pi:.17g}",)
 
 

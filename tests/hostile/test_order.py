@@ -34,7 +34,7 @@ ALLOWED = 1.2
 @pytest.fixture(autouse=True)
 def _few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four for every row drawn, as of a size of 5,000 on: only then do both stages draw here."""
-    monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
+    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
 
 
 def _angle(rows: Any, period: int) -> FloatArray:
@@ -179,7 +179,7 @@ def test_build__motifs_of_unequal_weight_do_not_resonate(
 @pytest.mark.statistical
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("method", ["uniform", "lightweight", "kmeans"])
-@pytest.mark.parametrize("candidates", [0, root.FEWEST_CANDIDATES])
+@pytest.mark.parametrize("candidates", [0, root.MIN_CANDIDATES])
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_build__values_that_follow_the_rows_do_not_resonate(
     shuffled: bool, candidates: int, method: str, mode: str, monkeypatch: pytest.MonkeyPatch
@@ -190,7 +190,7 @@ def test_build__values_that_follow_the_rows_do_not_resonate(
     for the final draw had 2 to 15 times the error of independent draws. False-alarm rate: 1e-4 a
     case.
     """
-    monkeypatch.setattr(root, "FEWEST_CANDIDATES", candidates)
+    monkeypatch.setattr(root, "MIN_CANDIDATES", candidates)
     day = np.arange(N_ROWS) % (N_ROWS // SIZE) < N_ROWS // SIZE // 2
     X = _angle(np.arange(N_ROWS), N_ROWS)
     if shuffled:

@@ -338,7 +338,7 @@ def test_audit__of_a_users_construction_compares_what_it_is_made_for(tmp_path: P
 
 def test_sensitivity__without_an_objective_cannot_be_made() -> None:
     class Nameless(Sensitivity[float]):
-        block_summary = merge = scores = masses = None  # type: ignore[assignment]
+        block_summary = merge = scores = total_scores = None  # type: ignore[assignment]
 
     with pytest.raises(TypeError, match=r"abstract method '?objective"):
         Nameless()  # type: ignore[abstract]

@@ -88,8 +88,8 @@ class TwoFolds(Sensitivity[Moments]):
         scores[0] += self.share * block.weights / summary.weight
         return scores
 
-    def masses(self, local: Moments, summary: Moments) -> FloatArray:
-        masses = Lightweight().masses(local, summary)
+    def total_scores(self, local: Moments, summary: Moments) -> FloatArray:
+        masses = Lightweight().total_scores(local, summary)
         masses[0] += self.share * local.weight / summary.weight
         return masses
 
@@ -123,8 +123,10 @@ class ForgetsWeights(Lightweight):
 
 
 class ForgetsWeightsInMasses(Lightweight):
-    def masses(self, local: Moments, summary: Moments) -> FloatArray:
-        return super().masses(Moments(local.count, local.count, local.mean, local.m2), summary)
+    def total_scores(self, local: Moments, summary: Moments) -> FloatArray:
+        return super().total_scores(
+            Moments(local.count, local.count, local.mean, local.m2), summary
+        )
 
 
 class SquaresWeights(Lightweight):
@@ -135,8 +137,8 @@ class SquaresWeights(Lightweight):
 
 
 class IgnoresTheMeanOfBlocks(Lightweight):
-    def masses(self, local: Moments, summary: Moments) -> FloatArray:
-        masses = super().masses(local, summary)
+    def total_scores(self, local: Moments, summary: Moments) -> FloatArray:
+        masses = super().total_scores(local, summary)
         if masses[1]:
             masses[1] = local.quantization_error / summary.quantization_error / 2
         return masses
@@ -244,12 +246,12 @@ OFFSET = [rows(np.random.default_rng(0).normal(size=(20, 2)) + 1e6, dtype=np.flo
 @pytest.mark.parametrize(
     ("broken", "test", "blocks"),
     [
-        (ForgetsWeights(), "test_masses__are_sums_of_scores", UNEVEN),
+        (ForgetsWeights(), "test_total_scores__are_sums_of_scores", UNEVEN),
         (ForgetsWeights(), "test_scores__integer_weight_counts_as_repeated_rows", UNEVEN),
         (ForgetsWeights(), "test_scores__finite_nonnegative_positive_in_total", UNEVEN),
-        (ForgetsWeightsInMasses(), "test_masses__are_sums_of_scores", UNEVEN),
+        (ForgetsWeightsInMasses(), "test_total_scores__are_sums_of_scores", UNEVEN),
         (SquaresWeights(), "test_scores__integer_weight_counts_as_repeated_rows", UNEVEN),
-        (IgnoresTheMeanOfBlocks(), "test_masses__are_sums_of_scores", UNEVEN),
+        (IgnoresTheMeanOfBlocks(), "test_total_scores__are_sums_of_scores", UNEVEN),
         (MergesWithoutWeights(), "test_merge__associative", UNEVEN),
         (MergesWithoutWeights(), "test_summary__independent_of_chunking", UNEVEN),
         (MergesWithoutWeights(), "test_merge__empty_block_is_neutral", UNEVEN),
@@ -257,7 +259,7 @@ OFFSET = [rows(np.random.default_rng(0).normal(size=(20, 2)) + 1e6, dtype=np.flo
         (MergesInPlace(), "test_summarise__leaves_its_arguments_alone", UNEVEN),
         (ClaimsTooMuch(), "test_proposal_bound__holds_for_every_row", TIGHT),
         (SquaresSums(), "test_scores__finite_nonnegative_positive_in_total", OFFSET),
-        (SquaresSums(), "test_masses__are_sums_of_scores", OFFSET),
+        (SquaresSums(), "test_total_scores__are_sums_of_scores", OFFSET),
         (LosesFarRows(), "test_scores__finite_nonnegative_positive_in_total", UNEVEN),
         (Negative(), "test_scores__finite_nonnegative_positive_in_total", UNEVEN),
         (OneRow(), "test_scores__finite_nonnegative_positive_in_total", UNEVEN),
@@ -336,7 +338,7 @@ def test_lightweight__equal_rows_are_scored_uniformly(form: Any) -> None:
     scores = construction.scores(block, summary)
     np.testing.assert_allclose(scores[0], block.weights / 6.2, rtol=1e-14)
     assert not scores[1].any()
-    assert construction.masses(summary, summary).tolist() == [1.0, 0.0]
+    assert construction.total_scores(summary, summary).tolist() == [1.0, 0.0]
 
 
 def parts(block: Block) -> tuple[Any, FloatArray]:
@@ -374,7 +376,7 @@ def test_uniform__by_hand() -> None:
     summary = Uniform().merge(Uniform().block_summary(block, None, RNG), 4.0)
 
     assert Uniform().scores(block, summary).tolist() == [[1 / 8, 3 / 8]]
-    assert Uniform().masses(4.0, summary).tolist() == [0.5]
+    assert Uniform().total_scores(4.0, summary).tolist() == [0.5]
     assert Uniform().describe(summary) == {}
 
 

@@ -92,7 +92,7 @@ def test_lightweight_scores__plain_reading_of_the_formula(divergence: Divergence
     parts, summary = settled(construction, *halves())
     found = [construction.scores(block, summary) for block in halves()]
     np.testing.assert_allclose(np.concatenate(found, axis=1).sum(axis=0), expected, rtol=1e-9)
-    masses = np.array([construction.masses(part, summary) for part in parts])
+    masses = np.array([construction.total_scores(part, summary) for part in parts])
     np.testing.assert_allclose(masses, [one.sum(axis=1) for one in found], rtol=1e-9)
     assert summary.error(summary.metric) == pytest.approx(WEIGHTS @ distances)
 
@@ -117,7 +117,7 @@ def test_strong_scores__plain_reading_of_the_formula(divergence: Divergence) -> 
     assert B.weights.sum() == pytest.approx(WEIGHTS.sum())
     assert B.costs.sum() >= (WEIGHTS @ d) * (1 - 1e-9)
     assert B.costs.sum() < 2 * (WEIGHTS @ d)
-    masses = np.sum([construction.masses(part, summary) for part in parts], axis=0)
+    masses = np.sum([construction.total_scores(part, summary) for part in parts], axis=0)
     assert masses.sum() == pytest.approx(np.concatenate(found).sum(), rel=0.5)
 
 
@@ -170,7 +170,7 @@ def test_proposal_bound__holds_for_a_given_precision() -> None:
     for block, part in zip(halves(), parts, strict=True):
         proposal = construction.scores(block, part).sum(axis=0)
         target = construction.scores(block, summary).sum(axis=0)
-        allowed = 2 * construction.masses(part, summary).sum() * proposal / proposal.sum()
+        allowed = 2 * construction.total_scores(part, summary).sum() * proposal / proposal.sum()
         assert (target <= allowed * (1 + 1e-9)).all()
 
 
@@ -183,7 +183,9 @@ def test_lightweight_mahalanobis__columns_of_unlike_units_and_a_large_offset() -
     for block, other, part in zip(halves(), moved, parts, strict=True):
         found, expected = construction.scores(other, far), construction.scores(block, near)
         np.testing.assert_allclose(found, expected, rtol=1e-3)  # 1e6 leaves ten digits
-        np.testing.assert_allclose(construction.masses(part, far), found.sum(axis=1), rtol=1e-6)
+        np.testing.assert_allclose(
+            construction.total_scores(part, far), found.sum(axis=1), rtol=1e-6
+        )
     assert far.error(far.metric) == pytest.approx(3 * WEIGHTS.sum())  # trace(A S) = d U
 
 

@@ -73,8 +73,8 @@ class OnPositive(Sensitivity[Any]):
     def scores(self, block: Block, summary: Any) -> FloatArray:
         return self.inner.scores(self._on(block), summary)
 
-    def masses(self, local: Any, summary: Any) -> FloatArray:
-        return self.inner.masses(local, summary)
+    def total_scores(self, local: Any, summary: Any) -> FloatArray:
+        return self.inner.total_scores(local, summary)
 
     def describe(self, summary: Any) -> dict[str, Any]:
         return self.inner.describe(summary)

@@ -72,7 +72,7 @@ def test_masses__exact_where_cells_nest() -> None:
 
     sums = construction.scores(Block(X, np.ones(4)), summary).sum(axis=1)
 
-    np.testing.assert_allclose(construction.masses(local, summary), sums, rtol=1e-12)
+    np.testing.assert_allclose(construction.total_scores(local, summary), sums, rtol=1e-12)
 
 
 @pytest.mark.parametrize("rough", ["kmeans||", "kmeans++"])

@@ -36,7 +36,7 @@ def test_scores__roots_of_leverage_from_a_qr_decomposition(intercept: bool) -> N
     leverage = (Q**2).sum(axis=1) / U[:200]  # of a row of weight one
     expected = U[:200] * (np.sqrt(leverage) + 1 / U[:200].sum())
     np.testing.assert_allclose(construction.scores(block, summary)[0], expected, rtol=1e-4)
-    mass = construction.masses(summary, summary)
+    mass = construction.total_scores(summary, summary)
     assert expected.sum() <= mass[0] <= 1.5 * expected.sum()
 
 

@@ -112,7 +112,7 @@ def test_masses__one_for_every_part_of_the_scores(variant: Any, parts: int) -> N
         stream(0, Stage.SETTLING),
     )
     local = construction.block_summary(block, pilot, stream(0, Stage.SUMMARIES))
-    masses = construction.masses(local, pilot)
+    masses = construction.total_scores(local, pilot)
     assert masses.shape == (parts,)
     assert masses.sum() == pytest.approx(construction.scores(block, pilot).sum(), rel=0.2)
     assert construction.scores(block, pilot).shape[0] in (1, parts)
@@ -329,7 +329,7 @@ def test_calibration__losses_and_slopes_are_those_of_all_blocks(
     u = np.random.default_rng(8).lognormal(size=6000)
     blocks = cut_rows(X + 7.0, [0, 1000, 1, 4999], u, y)
     found = draw(blocks, SVM(variant="pilot_mix"), 600, passes=passes)
-    rough = found.census.summary
+    rough = found.summary
     positives = labels if len(labels) > 2 else labels[1:]
     for label, coef, shift in zip(positives, rough.coef, rough.intercept, strict=True):
         side = np.where(y == label, 1.0, -1.0)
@@ -345,7 +345,7 @@ def test_calibration__losses_and_slopes_are_those_of_all_blocks(
 
 def test_trial__candidates_stand_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many rows each candidate counts for more than itself; there are 800 of 8,000."""
-    monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
+    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
     X, y = two_classes(8000)
     u = np.random.default_rng(10).uniform(0.5, 2.0, 8000)
     seen: list[Any] = []
@@ -372,7 +372,7 @@ def test_default__candidates_of_many_rows_bring_no_bias(monkeypatch: pytest.Monk
     """Mean errors of other classifiers, of 12 seeds: 1.5 % on average, and above 9 % for each of
     them where a candidate counts for itself alone. False-alarm rate below 1e-6: a mean error has
     a standard deviation of 2 %."""
-    monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
+    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
     X, y = two_classes(16_000)
     X *= np.random.default_rng(1).lognormal(0, 0.7, (16_000, 1))
     rng = np.random.default_rng(5)

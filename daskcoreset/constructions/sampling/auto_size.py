@@ -151,16 +151,16 @@ class _Search:
 
     def _pair(self, size: int) -> tuple[Coreset, Coreset]:
         """Build two coresets that share nothing but the data."""
-        rng = stream(self.job.root.seed, Stage.SIZING, 0, len(self.steps))
+        rng = stream(self.job.final_draw.seed, Stage.SIZING, 0, len(self.steps))
         first, second = (
-            replace(self.job, root=replace(self.job.root, size=size, seed=int(seed)))
+            replace(self.job, final_draw=replace(self.job.final_draw, size=size, seed=int(seed)))
             for seed in rng.integers(2**63, size=2)
         )
         # What is said of a coreset that is only a step concerns nobody.
         with warnings.catch_warnings(record=True) as self.said:
             warnings.simplefilter("always")
-            if self.job.runs_here:
-                return first.run_here(), second.run_here()
+            if self.job.in_memory:
+                return first.compute_in_memory(), second.compute_in_memory()
             import dask
 
             builds = first.lazy(), second.lazy()
@@ -188,7 +188,7 @@ class _Search:
             _halves(first, second),
             _labels(first, second),
         )
-        construction = self.job.root.construction
+        construction = self.job.construction
         objective = construction.objective.with_parts(self.rule.n_clusters).fitted(both)
         for solution in self._solutions(objective, pair, both):
             costs = [objective.cost(block, solution) for block in pair]
@@ -219,7 +219,7 @@ class _Search:
         A row far away has a center of its own in all but the poor one, so that its weight may
         be anything there.
         """
-        rng = stream(self.job.root.seed, Stage.SIZING, 1, len(self.steps))
+        rng = stream(self.job.final_draw.seed, Stage.SIZING, 1, len(self.steps))
         for block in pair:
             yield objective.solve(block, rng)
         poor = objective.poor(both)
@@ -236,7 +236,7 @@ class _Search:
         labels = _labels(first, second)
         labels = None if labels is None else labels[chosen]
         record = thaw(first.provenance)
-        record["seed"] = self.job.root.seed
+        record["seed"] = self.job.final_draw.seed
         record["size"] = 2 * size
         record["m"] = len(chosen)
         record["size_rule"] = {

@@ -1,4 +1,4 @@
-r"""From scores to a coreset in one or two reads: leaves for the blocks, and their root.
+r"""The work on a block: summarise, propose candidates, draw what the final draw asks for.
 
 **Two reads** (Bachem, Lucic and Krause 2018, section 4.2): blocks send summaries, the root
 knows the global summary and every block's mass, blocks draw what the root asks for.
@@ -19,13 +19,13 @@ is decided by the summaries, not by what was drawn, so nothing is biased by it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daskcoreset.constructions.sampling.messages import BlockReport, Candidates, DrawRequest
-from daskcoreset.core.blocks import ReadBlock, class_codes
+from daskcoreset.core.blocks import InvalidRow, ReadBlock, class_codes
 from daskcoreset.core.errors import ignore_overflow
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
@@ -44,111 +44,83 @@ __all__ = [
     "CLASS_SHARE",
     "DrawRequested",
     "ProposeCandidates",
-    "SumScores",
-    "SummariseBlock",
     "draw_candidates",
+    "sum_scores",
+    "summarise_block",
+    "take_block",
 ]
 
-FEWEST_OF_CLASS = 5
+MIN_OF_CLASS = 5
 """Candidates of every class in every block at least, where there are so many rows of it."""
 
 CLASS_SHARE = 8
 """An eighth of the rows is spread over the classes evenly; what is over goes by score. A class of
 few rows, which may have most of the cost, is then not left to two or three of them."""
 
-_MOST_PROPOSALS = 4
+_MAX_PROPOSALS = 4
 """Proposals for each row of a block at most: a `size` above the number of rows, where that is
 unknown, asks for more than memory holds, only to learn that every row is wanted."""
 
 
-def _census(
-    rows: ReadBlock,
-    number: int,
-    local: Any = None,
-    drawn: Candidates | None = None,
-    *,
-    keeps: bool = True,
-) -> BlockReport:
-    block = rows.block
-    return BlockReport(
-        read={number: rows.read},
-        kept={number: 0 if block is None else len(block)},
-        weights={number: 0.0 if block is None else float(block.weights.sum())},
-        problem=None if rows.problem is None else (number, rows.problem),
-        summary=local,
-        locals={number: local} if keeps and local is not None else {},
-        drawn=() if drawn is None else (drawn,),
-    )
+def _block_of(construction: Sensitivity[Any], rows: ReadBlock) -> Block | InvalidRow:
+    """Return the block that was read, or what makes it unfit for the construction."""
+    assert rows.block is not None  # noqa: S101 - the engine has seen to it
+    return construction.problem(rows.block) or rows.block
 
 
-def _fit(construction: Sensitivity[Any], rows: ReadBlock) -> ReadBlock:
-    """Put what the construction finds wrong with a block in its place."""
-    problem = None if rows.block is None else construction.problem(rows.block)
-    return rows if problem is None else ReadBlock(rows.read, None, problem)
+def _weights(rows: ReadBlock) -> dict[int, float]:
+    assert rows.block is not None  # noqa: S101 - the engine has seen to it
+    return {rows.index: float(rows.block.weights.sum())}
 
 
-@dataclass(frozen=True)
-class SummariseBlock:
-    """Leaf of a fold that only summarises."""
-
-    construction: Sensitivity[Any]
-    seed: int
-    fold: int = 0
-
-    def __call__(self, rows: ReadBlock, number: int, previous: Any) -> BlockReport:
-        """Summarise one block."""
-        rows = _fit(self.construction, rows)
-        if rows.block is None:
-            return _census(rows, number)
-        with ignore_overflow():
-            rng = stream(self.seed, Stage.SUMMARIES, number, self.fold)
-            local = self.construction.block_summary(rows.block, previous, rng)
-            if self.fold == self.construction.n_folds - 1:
-                return _last_census(self.construction, rows, number, local, previous)
-        return _census(rows, number, local, keeps=False)
+def summarise_block(
+    construction: Sensitivity[Any], seed: int, fold: int, rows: ReadBlock, previous: Any
+) -> BlockReport | InvalidRow:
+    """Summarise one block in one of several folds; `previous` is the finalized summary before."""
+    block = _block_of(construction, rows)
+    if isinstance(block, InvalidRow):
+        return block
+    with ignore_overflow():
+        rng = stream(seed, Stage.SUMMARIES, rows.index, fold)
+        local = construction.block_summary(block, previous, rng)
+        if fold == construction.n_folds - 1:
+            return _last_report(construction, rows, local, previous)
+    return BlockReport(_weights(rows), local)
 
 
-def _last_census(  # noqa: PLR0917 - all of them are always given
+def _last_report(
     construction: Sensitivity[Any],
     rows: ReadBlock,
-    number: int,
     local: Any,
     previous: Any,
-    drawn: Candidates | None = None,
+    *candidates: Candidates,
 ) -> BlockReport:
-    """Census of the last fold: with summaries, or with estimated sums of scores instead."""
-    if not construction.scores_from_pilot:
-        return _census(rows, number, local, drawn)
-    masses = {number: construction.masses(local, previous)}
-    return replace(_census(rows, number, local, drawn, keeps=False), masses=masses)
+    """Report of the last fold: with the summary, or the estimated sum of scores instead."""
+    if construction.scores_from_pilot:
+        total_scores = {rows.index: construction.total_scores(local, previous)}
+        return BlockReport(_weights(rows), local, {}, total_scores, candidates)
+    return BlockReport(_weights(rows), local, {rows.index: local}, {}, candidates)
 
 
-@dataclass(frozen=True)
-class SumScores:
-    """Leaf of a read that adds scores up, for constructions that only estimate the sums."""
-
-    construction: Sensitivity[Any]
-
-    def __call__(self, rows: ReadBlock, number: int, summary: Any) -> BlockReport:
-        """Add up the scores of the block by component."""
-        if rows.block is None:
-            return _census(rows, number)
-        with ignore_overflow():
-            scores = self.construction.scores(rows.block, summary)
-        return replace(_census(rows, number), masses={number: scores.sum(axis=1)})
+def sum_scores(construction: Sensitivity[Any], rows: ReadBlock, summary: Any) -> BlockReport:
+    """Add up the scores of one block by component, where summaries only estimate the sums."""
+    assert rows.block is not None  # noqa: S101 - the engine has seen to it
+    with ignore_overflow():
+        scores = construction.scores(rows.block, summary)
+    return BlockReport(_weights(rows), total_scores={rows.index: scores.sum(axis=1)})
 
 
 @dataclass(frozen=True)
 class ProposeCandidates:
-    """Leaf of the last fold: the block's summary, and candidates by scores made without it all.
+    """The work on a block in the last fold: its summary, and candidates for the final draw.
 
-    With one fold the scores are the block's own. With several they are those of the settled
+    With one fold the scores are the block's own. With several they are those of the finalized
     summary of the fold before, so that blocks give candidates in proportion to their scores.
 
     Attributes
     ----------
-    candidates : float
-        Candidates wanted in all.
+    n_candidates : float
+        Candidates to be proposed in all.
     n_rows : int or None
         Rows in all, where known: a block gives candidates in proportion to its rows.
     n_blocks : int
@@ -158,49 +130,49 @@ class ProposeCandidates:
     construction: Sensitivity[Any]
     sampling: Sampling
     seed: int
-    candidates: float
+    n_candidates: float
     n_rows: int | None
     n_blocks: int
 
-    def __call__(self, rows: ReadBlock, number: int, given: Any) -> BlockReport:
+    def __call__(self, rows: ReadBlock, broadcast: Any) -> BlockReport | InvalidRow:
         """Summarise one block and draw its candidates."""
-        rows = _fit(self.construction, rows)
-        block = rows.block
-        if block is None:
-            return _census(rows, number)
+        block = _block_of(self.construction, rows)
+        if isinstance(block, InvalidRow):
+            return block
         if self.construction.n_folds > 1:
-            return self._by_estimates(rows, block, number, given)
+            return self._by_estimates(rows, block, broadcast)
+        index = rows.index
         share = 1 / self.n_blocks if self.n_rows is None else rows.read / self.n_rows
         # A whole number, so that chance does not decide how many: that would add variance.
-        target = np.ceil(self.candidates * share)
-        rng = stream(self.seed, Stage.CANDIDATES, number)
+        target = np.ceil(self.n_candidates * share)
+        rng = stream(self.seed, Stage.CANDIDATES, index)
         with ignore_overflow():
-            summaries = stream(self.seed, Stage.SUMMARIES, number)
+            summaries = stream(self.seed, Stage.SUMMARIES, index)
             local, scores = self.construction.proposal(block, summaries)
             if self.sampling == "systematic":
-                drawn = _candidates(self.construction, local, block, number, scores, target, rng)
+                candidates = _candidates(
+                    self.construction, local, block, index, scores, target, rng
+                )
             else:
                 if self.n_rows is None:
-                    target = min(target, _MOST_PROPOSALS * rows.read)
-                drawn = _proposals(block, number, scores, int(np.ceil(target)), rng)
-        return _census(rows, number, local, drawn)
+                    target = min(target, _MAX_PROPOSALS * rows.read)
+                candidates = _proposals(block, index, scores, int(np.ceil(target)), rng)
+        return _last_report(self.construction, rows, local, None, candidates)
 
-    def _by_estimates(
-        self, rows: ReadBlock, block: Block, number: int, previous: Any
-    ) -> BlockReport:
+    def _by_estimates(self, rows: ReadBlock, block: Block, previous: Any) -> BlockReport:
         """Draw candidates by what the fold before made known of all the data."""
         construction, fold = self.construction, self.construction.n_folds - 1
         with ignore_overflow():
             local = construction.block_summary(
-                block, previous, stream(self.seed, Stage.SUMMARIES, number, fold)
+                block, previous, stream(self.seed, Stage.SUMMARIES, rows.index, fold)
             )
             scores = construction.scores(block, previous).sum(axis=0)
-            share = self.candidates / construction.pilot_total(previous)
+            share = self.n_candidates / construction.pilot_total(previous)
             inclusion = np.minimum(scores * share, 1.0)
-            rng = stream(self.seed, Stage.CANDIDATES, number)
+            rng = stream(self.seed, Stage.CANDIDATES, rows.index)
             chosen = draw_candidates(construction, previous, block, scores, inclusion, rng)
-            drawn = Candidates(number, block.take(chosen), inclusion[chosen])
-            return _last_census(construction, rows, number, local, previous, drawn)
+            candidates = Candidates(rows.index, block.take(chosen), inclusion[chosen])
+            return _last_report(construction, rows, local, previous, candidates)
 
 
 def draw_candidates(  # noqa: PLR0917 - all of them are always given
@@ -221,7 +193,7 @@ def draw_candidates(  # noqa: PLR0917 - all of them are always given
     rows : Block
     scores : ndarray of shape (n,), float64
     inclusion : ndarray of shape (n,), float64
-        Inclusion probabilities. Those of a class whose sum is below `FEWEST_OF_CLASS`, and
+        Inclusion probabilities. Those of a class whose sum is below `MIN_OF_CLASS`, and
         below an even share of a part of the whole sum, are raised in place: a class of five
         rows is kept whole.
     rng : numpy.random.Generator
@@ -236,7 +208,7 @@ def draw_candidates(  # noqa: PLR0917 - all of them are always given
         return systematic(inclusion, rng)
     codes = class_codes(rows, labels)
     even = int(inclusion.sum()) // (CLASS_SHARE * len(labels))
-    raise_classes(inclusion, scores, codes, np.full(len(labels), max(FEWEST_OF_CLASS, even)))
+    raise_classes(inclusion, scores, codes, np.full(len(labels), max(MIN_OF_CLASS, even)))
     # Class by class: whole units of inclusion lie in each, so that none of them is missed.
     order = np.argsort(codes.astype(np.min_scalar_type(len(labels))), kind="stable")
     return np.sort(order[systematic(inclusion[order], rng)])
@@ -246,7 +218,7 @@ def _candidates(  # noqa: PLR0917 - all of them are always given
     construction: Sensitivity[Any],
     summary: Any,
     block: Block,
-    number: int,
+    block_index: int,
     scores: FloatArray,
     target: float,
     rng: np.random.Generator,
@@ -255,53 +227,71 @@ def _candidates(  # noqa: PLR0917 - all of them are always given
     chosen = draw_candidates(construction, summary, block, scores, inclusion, rng)
     if not ((inclusion > 0.0) & (inclusion < 1.0)).any():
         target = np.inf
-    return Candidates(number, block.take(chosen), inclusion[chosen], target=target)
+    return Candidates(block_index, block.take(chosen), inclusion[chosen], target=target)
 
 
 def _proposals(
-    block: Block, number: int, scores: FloatArray, count: int, rng: np.random.Generator
+    block: Block, block_index: int, scores: FloatArray, count: int, rng: np.random.Generator
 ) -> Candidates:
     total = scores.sum()
     chosen = draw_with_replacement(scores, count if total > 0 else 0, rng)
     probability = scores[chosen] / total
     coins = rng.random(len(chosen))
-    return Candidates(number, block.take(chosen), probability, coins, target=count)
+    return Candidates(block_index, block.take(chosen), probability, coins, target=count)
+
+
+def take_block(
+    construction: Sensitivity[Any], rows: ReadBlock, broadcast: object = None
+) -> BlockReport | InvalidRow:
+    """Send all rows of one block, where it is known before reading that all are wanted."""
+    del broadcast
+    block = _block_of(construction, rows)
+    if isinstance(block, InvalidRow):
+        return block
+    candidates = Candidates(rows.index, block.all_rows(), np.ones(len(block)))
+    return BlockReport(_weights(rows), candidates=(candidates,))
 
 
 @dataclass(frozen=True)
 class DrawRequested:
-    """Leaf of a read in which blocks give what a plan asks for."""
+    """The work on a block in a read in which blocks give what a `DrawRequest` asks for."""
 
     construction: Sensitivity[Any]
     sampling: Sampling
     seed: int
     stage: Stage = Stage.DRAWS
 
-    def __call__(self, rows: ReadBlock, number: int, plan: DrawRequest | None) -> BlockReport:
-        """Draw what `plan` asks of the block; all rows without one."""
-        if plan is None:  # the only read
-            rows = _fit(self.construction, rows)
-        block = rows.block
-        if block is None:
-            return _census(rows, number)
-        if plan is None or plan.wanted is None:
-            drawn = Candidates(number, block.all_rows(), np.ones(len(block)))
-            return _census(rows, number, drawn=drawn)
-        wanted = plan.wanted[number]
-        rng = stream(self.seed, self.stage, number)
+    def __call__(self, rows: ReadBlock, request: DrawRequest) -> BlockReport | InvalidRow:
+        """Draw what `request` asks of the block."""
+        if request.targets is None:
+            return take_block(self.construction, rows)
+        block, index = rows.block, rows.index
+        assert block is not None  # noqa: S101 - the engine has seen to it
+        target = request.targets[index]
+        rng = stream(self.seed, self.stage, index)
         with ignore_overflow():
-            scores = self.construction.scores(block, plan.summary)
+            scores = self.construction.scores(block, request.summary)
             if self.sampling == "systematic":
-                one = scores.sum(axis=0)
-                construction, summary = self.construction, plan.summary
-                drawn = _candidates(construction, summary, block, number, one, wanted, rng)
+                candidates = _candidates(
+                    self.construction,
+                    request.summary,
+                    block,
+                    index,
+                    scores.sum(axis=0),
+                    target,
+                    rng,
+                )
             else:
-                drawn = _draws(block, number, scores, wanted, rng)
-        return _census(rows, number, drawn=drawn)
+                candidates = _independent_draws(block, index, scores, target, rng)
+        return BlockReport(_weights(rows), candidates=(candidates,))
 
 
-def _draws(
-    block: Block, number: int, scores: FloatArray, quota: IndexArray, rng: np.random.Generator
+def _independent_draws(
+    block: Block,
+    block_index: int,
+    scores: FloatArray,
+    quota: IndexArray,
+    rng: np.random.Generator,
 ) -> Candidates:
     """Draw u_i rows uniformly, v_i by distance (section 4.2, round two)."""
     chosen = np.concatenate(
@@ -311,4 +301,4 @@ def _draws(
         ]
     )
     probability = scores.sum(axis=0)[chosen]
-    return Candidates(number, block.take(chosen), probability)
+    return Candidates(block_index, block.take(chosen), probability)

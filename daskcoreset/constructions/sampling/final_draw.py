@@ -1,4 +1,4 @@
-r"""The root: turns what the blocks sent into the final draw."""
+r"""The final draw: from the candidates that the blocks sent to the rows of a coreset."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from daskcoreset.constructions.sampling.block_steps import CLASS_SHARE, DrawRequested
-from daskcoreset.constructions.sampling.messages import BlockReport, Candidates, DrawRequest
+from daskcoreset.constructions.sampling.messages import (
+    BlockReport,
+    Candidates,
+    DrawRequest,
+    check_report,
+)
 from daskcoreset.core.blocks import Block, class_codes, concatenate
 from daskcoreset.core.errors import InvalidInputError, ignore_overflow, overflow_error
 from daskcoreset.core.random import Stage, stream
@@ -21,6 +26,7 @@ from daskcoreset.core.sampling import (
     systematic,
 )
 from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
+from daskcoreset.execution.engine import BlockResults
 from daskcoreset.sensitivities.estimated_error import estimated_error
 
 if TYPE_CHECKING:
@@ -32,16 +38,18 @@ __all__ = ["Draw", "FinalDraw", "Selection", "draw_systematically"]
 OVERSAMPLING = 4
 """Candidates per row wanted. The share of the variance that the first stage adds is 1 / 4."""
 
-FEWEST_CANDIDATES = 20_000
+MIN_CANDIDATES = 20_000
 """Candidates gathered at least: 1.6 MB at 20 float32 features, and the root takes 20 ms."""
 
-Reread = Callable[[list[int], DrawRequested, DrawRequest], BlockReport]
-"""``reread(numbers, leaf, plan)``: reads some blocks again and returns their census."""
+Results = BlockResults[BlockReport]
+
+Reread = Callable[[list[int], DrawRequested, DrawRequest], Results]
+"""``reread(blocks, chunk, request)``: reads some blocks again and returns their reports."""
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The final draw: rows, weights and where they come from.
+    """Rows, weights and where they come from.
 
     Attributes
     ----------
@@ -49,7 +57,7 @@ class Selection:
     weights : ndarray of shape (m,), float64
     indices : ndarray of shape (m,), int64
         Row numbers in the whole data set, increasing.
-    census : Census
+    results : BlockResults
         Of the read that summarised.
     rereads : int
         Blocks that were read once more.
@@ -62,15 +70,20 @@ class Selection:
     rows: Block
     weights: FloatArray
     indices: IndexArray
-    census: BlockReport
+    results: Results
     rereads: int = 0
     complete: bool = False
     facts: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def summary(self) -> Any:
+        """Finalized summary of all the data; None where all rows were taken unseen."""
+        return self.results.value.summary
+
 
 @dataclass(frozen=True)
 class FinalDraw:
-    """The work of the root.
+    """Decides what blocks are asked for, and draws the rows of the coreset.
 
     Attributes
     ----------
@@ -87,158 +100,166 @@ class FinalDraw:
     seed: int
 
     @property
-    def candidates(self) -> float:
+    def n_candidates(self) -> float:
         """Candidates to gather in all."""
         if self.sampling == "multinomial":
             return float(OVERSAMPLING * self.size)
-        return float(max(OVERSAMPLING * self.size, FEWEST_CANDIDATES))
+        return float(max(OVERSAMPLING * self.size, MIN_CANDIDATES))
 
-    def finalize(self, census: BlockReport, fold: int = 0) -> BlockReport:
-        """Check a read and settle its summary."""
-        census.check()
+    def finalize(self, results: Results, fold: int = 0) -> Results:
+        """Check a read and finalize its summary."""
+        check_report(results)
+        report = results.value
         rng = stream(self.seed, Stage.SETTLING, 0, fold)
         if fold == 0:
-            self.construction.check_early(census.summary)
+            self.construction.check_early(report.summary)
         with ignore_overflow():
-            summary = self.construction.finalize(census.summary, rng)
+            summary = self.construction.finalize(report.summary, rng)
         self.construction.check(summary)
-        return replace(census, summary=summary)
+        return replace(results, value=replace(report, summary=summary))
 
-    def plan(self, census: BlockReport) -> DrawRequest:
+    def request(self, results: Results) -> DrawRequest:
         """Decide what every block gives in the second read."""
-        if census.n_rows <= self.size:
+        if results.n_kept <= self.size:
             return DrawRequest(None, None)
-        numbers, masses = self._masses(census)
+        blocks, total_scores = self._total_scores(results)
+        summary = results.value.summary
         if self.sampling == "systematic":
             # By the scores, but no block below its share of the rows: one row may hold most of
             # the scores, and once it is certain those of other blocks are all that count.
-            rows = np.array([census.kept[number] for number in numbers], dtype=np.float64)
-            shares = np.maximum(masses.sum(axis=1) / masses.sum(), rows / rows.sum())
-            targets = np.ceil(self.candidates * shares - 1e-6)  # rounding asks for no row more
-            return DrawRequest(census.summary, dict(zip(numbers, targets, strict=True)))
-        quotas = split_quota(self.size, masses, stream(self.seed, Stage.QUOTAS))
-        return DrawRequest(census.summary, dict(zip(numbers, quotas, strict=True)))
+            rows = np.array([results.kept[block] for block in blocks], dtype=np.float64)
+            shares = np.maximum(total_scores.sum(axis=1) / total_scores.sum(), rows / rows.sum())
+            # Rounding asks for no row more.
+            targets = np.ceil(self.n_candidates * shares - 1e-6)
+            return DrawRequest(summary, dict(zip(blocks, targets, strict=True)))
+        quotas = split_quota(self.size, total_scores, stream(self.seed, Stage.QUOTAS))
+        return DrawRequest(summary, dict(zip(blocks, quotas, strict=True)))
 
-    def finish_planned(
-        self, census: BlockReport, plan: DrawRequest, second: BlockReport
-    ) -> Selection:
+    def draw_requested(self, results: Results, request: DrawRequest, second: Results) -> Selection:
         """Draw from what the blocks gave in the second read."""
-        second.check()
-        if plan.wanted is None:
+        check_report(second)
+        if request.targets is None:
             return self._everything(second)
         if self.sampling == "systematic":
-            return self._reweighted(census, list(second.drawn))
-        _, masses = self._masses(census)
-        return self._weighted(census, list(second.drawn), masses.sum())
+            return self._reweighted(results, list(second.value.candidates))
+        _, total_scores = self._total_scores(results)
+        return self._weighted(results, list(second.value.candidates), total_scores.sum())
 
-    def finish_harvest(self, census: BlockReport, reread: Reread) -> Selection:
-        """Turn the candidates of the last fold into the final draw."""
-        census = self.finalize(census, self.construction.n_folds - 1)
-        if census.n_rows <= self.size:
-            leaf = DrawRequested(self.construction, self.sampling, self.seed)
-            everything = reread(sorted(census.read), leaf, DrawRequest(None, None))
-            return self._everything(everything, rereads=len(census.read))
+    def draw_proposed(self, results: Results, reread: Reread) -> Selection:
+        """Draw from the candidates that the blocks proposed in the last fold."""
+        results = self.finalize(results, self.construction.n_folds - 1)
+        if results.n_kept <= self.size:
+            chunk = DrawRequested(self.construction, self.sampling, self.seed)
+            everything = reread(sorted(results.sizes), chunk, DrawRequest(None, None))
+            return self._everything(everything, rereads=len(results.sizes))
         if self.sampling == "systematic":
-            return self._refined(census, reread)
-        return self._rejected(census, reread)
+            return self._refined(results, reread)
+        return self._rejected(results, reread)
 
-    def _masses(self, census: BlockReport) -> tuple[list[int], FloatArray]:
-        numbers = sorted(census.masses or census.locals)
+    def _total_scores(self, results: Results) -> tuple[list[int], FloatArray]:
+        """Blocks, and the sums of their scores by component."""
+        report = results.value
+        blocks = sorted(report.total_scores or report.summaries)
         with ignore_overflow():
-            masses = np.array(
+            total_scores = np.array(
                 [
-                    census.masses[i]
-                    if census.masses
-                    else self.construction.masses(census.locals[i], census.summary)
-                    for i in numbers
+                    report.total_scores[block]
+                    if report.total_scores
+                    else self.construction.total_scores(report.summaries[block], report.summary)
+                    for block in blocks
                 ]
             )
-        if not np.isfinite(masses).all():
+        if not np.isfinite(total_scores).all():
             raise overflow_error()
-        return numbers, masses
+        return blocks, total_scores
 
-    def _refined(self, census: BlockReport, reread: Reread) -> Selection:
-        numbers, masses = self._masses(census)
-        shares = dict(zip(numbers, masses.sum(axis=1) / masses.sum(), strict=True))
-        drawn = {part.number: part for part in census.drawn}
+    def _refined(self, results: Results, reread: Reread) -> Selection:
+        """Read blocks again whose candidates are too few for their share of the scores."""
+        blocks, total_scores = self._total_scores(results)
+        shares = dict(zip(blocks, total_scores.sum(axis=1) / total_scores.sum(), strict=True))
+        candidates = {part.block_index: part for part in results.value.candidates}
         # By what the block was asked for, not by what it drew: that would be biased.
         short = [
-            number for number, part in drawn.items() if self.size * shares[number] > part.target
+            block for block, part in candidates.items() if self.size * shares[block] > part.target
         ]
         if short:
-            wanted = {number: np.ceil(self.candidates * shares[number]) for number in short}
-            leaf = DrawRequested(self.construction, self.sampling, self.seed, Stage.TOP_UP)
-            again = reread(short, leaf, DrawRequest(census.summary, wanted))
-            drawn.update({part.number: part for part in again.drawn})
-        return self._reweighted(census, [drawn[i] for i in sorted(drawn)], len(short))
+            targets = {block: np.ceil(self.n_candidates * shares[block]) for block in short}
+            chunk = DrawRequested(self.construction, self.sampling, self.seed, Stage.TOP_UP)
+            again = reread(short, chunk, DrawRequest(results.value.summary, targets))
+            candidates.update({part.block_index: part for part in again.value.candidates})
+        return self._reweighted(
+            results, [candidates[block] for block in sorted(candidates)], len(short)
+        )
 
     def _reweighted(
-        self, census: BlockReport, drawn: list[Candidates], rereads: int = 0
+        self, results: Results, candidates: list[Candidates], rereads: int = 0
     ) -> Selection:
         r"""Draw m candidates with :math:`\pi_2 \propto s / \pi_1`, systematically."""
-        rows, indices = _gather(drawn, census.offsets())
-        first = np.concatenate([part.probability for part in drawn])
+        rows, indices = _gather(candidates, results.offsets())
+        first = np.concatenate([part.probability for part in candidates])
+        summary = results.value.summary
         rng = stream(self.seed, Stage.ROOT)
         with ignore_overflow():
-            draw = draw_systematically(
-                self.construction, census.summary, rows, first, self.size, rng
-            )
+            draw = draw_systematically(self.construction, summary, rows, first, self.size, rng)
             kept = rows.take(draw.chosen)
-            found = self.construction.fitted(kept, draw.weights, rows, census.summary)
+            fitted = self.construction.fitted(kept, draw.weights, rows, summary)
         facts = draw.calibrated.describe()
-        if found is not None:
-            u, second = rows.weights, draw.second
+        if fitted is not None:
             facts["estimated_error"] = estimated_error(
-                found, draw.chosen, draw.weights, u, first, second
+                fitted, draw.chosen, draw.weights, rows.weights, first, draw.second
             )
-        return Selection(kept, draw.weights, indices[draw.chosen], census, rereads, facts=facts)
+        return Selection(kept, draw.weights, indices[draw.chosen], results, rereads, facts=facts)
 
-    def _rejected(self, census: BlockReport, reread: Reread) -> Selection:
+    def _rejected(self, results: Results, reread: Reread) -> Selection:
         """Keep each block's first v_i accepted candidates; draw what is missing anew."""
-        numbers, masses = self._masses(census)
-        by_component = split_quota(self.size, masses, stream(self.seed, Stage.QUOTAS))
+        summary = results.value.summary
+        blocks, total_scores = self._total_scores(results)
+        by_component = split_quota(self.size, total_scores, stream(self.seed, Stage.QUOTAS))
         bound = self.construction.proposal_bound
         assert bound is not None  # noqa: S101 - the front door has checked it
-        total = masses.sum()
-        drawn = {part.number: part for part in census.drawn}
+        candidates = {part.block_index: part for part in results.value.candidates}
         kept: list[Candidates] = []
         missing: dict[int, IndexArray] = {}
-        for number, quota, mass in zip(numbers, by_component, masses, strict=True):
-            part = drawn[number]
-            scores = self.construction.scores(part.rows, census.summary)
-            ratio = scores.sum(axis=0) / (bound * mass.sum() * part.probability)
+        for block, quota, sums in zip(blocks, by_component, total_scores, strict=True):
+            part = candidates[block]
+            scores = self.construction.scores(part.rows, summary)
+            ratio = scores.sum(axis=0) / (bound * sums.sum() * part.probability)
             accepted = np.flatnonzero(part.coins < ratio)[: quota.sum()]
             rows = part.rows.take(accepted)
-            kept.append(Candidates(number, rows, scores.sum(axis=0)[accepted]))
+            kept.append(Candidates(block, rows, scores.sum(axis=0)[accepted]))
             if len(accepted) < quota.sum():
                 # The draws that are missing are independent of those that were accepted, so
                 # the components may be split afresh.
                 count = int(quota.sum()) - len(accepted)
-                rng = stream(self.seed, Stage.QUOTAS, 1 + number)
-                missing[number] = split_quota(count, mass[np.newaxis], rng)[0]
+                rng = stream(self.seed, Stage.QUOTAS, 1 + block)
+                missing[block] = split_quota(count, sums[np.newaxis], rng)[0]
         if missing:
-            leaf = DrawRequested(self.construction, self.sampling, self.seed, Stage.TOP_UP)
-            again = reread(list(missing), leaf, DrawRequest(census.summary, dict(missing)))
-            kept += again.drawn
-        return self._weighted(census, kept, total, len(missing))
+            chunk = DrawRequested(self.construction, self.sampling, self.seed, Stage.TOP_UP)
+            kept += reread(list(missing), chunk, DrawRequest(summary, missing)).value.candidates
+        return self._weighted(results, kept, total_scores.sum(), len(missing))
 
     def _weighted(
-        self, census: BlockReport, drawn: list[Candidates], total: float, rereads: int = 0
+        self, results: Results, candidates: list[Candidates], total: float, rereads: int = 0
     ) -> Selection:
         r"""Weigh independent draws by :math:`u / (m q)` and merge rows drawn twice."""
-        rows, indices = _gather(drawn, census.offsets())
-        q = np.concatenate([part.probability for part in drawn]) / total
+        rows, indices = _gather(candidates, results.offsets())
+        q = np.concatenate([part.probability for part in candidates]) / total
         first, weights = merge_duplicates(indices, rows.weights / (self.size * q))
         rows = rows.take(first)
-        found = self.construction.calibrate(rows, weights, census.summary)
+        calibrated = self.construction.calibrate(rows, weights, results.value.summary)
         return Selection(
-            rows, found.weights, indices[first], census, rereads, facts=found.describe()
+            rows,
+            calibrated.weights,
+            indices[first],
+            results,
+            rereads,
+            facts=calibrated.describe(),
         )
 
-    def _everything(self, census: BlockReport, rereads: int = 0) -> Selection:
-        census.check()
-        rows, indices = _gather(list(census.drawn), census.offsets())
-        return Selection(rows, rows.weights, indices, census, rereads, complete=True)
+    def _everything(self, results: Results, rereads: int = 0) -> Selection:
+        check_report(results)
+        rows, indices = _gather(list(results.value.candidates), results.offsets())
+        return Selection(rows, rows.weights, indices, results, rereads, complete=True)
 
 
 class Draw(NamedTuple):
@@ -291,7 +312,7 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
     Returns
     -------
     Draw
-        Of several tries that of the least loss.
+        Of several draws that of the least loss.
 
     Raises
     ------
@@ -302,20 +323,20 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
     second = _inclusion(construction, summary, rows, scores / first, size)
     order = construction.order(rows, summary, second)
     # With every row certain all draws are the same.
-    tries = construction.n_draws(size, summary) if ((second > 0.0) & (second < 1.0)).any() else 1
+    n_draws = construction.n_draws(size, summary) if ((second > 0.0) & (second < 1.0)).any() else 1
     best: Draw | None = None
     least = np.inf
-    for attempt in range(tries):
+    for draw_index in range(n_draws):
         chosen = np.sort(order[systematic(second[order], rng)])
         kept = rows.take(chosen)
         weights = kept.weights / (first[chosen] * second[chosen])
-        calibrated = construction.calibrate(kept, weights, summary, attempt)
+        calibrated = construction.calibrate(kept, weights, summary, draw_index)
         loss = 0.0
-        if tries > 1:
+        if n_draws > 1:
             loss = construction.loss(kept, calibrated.weights, rows, rows.weights / first, summary)
         if best is None or loss < least:
             best, least = Draw(chosen, calibrated, second), loss
-    assert best is not None  # noqa: S101 - there is at least one try
+    assert best is not None  # noqa: S101 - there is at least one draw
     return best
 
 
@@ -338,12 +359,12 @@ def _inclusion(
     return class_inclusion(scores, size, codes, np.full(len(labels), least))
 
 
-def _gather(drawn: list[Candidates], offsets: dict[int, int]) -> tuple[Block, IndexArray]:
-    """Concatenate rows of all blocks; return them with their global row numbers."""
-    rows = concatenate([part.rows for part in drawn])
+def _gather(candidates: list[Candidates], offsets: dict[int, int]) -> tuple[Block, IndexArray]:
+    """Concatenate rows of all blocks; return them with their row numbers in all the data."""
+    rows = concatenate([part.rows for part in candidates])
     starts = np.repeat(
-        np.array([offsets[part.number] for part in drawn], dtype=np.int64),
-        [len(part.rows) for part in drawn],
+        np.array([offsets[part.block_index] for part in candidates], dtype=np.int64),
+        [len(part.rows) for part in candidates],
     )
-    assert rows.rows is not None  # noqa: S101 - leaves number what they send
+    assert rows.rows is not None  # noqa: S101 - blocks number what they send
     return rows, starts + rows.rows

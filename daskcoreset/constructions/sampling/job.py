@@ -1,20 +1,21 @@
-"""One build as a value: which reads, which leaves, which end, on a scheduler or without one."""
+"""One build by draws: which reads, which work on the blocks, and the coreset made of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from daskcoreset.constructions.sampling.block_steps import (
     DrawRequested,
     ProposeCandidates,
-    SummariseBlock,
-    SumScores,
+    sum_scores,
+    summarise_block,
+    take_block,
 )
-from daskcoreset.constructions.sampling.final_draw import FinalDraw, Selection
-from daskcoreset.constructions.sampling.messages import BlockReport, DrawRequest, MergeReports
+from daskcoreset.constructions.sampling.final_draw import FinalDraw, Results, Selection
+from daskcoreset.constructions.sampling.messages import BlockReport, DrawRequest, merge_reports
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import (
     InvalidInputError,
@@ -24,23 +25,27 @@ from daskcoreset.core.errors import (
     warn_lost,
     warn_user,
 )
-from daskcoreset.execution.fold import Leaf, apply, tree_reduce, tree_reduce_in_memory
+from daskcoreset.execution.engine import Engine, Reduction
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import recorded
 from daskcoreset.sensitivities.estimated_error import remark_on
+
+if TYPE_CHECKING:
+    from daskcoreset.core.blocks import InvalidRow, ReadBlock
+    from daskcoreset.sensitivities import Sensitivity
 
 __all__ = ["SamplingJob"]
 
 
 @dataclass(frozen=True, eq=False)
 class SamplingJob:
-    """One build: the same leaves and the same root, on a scheduler or without one.
+    """One build by draws: the same reads, as a graph or in memory.
 
     Attributes
     ----------
     blocks : RowBlocks
-    root : Root
+    final_draw : FinalDraw
     passes : {1, 2}
         1 for candidates from the last fold, which for most constructions is the only read; 2
         for as many folds as the construction needs and a read that draws.
@@ -54,7 +59,7 @@ class SamplingJob:
     """
 
     blocks: RowBlocks
-    root: FinalDraw
+    final_draw: FinalDraw
     passes: int
     split_every: int
     normalize: bool = False
@@ -62,157 +67,153 @@ class SamplingJob:
     n_clusters: int | None = None
 
     def __post_init__(self) -> None:
-        construction = self.root.construction
+        construction = self.construction
         if construction.needs_labels and not self.blocks.has_labels:
             raise InvalidInputError(
                 f"y is missing, and {construction.name!r} needs labels; pass one for every row of "
                 f"X."
             )
-        if not self.takes_all:
+        if not self.needs_all_rows:
             rows, d = self.blocks.block_rows, self.blocks.rules.n_features
             self.blocks.refuse(construction.name, construction.too_much(rows, d))
 
     @property
-    def takes_all(self) -> bool:
-        """Whether it is known before reading that every row is wanted."""
-        rows = self.blocks.n_rows
-        return rows is not None and rows <= self.root.size
+    def construction(self) -> Sensitivity[Any]:
+        """What the rows are scored by."""
+        return self.final_draw.construction
 
     @property
-    def runs_here(self) -> bool:
+    def needs_all_rows(self) -> bool:
+        """Whether it is known before reading that every row is wanted."""
+        rows = self.blocks.n_rows
+        return rows is not None and rows <= self.final_draw.size
+
+    @property
+    def in_memory(self) -> bool:
         """Whether the build runs without a scheduler."""
         return self.blocks.need_no_scheduler
 
     @property
+    def n_candidates(self) -> float:
+        """Rows that are gathered for the final draw."""
+        return self.final_draw.n_candidates
+
+    @property
     def reads(self) -> int:
         """Reads of the data."""
-        if self.takes_all:
+        if self.needs_all_rows:
             return 1
-        folds = self.root.construction.n_folds
-        return folds if self.passes == 1 else folds + self._weighs + 1
+        folds = self.construction.n_folds
+        return folds if self.passes == 1 else folds + self._sums_scores + 1
 
     @property
-    def _weighs(self) -> bool:
+    def _sums_scores(self) -> bool:
         """Whether a read must add scores up before draws can be split exactly."""
-        exact = self.root.construction.total_scores_exact
-        return self.root.sampling == "multinomial" and not exact
-
-    @property
-    def _combine(self) -> MergeReports:
-        return MergeReports(self.root.construction)
-
-    @property
-    def _harvest(self) -> ProposeCandidates:
-        root = self.root
-        return ProposeCandidates(
-            root.construction,
-            root.sampling,
-            root.seed,
-            root.candidates,
-            self.blocks.n_rows,
-            self.blocks.n_blocks,
-        )
-
-    def _summarise(self, i: int) -> SummariseBlock:
-        return SummariseBlock(self.root.construction, self.root.seed, i)
-
-    @property
-    def _take(self) -> DrawRequested:
-        return DrawRequested(self.root.construction, self.root.sampling, self.root.seed)
+        exact = self.construction.total_scores_exact
+        return self.final_draw.sampling == "multinomial" and not exact
 
     def lazy(self) -> Lazy[Coreset]:
         """Define the graph of the whole build."""
+        results, select = self._read(Engine(self.blocks, self.split_every, lazy=True))
+        graph: Lazy[Any] = results
+        return graph.then(partial(self._finish, select))
 
-        def read(leaf: Leaf[BlockReport], given: Any = None) -> Lazy[BlockReport]:
-            return tree_reduce(
-                self.blocks, leaf, self._combine, given=given, split_every=self.split_every
-            )
+    def compute_in_memory(self) -> Coreset:
+        """Build without a scheduler, from blocks in memory."""
+        return self._coreset(self.select_in_memory())
 
-        value, finish = self._procedure(read, apply)
-        lazy: Lazy[Any] = value
-        return lazy.then(finish)
+    def select_in_memory(self) -> Selection:
+        """Draw rows without a scheduler, from blocks in memory."""
+        results, select = self._read(Engine(self.blocks, self.split_every))
+        return select(results)
 
-    def run_here(self) -> Coreset:
-        """Run without a scheduler, on blocks in memory."""
-        value, finish = self._procedure(partial(self._fold_here, self.blocks), _call)
-        return finish(value)
+    def _finish(self, select: Callable[[Any], Selection], results: Any) -> Coreset:
+        return self._coreset(select(results))
 
-    def _procedure(
-        self, read: Callable[..., Any], at_root: Callable[..., Any]
-    ) -> tuple[Any, Callable[[Any], Coreset]]:
-        """Go through the reads; return what the last one gives, and what makes it a coreset.
-
-        Parameters
-        ----------
-        read : callable
-            ``read(leaf, given)``: one fold over all blocks, now or later.
-        at_root : callable
-            ``at_root(function, *values)``: work at the root, now or later.
-        """
-        root = self.root
-        if self.takes_all:
-            return read(self._take), self.finish_all
+    def _read(self, engine: Engine) -> tuple[Any, Callable[[Any], Selection]]:
+        """Go through the reads; return what the last one gives, and how rows are drawn from it."""
+        construction, final_draw = self.construction, self.final_draw
+        if self.needs_all_rows:
+            reduction = self._reduction(partial(take_block, construction))
+            return engine.read(reduction), self._select_all
         # The last of several folds draws candidates, where one pass is all that is wanted.
-        folds = root.construction.n_folds - (self.passes == 1)
-        census, summary = None, None
-        for i in range(folds):
-            census = at_root(partial(root.finalize, fold=i), read(self._summarise(i), summary))
-            summary = at_root(_summary_of, census)
+        folds = construction.n_folds - (self.passes == 1)
+        results, summary = None, None
+        for fold in range(folds):
+            reduction = self._reduction(
+                partial(summarise_block, construction, final_draw.seed, fold)
+            )
+            results = engine.apply(
+                partial(final_draw.finalize, fold=fold), engine.read(reduction, summary)
+            )
+            summary = engine.apply(_summary_of, results)
         if self.passes == 1:
-            return read(self._harvest, summary), self.finish_harvest
-        if self._weighs:
-            sums = read(SumScores(root.construction), at_root(_summary_of, census))
-            census = at_root(_with_masses, census, sums)
-        plan = at_root(root.plan, census)
-        return at_root(_triple, census, plan, read(self._take, plan)), self.finish_planned
+            return engine.read(self._reduction(self._proposals), summary), partial(
+                self._select_proposed, engine
+            )
+        if self._sums_scores:
+            reduction = self._reduction(partial(sum_scores, construction))
+            sums = engine.read(reduction, engine.apply(_summary_of, results))
+            results = engine.apply(_with_total_scores, results, sums)
+        request = engine.apply(final_draw.request, results)
+        chunk = DrawRequested(construction, final_draw.sampling, final_draw.seed)
+        second = engine.read(self._reduction(chunk), request)
+        return engine.apply(_triple, results, request, second), self._select_requested
 
-    def _fold_here(
-        self, blocks: RowBlocks, leaf: Leaf[BlockReport], given: Any = None
-    ) -> BlockReport:
-        return tree_reduce_in_memory(
-            blocks, leaf, self._combine, given=given, split_every=self.split_every
+    @property
+    def _proposals(self) -> ProposeCandidates:
+        draw = self.final_draw
+        blocks = self.blocks
+        return ProposeCandidates(
+            draw.construction,
+            draw.sampling,
+            draw.seed,
+            draw.n_candidates,
+            blocks.n_rows,
+            blocks.n_blocks,
         )
 
-    def _reread(self, numbers: list[int], leaf: DrawRequested, plan: DrawRequest) -> BlockReport:
-        some = self.blocks.select(numbers)
-        if self.runs_here:
-            return self._fold_here(some, leaf, plan)
-        return tree_reduce(
-            some, leaf, self._combine, given=plan, split_every=self.split_every
-        ).compute()
+    def _reduction(
+        self, chunk: Callable[[ReadBlock, Any], BlockReport | InvalidRow]
+    ) -> Reduction[BlockReport]:
+        return Reduction(chunk, partial(merge_reports, self.construction))
 
-    # The three ends: what the blocks sent becomes a Coreset on the caller's side.
+    def _reread(
+        self, engine: Engine, blocks: list[int], chunk: DrawRequested, request: DrawRequest
+    ) -> Results:
+        engine = replace(engine, blocks=self.blocks.select(blocks))
+        results: Results = engine.compute(engine.read(self._reduction(chunk), request))
+        return results
 
-    def finish_all(self, census: BlockReport) -> Coreset:
-        """Finish after a read of all rows."""
-        return self._coreset(self.root.finish_planned(census, DrawRequest(None, None), census))
+    # The three ends: what the blocks sent becomes a selection on the caller's side.
 
-    def finish_harvest(self, census: BlockReport) -> Coreset:
-        """Finish after one read that gave candidates."""
-        return self._coreset(self.root.finish_harvest(census, self._reread))
+    def _select_all(self, results: Results) -> Selection:
+        return self.final_draw.draw_requested(results, DrawRequest(None, None), results)
 
-    def finish_planned(self, results: tuple[BlockReport, DrawRequest, BlockReport]) -> Coreset:
-        """Finish after a read that gave what the plan asked for."""
-        return self._coreset(self.root.finish_planned(*results))
+    def _select_proposed(self, engine: Engine, results: Results) -> Selection:
+        return self.final_draw.draw_proposed(results, partial(self._reread, engine))
+
+    def _select_requested(self, triple: tuple[Results, DrawRequest, Results]) -> Selection:
+        return self.final_draw.draw_requested(*triple)
 
     def _coreset(self, selection: Selection) -> Coreset:
-        root, rows = self.root, selection.rows
+        draw, rows = self.final_draw, selection.rows
         if selection.complete:
-            warn_complete(root.size, len(rows), given=self.size_given)
+            warn_complete(draw.size, len(rows), given=self.size_given)
         else:
-            for remark in root.construction.remarks(selection.census.summary, root.size):
+            for warning in self.construction.warnings_for(selection.summary, draw.size):
+                warn_user(warning)
+            remark = remark_on(selection.facts.get("estimated_error"), draw.size)
+            if remark is not None:
                 warn_user(remark)
-            said = remark_on(selection.facts.get("estimated_error"), root.size)
-            if said is not None:
-                warn_user(said)
-            if root.sampling == "systematic" and len(rows) < root.size:
-                warn_few(root.size, len(rows))
-            classes = root.construction.classes(selection.census.summary)
+            if draw.sampling == "systematic" and len(rows) < draw.size:
+                warn_few(draw.size, len(rows))
+            classes = self.construction.classes(selection.summary)
             if classes is not None and rows.labels is not None:
                 warn_lost(classes, rows.labels)
         weights = selection.weights
         if self.normalize and not selection.complete:
-            weights = weights * (selection.census.weight / weights.sum())
+            weights = weights * (selection.results.value.weight / weights.sum())
         return Coreset(
             points=rows.points,
             weights=weights,
@@ -222,49 +223,44 @@ class SamplingJob:
         )
 
     def _provenance(self, selection: Selection) -> dict[str, Any]:
-        root, census = self.root, selection.census
-        summary = census.summary
-        facts = {} if summary is None else root.construction.describe(summary)
+        draw, results, summary = self.final_draw, selection.results, selection.summary
+        facts = {} if summary is None else self.construction.describe(summary)
         return {
-            "method": root.construction.name,
-            "parameters": root.construction.parameters(),
-            "citation": root.construction.citation,
-            "objective": recorded(root.construction.objective, self.n_clusters),
-            "sampling": root.sampling,
+            "method": self.construction.name,
+            "parameters": self.construction.parameters(),
+            "citation": self.construction.citation,
+            "objective": recorded(self.construction.objective, self.n_clusters),
+            "sampling": draw.sampling,
             "normalized": self.normalize,
             "passes": self.reads,
             "blocks_read_again": selection.rereads,
-            "size": root.size,
+            "size": draw.size,
             **({} if self.size_given else {"size_rule": {"rule": "default"}}),
             "complete": selection.complete,
             "m": len(selection.rows),
-            "n": census.n_rows,
-            "n_dropped": sum(census.read.values()) - census.n_rows,
+            "n": results.n_kept,
+            "n_dropped": results.n_rows - results.n_kept,
             "d": self.blocks.rules.n_features,
             "n_blocks": self.blocks.n_blocks,
-            "total_weight": census.weight,
+            "total_weight": results.value.weight,
             **facts,
             **selection.facts,
-            "seed": root.seed,
+            "seed": draw.seed,
             "source": self.blocks.name,
             "columns": None if self.blocks.columns is None else list(self.blocks.columns),
             "versions": package_versions(),
         }
 
 
-def _call(function: Callable[..., Any], *values: Any) -> Any:
-    return function(*values)
+def _summary_of(results: Results) -> Any:
+    return results.value.summary
 
 
-def _summary_of(census: BlockReport) -> Any:
-    return census.summary
-
-
-def _with_masses(census: BlockReport, sums: BlockReport) -> BlockReport:
-    return replace(census, masses=sums.masses)
+def _with_total_scores(results: Results, sums: Results) -> Results:
+    return replace(results, value=replace(results.value, total_scores=sums.value.total_scores))
 
 
 def _triple(
-    census: BlockReport, plan: DrawRequest, second: BlockReport
-) -> tuple[BlockReport, DrawRequest, BlockReport]:
-    return census, plan, second
+    results: Results, request: DrawRequest, second: Results
+) -> tuple[Results, DrawRequest, Results]:
+    return results, request, second

@@ -1,4 +1,4 @@
-"""What blocks send to the root and what it asks of them: a census, rows, and a plan."""
+"""What blocks send to the final draw, and what it asks of them."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, ignore_overflow
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.execution.engine import BlockResults
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block, InvalidRow
+    from daskcoreset.core.blocks import Block
     from daskcoreset.sensitivities import Sensitivity
 
 __all__ = [
     "BlockReport",
     "Candidates",
     "DrawRequest",
-    "MergeReports",
+    "check_report",
+    "merge_reports",
 ]
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Rows that one block sent to the root.
+    """Rows that one block sent to the final draw.
 
     Attributes
     ----------
-    number : int
-        Number of the block.
+    block_index : int
     rows : Block
         The rows, in the order of the draws.
     probability : ndarray of shape (k,), float64
@@ -43,7 +44,7 @@ class Candidates:
         that nothing was left to chance.
     """
 
-    number: int
+    block_index: int
     rows: Block
     probability: FloatArray
     coins: FloatArray | None = None
@@ -52,106 +53,71 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class BlockReport:
-    """What a fold brings to the root: per block, and merged.
+    """What one block, or several neighbouring ones, report.
 
     Attributes
     ----------
-    read, kept : dict of int to int
-        Rows of every block as read, and after invalid ones were dropped.
     weights : dict of int to float
         Total weight of every block.
-    problem : tuple of (int, Problem) or None
-        The first block with a problem.
     summary : object or None
         Merged summary.
-    locals : dict
+    summaries : dict of int to object
         Summary of every block in the last fold; none where the sums of scores are sent instead.
-    masses : dict
+    total_scores : dict of int to ndarray
         Sums of the scores of every block by component, where a read added them up.
-    drawn : tuple of Drawn
+    candidates : tuple of Candidates
     """
 
-    read: dict[int, int]
-    kept: dict[int, int]
-    weights: dict[int, float] = field(default_factory=dict)
-    problem: tuple[int, InvalidRow] | None = None
+    weights: dict[int, float]
     summary: Any = None
-    locals: dict[int, Any] = field(default_factory=dict)
-    masses: dict[int, FloatArray] = field(default_factory=dict)
-    drawn: tuple[Candidates, ...] = ()
-
-    @property
-    def n_rows(self) -> int:
-        """Rows kept in all."""
-        return sum(self.kept.values())
+    summaries: dict[int, Any] = field(default_factory=dict)
+    total_scores: dict[int, FloatArray] = field(default_factory=dict)
+    candidates: tuple[Candidates, ...] = ()
 
     @property
     def weight(self) -> float:
-        """Total weight U of the rows kept."""
-        return float(sum(self.weights[number] for number in sorted(self.weights)))
-
-    def offsets(self) -> dict[int, int]:
-        """Return the number of the first row of every block."""
-        starts: dict[int, int] = {}
-        total = 0
-        for number in sorted(self.read):
-            starts[number] = total
-            total += self.read[number]
-        return starts
-
-    def check(self) -> None:
-        """Raise the first problem found, with the row counted over all blocks."""
-        if self.problem is not None:
-            number, problem = self.problem
-            raise problem.error(self.offsets()[number])
-        if self.n_rows == 0:
-            dropped = sum(self.read.values())
-            found = f"none of the {dropped} rows of X is finite" if dropped else "X has no rows"
-            raise InvalidInputError(f"{found}; pass at least one usable row.")
-        if not np.isfinite(self.weight):
-            raise InvalidInputError("sample_weight sums to infinity; scale it down.")
-        if self.weight == 0.0:
-            raise InvalidInputError(
-                "sample_weight is zero on every row; give at least one row a positive weight."
-            )
+        """Total weight U of the rows."""
+        return float(sum(self.weights[index] for index in sorted(self.weights)))
 
 
-@dataclass(frozen=True)
-class MergeReports:
-    """Merges neighbouring parts of a census."""
+def merge_reports(construction: Sensitivity[Any], reports: Sequence[BlockReport]) -> BlockReport:
+    """Merge the reports of neighbouring blocks, in the order of the blocks."""
+    summaries = [report.summary for report in reports if report.summary is not None]
+    with ignore_overflow():
+        summary = reduce(construction.merge, summaries) if summaries else None
+    return BlockReport(
+        {index: weight for report in reports for index, weight in report.weights.items()},
+        summary,
+        {index: local for report in reports for index, local in report.summaries.items()},
+        {index: sums for report in reports for index, sums in report.total_scores.items()},
+        tuple(candidates for report in reports for candidates in report.candidates),
+    )
 
-    construction: Sensitivity[Any]
 
-    def __call__(self, parts: Sequence[BlockReport]) -> BlockReport:
-        """Merge neighbouring parts, in the order of the blocks."""
-        problems = [part.problem for part in parts if part.problem is not None]
-        summaries = [part.summary for part in parts if part.summary is not None]
-        with ignore_overflow():
-            summary = reduce(self.construction.merge, summaries) if summaries else None
-        return BlockReport(
-            read={number: rows for part in parts for number, rows in part.read.items()},
-            kept={number: rows for part in parts for number, rows in part.kept.items()},
-            weights={number: u for part in parts for number, u in part.weights.items()},
-            problem=min(problems, key=lambda found: found[0]) if problems else None,
-            summary=summary,
-            locals={number: local for part in parts for number, local in part.locals.items()},
-            masses={number: sums for part in parts for number, sums in part.masses.items()},
-            drawn=tuple(drawn for part in parts for drawn in part.drawn),
+def check_report(results: BlockResults[Any]) -> None:
+    """Raise the first invalid row, or that the weight of all rows together is zero or infinite."""
+    results.check()
+    weight = results.value.weight
+    if not np.isfinite(weight):
+        raise InvalidInputError("sample_weight sums to infinity; scale it down.")
+    if weight == 0.0:
+        raise InvalidInputError(
+            "sample_weight is zero on every row; give at least one row a positive weight."
         )
 
 
 @dataclass(frozen=True, eq=False)
 class DrawRequest:
-    """What the root asks of the blocks in a further read.
+    """What the final draw asks of the blocks in a further read.
 
     Attributes
     ----------
     summary : object
-        Settled global summary.
-    wanted : dict of int to (float or ndarray), or None
+        Finalized summary of all the data.
+    targets : dict of int to (float or ndarray), or None
         By block: candidates (systematic) or draws by component (multinomial); None asks for
         all rows.
     """
 
     summary: Any
-    wanted: dict[int, Any] | None
+    targets: dict[int, Any] | None

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from daskcoreset.constructions.sampling.messages import BlockReport
+from daskcoreset.constructions.sampling.messages import check_report
 from daskcoreset.core.blocks import Block, InvalidRow, ReadBlock, plain_labels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, package_versions, warn_complete, warn_few
 from daskcoreset.core.points import WeightedPoints, concatenate
 from daskcoreset.core.random import Stage, stream
-from daskcoreset.execution.fold import tree_reduce, tree_reduce_in_memory
+from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.execution.lazy import Lazy
-from daskcoreset.execution.progress import show_progress
 from daskcoreset.objectives import recorded
 
 if TYPE_CHECKING:
@@ -26,9 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INNER_FACTOR",
-    "MergeNodes",
     "Node",
-    "ReduceBlock",
+    "NodeReducer",
     "TreeJob",
     "concatenate_parts",
     "record_of",
@@ -43,18 +41,15 @@ class Node:
     Attributes
     ----------
     first, blocks : int
-        Number of the first block, and how many there are.
+        Index of the first block, and how many there are.
     level : int
         0 for a leaf.
-    read, kept : int
-        Rows as read, and after invalid ones were dropped.
+    read : int
+        Rows as read, before invalid ones were dropped.
     weight : float
-        Total weight of the rows kept.
-    points : WeightedPoints or None
-        The coreset, its row numbers counted from the first row of the first block; None where
-        there is a problem.
-    problem : Problem or None
-        The first one found, its row counted likewise.
+        Total weight of the rows.
+    points : WeightedPoints
+        The coreset, its row numbers counted from the first row of the first block.
     facts : dict
         What the reducer says of all rows, at the root of all the data.
     """
@@ -63,15 +58,13 @@ class Node:
     blocks: int
     level: int
     read: int
-    kept: int
     weight: float
-    points: WeightedPoints | None
-    problem: InvalidRow | None = None
+    points: WeightedPoints
     facts: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class ReduceBlock:
+class NodeReducer:
     """What all nodes of a tree over blocks share.
 
     Attributes
@@ -95,68 +88,43 @@ class ReduceBlock:
     n_blocks: int
     part: bool = False
 
-    def __call__(self, rows: ReadBlock, number: int, given: object = None) -> Node:
+    def chunk(self, rows: ReadBlock, broadcast: object = None) -> Node | InvalidRow:
         """Make the leaf of a block."""
-        del given
-        block, problem = rows.block, rows.problem
-        if block is not None and problem is None:
-            problem = self.reducer.problem(block)
-        if block is None or problem is not None:
-            return Node(number, 1, 0, rows.read, 0, 0.0, None, problem)
+        del broadcast
+        block = rows.block
+        assert block is not None  # noqa: S101 - the engine has seen to it
+        invalid = self.reducer.problem(block)
+        if invalid is not None:
+            return invalid
         weight = float(block.weights.sum())
-        node = Node(number, 1, 0, rows.read, len(block), weight, weighted_points(block))
-        return self.reduced(node)
+        return self._reduced(Node(rows.index, 1, 0, rows.read, weight, weighted_points(block)))
 
-    def reduced(self, node: Node) -> Node:
+    def combine(self, nodes: Sequence[Node]) -> Node:
+        """Merge neighbouring nodes, in the order of the blocks, and reduce what they hold."""
+        if len(nodes) == 1:
+            return nodes[0]
+        starts = np.cumsum([0, *(node.read for node in nodes)]).tolist()
+        return self._reduced(
+            Node(
+                first=nodes[0].first,
+                blocks=sum(node.blocks for node in nodes),
+                level=1 + max(node.level for node in nodes),
+                read=starts[-1],
+                weight=float(sum(node.weight for node in nodes)),
+                points=concatenate_parts([node.points for node in nodes], starts[:-1]),
+            )
+        )
+
+    def _reduced(self, node: Node) -> Node:
         """Reduce what a node holds to what it may hold."""
-        if node.points is None or not np.isfinite(node.weight):
+        if not np.isfinite(node.weight):
             return node
-        root = node.blocks == self.n_blocks
         rng = stream(self.seed, Stage.TREE, node.first, node.level)
-        if not root:
+        if node.blocks != self.n_blocks:
             return replace(node, points=self.reducer.reduce(node.points, self.inner_size, rng))
         facts = {} if self.part else self.reducer.describe(node.points, rng)
         points = self.reducer.finish(node.points, self.size, rng)
         return replace(node, points=points, facts=facts)
-
-
-@dataclass(frozen=True)
-class MergeNodes:
-    """Merges neighbouring nodes, and reduces what they hold together."""
-
-    grow: ReduceBlock
-
-    def __call__(self, parts: Sequence[Node]) -> Node:
-        """Merge neighbouring nodes, in the order of the blocks."""
-        if len(parts) == 1:
-            return parts[0]
-        starts = np.cumsum([0, *(part.read for part in parts)]).tolist()
-        found = [_moved(part.problem, start) for part, start in zip(parts, starts, strict=False)]
-        problem = next((one for one in found if one is not None), None)
-        points = None
-        if problem is None:
-            held = [part.points for part in parts if part.points is not None]
-            points = concatenate_parts(
-                held, [s for s, part in zip(starts, parts, strict=False) if part.points is not None]
-            )
-        return self.grow.reduced(
-            Node(
-                first=parts[0].first,
-                blocks=sum(part.blocks for part in parts),
-                level=1 + max(part.level for part in parts),
-                read=starts[-1],
-                kept=sum(part.kept for part in parts),
-                weight=float(sum(part.weight for part in parts)),
-                points=points,
-                problem=problem,
-            )
-        )
-
-
-def _moved(problem: InvalidRow | None, start: int) -> InvalidRow | None:
-    if problem is None or problem.row is None:
-        return problem
-    return replace(problem, row=problem.row + start)
 
 
 def concatenate_parts(
@@ -249,52 +217,46 @@ class TreeJob:
     reads = 1
 
     @property
-    def candidates(self) -> float:
+    def n_candidates(self) -> float:
         """Rows that are gathered at the root."""
         return float(self.inner_size * min(self.split_every, self.blocks.n_blocks))
 
     @property
-    def runs_here(self) -> bool:
+    def in_memory(self) -> bool:
         """Whether the build runs without a scheduler."""
         return self.blocks.need_no_scheduler
 
-    @property
-    def _grow(self) -> ReduceBlock:
-        return ReduceBlock(
-            self.reducer, self.size, self.inner_size, self.seed, self.blocks.n_blocks, self.part
-        )
-
     def lazy(self) -> Lazy[Coreset]:
         """Define the graph of the whole build."""
-        return self._fold().then(self.finish)
+        graph: Lazy[Any] = self._read(Engine(self.blocks, self.split_every, lazy=True))
+        return graph.then(self.finish)
 
-    def run_here(self) -> Coreset:
-        """Run without a scheduler, on blocks in memory."""
-        return self.finish(self._fold_here())
+    def compute_in_memory(self) -> Coreset:
+        """Build without a scheduler, from blocks in memory."""
+        return self.finish(self._read(Engine(self.blocks, self.split_every)))
 
-    def root(self, progress: bool | None = False) -> Node:
+    def root(self, progress: bool | None = False) -> BlockResults[Node]:
         """Compute the root here and now, and check it."""
-        if self.runs_here:
-            return checked(self._fold_here())
-        lazy = self._fold()
-        with show_progress(progress, lazy):
-            return checked(lazy.compute())
+        engine = Engine.now(self.blocks, self.split_every)
+        results: BlockResults[Node] = engine.compute(self._read(engine), progress)
+        check_report(results)
+        return results
 
-    def _fold(self) -> Lazy[Node]:
-        grow = self._grow
-        return tree_reduce(self.blocks, grow, MergeNodes(grow), split_every=self.split_every)
-
-    def _fold_here(self) -> Node:
-        grow = self._grow
-        return tree_reduce_in_memory(
-            self.blocks, grow, MergeNodes(grow), split_every=self.split_every
+    def _read(self, engine: Engine) -> Any:
+        node = NodeReducer(
+            self.reducer, self.size, self.inner_size, self.seed, self.blocks.n_blocks, self.part
         )
+        return engine.read(Reduction(node.chunk, node.combine))
 
-    def finish(self, node: Node) -> Coreset:
+    def finish(self, results: BlockResults[Node]) -> Coreset:
         """Make a coreset of the root."""
-        points = points_of(node)
-        if complete := node.kept <= self.size:
-            warn_complete(self.size, node.kept, given=self.size_given)
+        check_report(results)
+        node = results.value
+        points = node.points
+        if not len(points):
+            raise InvalidInputError("no row of positive weight is left; pass at least one.")
+        if complete := results.n_kept <= self.size:
+            warn_complete(self.size, results.n_kept, given=self.size_given)
         elif len(points) < self.size and getattr(self.reducer, "sampling", None) == "systematic":
             warn_few(self.size, len(points))
         weights = points.weights
@@ -318,8 +280,8 @@ class TreeJob:
             "split_every": self.split_every,
             "levels": node.level,
             "m": len(points),
-            "n": node.kept,
-            "n_dropped": node.read - node.kept,
+            "n": results.n_kept,
+            "n_dropped": results.n_rows - results.n_kept,
             "d": points.n_features,
             "n_blocks": node.blocks,
             "total_weight": node.weight,
@@ -352,19 +314,3 @@ def record_of(
         "seed": seed,
         "versions": package_versions(),
     }
-
-
-def checked(node: Node) -> Node:
-    """Raise what is wrong with the rows of a root."""
-    problem = None if node.problem is None else (0, node.problem)
-    BlockReport({0: node.read}, {0: node.kept}, {0: node.weight}, problem).check()
-    return node
-
-
-def points_of(node: Node) -> WeightedPoints:
-    """Return the rows of a root, or raise what is wrong with them."""
-    points = checked(node).points
-    assert points is not None  # noqa: S101 - there is no problem
-    if not len(points):
-        raise InvalidInputError("no row of positive weight is left; pass at least one.")
-    return points

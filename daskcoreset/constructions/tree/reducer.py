@@ -22,7 +22,7 @@ import numpy as np
 
 from daskcoreset.constructions.sampling.block_steps import draw_candidates
 from daskcoreset.constructions.sampling.final_draw import (
-    FEWEST_CANDIDATES,
+    MIN_CANDIDATES,
     OVERSAMPLING,
     draw_systematically,
 )
@@ -237,7 +237,7 @@ class SensitivityReducer(Reducer):
 
     def finish(self, points: WeightedPoints, size: int, rng: np.random.Generator) -> WeightedPoints:
         """Do the same, with all of up to 20,000 rows in order."""
-        return self._reduced(points, size, rng, FEWEST_CANDIDATES)
+        return self._reduced(points, size, rng, MIN_CANDIDATES)
 
     def _reduced(
         self, points: WeightedPoints, size: int, rng: np.random.Generator, fewest: int

@@ -100,17 +100,17 @@ def make_leaf(
     own = stream(settings.seed, Stage.TREE_LEAVES, entry.uid, entry.revision)
     seed = int(own.integers(2**63))
     job = TreeJob(blocks, settings.reducer, inner, inner, seed, _SPLIT_EVERY, part=True)
-    node = job.root(progress)
+    results = job.root(progress)
+    node = results.value
     if node.read >> ROW_BITS or entry.uid >> (63 - ROW_BITS):
         raise InvalidInputError(
             f"leaf {entry.uid} with {node.read} rows is more than a tree can number; make "
             f"several leaves of it, or begin another tree."
         )
-    assert node.points is not None  # noqa: S101 - the root of the leaf was checked
     points, form = form.fit(node.points)
     indices = points.indices + (entry.uid << ROW_BITS)
     points = WeightedPoints(points.points, points.weights, indices, points.labels)
-    dropped = node.read - node.kept
+    dropped = results.n_rows - results.n_kept
     leaf = replace(entry.leaf, rows=node.read, weight=node.weight, n_dropped=dropped)
     entry = replace(entry, leaf=leaf)
     entries = {old.uid: old for old in manifest.entries} | {entry.uid: entry}

@@ -19,11 +19,11 @@ import pytest
 import daskcoreset
 from daskcoreset.constructions.sampling import final_draw as root
 from daskcoreset.constructions.sampling.block_steps import (
-    DrawRequested,
     ProposeCandidates,
-    SummariseBlock,
     _candidates,
     draw_candidates,
+    summarise_block,
+    take_block,
 )
 from daskcoreset.constructions.sampling.final_draw import (
     FinalDraw,
@@ -31,11 +31,12 @@ from daskcoreset.constructions.sampling.final_draw import (
     _inclusion,
     draw_systematically,
 )
-from daskcoreset.constructions.sampling.messages import BlockReport, DrawRequest, MergeReports
-from daskcoreset.core.blocks import Block, ReadBlock
+from daskcoreset.constructions.sampling.messages import BlockReport, DrawRequest, merge_reports
+from daskcoreset.core.blocks import Block, InvalidRow, ReadBlock
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.sampling import Calibrated, inclusion_probabilities
 from daskcoreset.core.typing import FloatArray, Sampling
+from daskcoreset.execution.engine import BlockResults
 from daskcoreset.sensitivities import SVM, Lightweight, Sensitivity, StrongKMeans, Uniform
 from daskcoreset.testing import (
     CountingArray,
@@ -235,7 +236,7 @@ def test_systematic__every_row_has_its_weight_on_average(
     With few candidates, so that the first stage is a draw indeed. False-alarm rate: 1e-6 a
     case.
     """
-    monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
+    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
     monkeypatch.setattr(root, "OVERSAMPLING", oversampling)
     X, sizes = uneven_rows()
     u = uneven_weights(len(X))
@@ -257,7 +258,7 @@ def test_systematic__reading_again_is_decided_before_drawing(
 ) -> None:
     # A single far row is drawn or not; to read its block again only if not would count it
     # twice in the mean.
-    monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
+    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
     monkeypatch.setattr(root, "OVERSAMPLING", 1)
     X, sizes = uneven_rows()
     blocks = cut_rows(X, sizes)
@@ -270,13 +271,13 @@ def test_systematic__reading_again_is_decided_before_drawing(
 def test_systematic__a_block_that_is_read_again_gives_its_share_of_the_candidates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    plans: list[DrawRequest] = []
+    requests: list[DrawRequest] = []
 
-    def noted(summary: Any, wanted: Any) -> DrawRequest:
-        plans.append(DrawRequest(summary, wanted))
-        return plans[-1]
+    def noted(summary: Any, targets: Any) -> DrawRequest:
+        requests.append(DrawRequest(summary, targets))
+        return requests[-1]
 
-    monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
+    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
     monkeypatch.setattr(root, "OVERSAMPLING", 1)
     monkeypatch.setattr(root, "DrawRequest", noted)
     X = np.random.default_rng(0).normal(size=(40, 2))
@@ -284,7 +285,7 @@ def test_systematic__a_block_that_is_read_again_gives_its_share_of_the_candidate
     share = plain_q(X, np.ones(40), Lightweight())[30:].sum()
     draw(cut_rows(X, [10] * 4), Lightweight(), 9, passes=1)
 
-    assert [plan.wanted for plan in plans] == [{3: np.ceil(9 * share)}]
+    assert [request.targets for request in requests] == [{3: np.ceil(9 * share)}]
 
 
 @passes_
@@ -293,7 +294,7 @@ def test_systematic__a_block_with_many_scores_gives_as_many_rows(
 ) -> None:
     # One block of twenty holds most of the scores, but had been asked for a twentieth of the
     # candidates: fewer than it must give.
-    monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
+    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
     X = np.random.default_rng(0).normal(size=(2000, 2))
     X[700:800] += 1000.0
     q = plain_q(X, np.ones(2000), Lightweight())
@@ -320,7 +321,7 @@ def test_systematic__weights_are_those_of_one_stage_when_all_are_candidates(
     method: Sensitivity[Any], passes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # So many candidates that the first stage takes every row for certain.
-    monkeypatch.setattr(root, "FEWEST_CANDIDATES", 10**9)
+    monkeypatch.setattr(root, "MIN_CANDIDATES", 10**9)
     X, sizes = uneven_rows()
     u = uneven_weights(len(X))
     inclusion = inclusion_probabilities(plain_q(X, u, method), SIZE)
@@ -338,7 +339,7 @@ def test_systematic__both_stages_together_are_in_proportion_to_the_scores(
     method: Sensitivity[Any], passes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Otherwise still unbiased, but for nothing more uneven than it must be.
-    monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
+    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
     rng = np.random.default_rng(0)
     X, u = rng.normal(size=(2000, 2)), rng.lognormal(size=2000)
     q = plain_q(X, u, method)
@@ -376,7 +377,7 @@ def test_inclusion__two_rows_of_every_class_that_has_them() -> None:
 def test_systematic__blocks_that_gave_just_their_share_are_not_read_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
+    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
     monkeypatch.setattr(root, "OVERSAMPLING", 1)
     X = np.random.default_rng(0).normal(size=(40, 2))
 
@@ -427,27 +428,27 @@ def test_harvest__as_many_candidates_as_wanted_by_the_estimate_of_all_scores() -
     block = Block(X, np.ones(3000), (X[:, 0] > 0).astype(int))
     construction = SVM(variant="systematic")
     pilot = construction.finalize(construction.block_summary(block, None, rng), rng)
-    leaf = ProposeCandidates(construction, "systematic", 0, 400.0, 3000, 1)
-    (drawn,) = leaf(ReadBlock(3000, block), 0, pilot).drawn
+    chunk = ProposeCandidates(construction, "systematic", 0, 400.0, 3000, 1)
+    report = chunk(ReadBlock(3000, block), pilot)
+    assert isinstance(report, BlockReport)
+    (candidates,) = report.candidates
 
-    assert len(drawn.rows) == pytest.approx(400, rel=0.2)
+    assert len(candidates.rows) == pytest.approx(400, rel=0.2)
 
 
 def test_summarise__summaries_of_earlier_folds_stay_with_their_blocks() -> None:
     rows = ReadBlock(40, Block(np.random.default_rng(0).normal(size=(40, 2)), np.ones(40)))
     construction = StrongKMeans(3, rough="kmeans||")
-    census = SummariseBlock(construction, 0)(rows, 5, None)
+    report = summarise_block(construction, 0, 0, replace(rows, index=5), None)
 
-    assert census.summary is not None
-    assert not census.locals
+    assert isinstance(report, BlockReport)
+    assert report.summary is not None
+    assert not report.summaries
 
 
 def test_take_planned__the_only_read_finds_what_is_wrong() -> None:
     rows = ReadBlock(3, Block(np.eye(3), np.ones(3)))  # without labels
-    census = DrawRequested(SVM(), "systematic", 0)(rows, 0, None)
-
-    assert census.problem is not None
-    assert not census.drawn
+    assert isinstance(take_block(SVM(), rows), InvalidRow)
 
 
 # --- what holds for every way to draw ----------------------------------------------------
@@ -470,8 +471,8 @@ def test_draw__rows_weights_and_numbers_belong_together(
         np.testing.assert_array_equal(selection.rows.labels, y[i])
         assert (u[i] > 0).all()
         assert (selection.weights > 0).all()
-        assert selection.census.n_rows == len(X)
-        assert selection.census.weight == pytest.approx(u.sum(), rel=1e-14)
+        assert selection.results.n_kept == len(X)
+        assert selection.results.value.weight == pytest.approx(u.sum(), rel=1e-14)
 
 
 @modes
@@ -485,7 +486,7 @@ def test_draw__rows_that_are_dropped_keep_their_numbers(sampling: Sampling, pass
 
     assert np.isfinite(selection.rows.points).all()
     assert (selection.rows.points == X[selection.indices]).all()
-    assert selection.census.n_rows == len(X) - 4
+    assert selection.results.n_kept == len(X) - 4
 
 
 @modes
@@ -563,18 +564,16 @@ def test_draw__data_that_nothing_can_be_drawn_from(
 def test_combine__merges_in_the_order_of_the_blocks() -> None:
     # Summaries that do not commute, such as lists, and parts without one.
     concatenating: Any = SimpleNamespace(merge=lambda first, second: first + second)
-    parts = [
-        BlockReport({i: 1}, {i: 1}, summary=text) for i, text in enumerate(["a", None, "b", "c"])
-    ]
+    parts = [BlockReport({i: 1.0}, text) for i, text in enumerate(["a", None, "b", "c"])]
 
-    assert MergeReports(concatenating)(parts).summary == "abc"
-    assert MergeReports(concatenating)(parts[1:2]).summary is None
+    assert merge_reports(concatenating, parts).summary == "abc"
+    assert merge_reports(concatenating, parts[1:2]).summary is None
 
 
 def test_root__number_of_candidates() -> None:
-    assert FinalDraw(Uniform(), 100, "multinomial", 0).candidates == 400
-    assert FinalDraw(Uniform(), 100, "systematic", 0).candidates == 20_000
-    assert FinalDraw(Uniform(), 10_000, "systematic", 0).candidates == 40_000
+    assert FinalDraw(Uniform(), 100, "multinomial", 0).n_candidates == 400
+    assert FinalDraw(Uniform(), 100, "systematic", 0).n_candidates == 20_000
+    assert FinalDraw(Uniform(), 10_000, "systematic", 0).n_candidates == 40_000
 
 
 # --- reads -------------------------------------------------------------------------------
@@ -658,6 +657,7 @@ def test_build__draws_what_blocks_in_memory_draw(sampling: Sampling, passes: Lit
 
 def test_plan__of_whole_numbers_that_are_enough() -> None:
     root = FinalDraw(Uniform(), 100, "systematic", 0)
-    masses = {0: np.array([1.0]), 1: np.array([2.0])}
-    census: Any = SimpleNamespace(n_rows=3000, masses=masses, kept={0: 1000, 1: 2000}, summary=None)
-    assert root.plan(census).wanted == {0: 6667.0, 1: 13334.0}  # of 20,000
+    total_scores = {0: np.array([1.0]), 1: np.array([2.0])}
+    rows = {0: 1000, 1: 2000}
+    results = BlockResults(BlockReport({}, total_scores=total_scores), rows, rows)
+    assert root.request(results).targets == {0: 6667.0, 1: 13334.0}  # of 20,000

@@ -92,7 +92,7 @@ def test_cost__right_on_average_for_every_query(
 ) -> None:
     """False-alarm rate: 1e-6 a case."""
     # With 20,000 candidates of 360 rows the first stage would hardly be a draw.
-    monkeypatch.setattr(root, "FEWEST_CANDIDATES", 0)
+    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
     X, u, sizes = clusters()
     if not weighted:
         u = np.ones(len(X))
