@@ -71,7 +71,7 @@ def jobs() -> Iterator[tuple[str, Callable[[], str]]]:
     modes: dict[str, dict[str, Any]] = {
         "one read": {"chunks": 1500},
         "two reads": {"chunks": 1500, "passes": 2},
-        "independent": {"chunks": 1500, "sampling": "multinomial"},
+        "independent": {"chunks": 1500, "sampling": "multinomial", "passes": 2},
         "tree": {"chunks": 1500, "strategy": "tree"},
         "one block": {},
         "auto": {"chunks": 1500, "size": "auto", "epsilon": 0.2},
@@ -79,6 +79,10 @@ def jobs() -> Iterator[tuple[str, Callable[[], str]]]:
 
     def built(method: Any, data: Any, labels: Any, given: dict[str, Any]) -> str:
         options = {"size": 300, "random_state": 3} | given
+        if given.get("size") == "auto" and method.objective.n_parts is None:
+            options["n_clusters"] = 5
+        if getattr(method, "rough", None) == "kmeans||" and "strategy" not in given:
+            options["passes"] = 2
         return of_coreset(dc.build(data, labels, method=method, **options))
 
     for name, (method, data, labels) in methods.items():
@@ -130,7 +134,7 @@ def jobs() -> Iterator[tuple[str, Callable[[], str]]]:
     apart = np.where(y[:, np.newaxis] > 0, X + 40.0, X)
     yield (
         "margin",
-        lambda: of_coreset(dc.build(apart, y, method=dc.MaxMarginCoreset(), chunks=2000)),
+        lambda: of_coreset(dc.margin.build_margin(apart, y, chunks=2000)),
     )
     models: dict[str, tuple[Any, bool]] = {
         "CoresetKMeans": (es.CoresetKMeans(4, size=300, random_state=0), False),
