@@ -42,7 +42,7 @@ def of_coreset(coreset: Any) -> str:
     return digest(coreset.points, coreset.weights, coreset.indices, *labels)
 
 
-def jobs() -> Iterator[tuple[str, Callable[[], str]]]:
+def jobs() -> Iterator[tuple[str, Callable[[], str]]]:  # noqa: C901 - one list of builds
     """Yield a name and a build, for every construction and mode."""
     import dask.array as da
 

@@ -168,7 +168,7 @@ def check_sampling(construction: Sensitivity[Any], sampling: Any, passes: Any) -
     _check_draws(sampling)
     if not _is_count(passes) or passes not in (1, 2):
         raise InvalidInputError(f"passes must be 1 or 2, got {passes!r}; pass one of these.")
-    if passes == 1 and construction.n_folds > 1 and not construction.scores_from_pilot:
+    if passes == 1 and construction.n_folds > 1 and not construction.design.scores_from_pilot:
         raise InvalidInputError(
             f"passes=1, but {construction.name!r} needs {construction.n_folds} folds of the data "
             f'before it can score; pass passes=2, or strategy="tree".'

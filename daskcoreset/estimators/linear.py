@@ -39,7 +39,7 @@ from daskcoreset.solvers.linear import solve_svm
 if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray, FloatArray
     from daskcoreset.sensitivities import Sensitivity
-    from daskcoreset.sensitivities.svm import Variant
+    from daskcoreset.sensitivities.svm_calibration import Variant
 
 __all__ = ["CoresetLogisticRegression", "CoresetSVC", "LinearCoresetModel", "LinearSVM"]
 

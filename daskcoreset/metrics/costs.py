@@ -97,7 +97,7 @@ def svm_sensitivity(
         if not found.value:
             raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
         summary = construction.finalize(found.value, stream(seed, Stage.SETTLING, 0, fold))
-        construction.check(summary)
+        construction.validate_summary(summary, finalized=True)
     total: float = map_reduce(blocks, _Score(construction), add, given=summary).value
     return total
 
@@ -109,7 +109,7 @@ class _Summarise:
     fold: int
 
     def __call__(self, block: Block, number: int, given: Any) -> Any:
-        problem = self.construction.problem(block)
+        problem = self.construction.find_invalid_row(block)
         rng = stream(self.seed, Stage.SUMMARIES, number, self.fold)
         return problem or self.construction.block_summary(block, given, rng)
 

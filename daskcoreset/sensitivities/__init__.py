@@ -9,6 +9,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.bregman import BregmanLightweight
 from daskcoreset.sensitivities.bregman_strong import StrongBregman
+from daskcoreset.sensitivities.design import SamplingDesign
 from daskcoreset.sensitivities.kmeans import StrongKMeans
 from daskcoreset.sensitivities.lightweight import Lightweight
 from daskcoreset.sensitivities.logistic import Logistic
@@ -23,6 +24,7 @@ __all__ = [
     "Lightweight",
     "Logistic",
     "MixtureCoreset",
+    "SamplingDesign",
     "Sensitivity",
     "StrongBregman",
     "StrongKMeans",

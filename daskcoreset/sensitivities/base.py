@@ -6,16 +6,14 @@ from abc import ABC, abstractmethod
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from daskcoreset.core.ordering import spatial_order
-from daskcoreset.core.sampling import Calibrated
+from daskcoreset.sensitivities.design import SamplingDesign
 
 if TYPE_CHECKING:
     import numpy as np
 
     from daskcoreset.core.blocks import Block, InvalidRow
-    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+    from daskcoreset.core.typing import FloatArray
     from daskcoreset.objectives import Objective
-    from daskcoreset.sensitivities.estimated_error import Fitted
 
 __all__ = ["Sensitivity"]
 
@@ -58,7 +56,6 @@ class Sensitivity(ABC, Generic[S]):
     total_scores_exact: ClassVar[bool] = True
     proposal_bound: ClassVar[float | None] = None
     needs_labels: ClassVar[bool] = False
-    scores_from_pilot: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -69,6 +66,11 @@ class Sensitivity(ABC, Generic[S]):
         right for one cost may be far off for another. How many centers or components solutions
         have may be left open.
         """
+
+    @property
+    def design(self) -> SamplingDesign[S]:
+        """What the construction wants of the draw beside scores; nothing by default."""
+        return SamplingDesign()
 
     @property
     def n_folds(self) -> int:
@@ -83,7 +85,7 @@ class Sensitivity(ABC, Generic[S]):
         del n_rows, n_features
         return None
 
-    def problem(self, block: Block) -> InvalidRow | None:
+    def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return what makes the rows of a block unfit for the construction, or None.
 
         Asked of every block in the first read: the root turns the first problem of all into
@@ -109,28 +111,18 @@ class Sensitivity(ABC, Generic[S]):
     def merge(self, first: S, second: S) -> S:
         """Summary of the union of two neighbouring, disjoint sets of rows; associative."""
 
-    def check_early(self, summary: S) -> None:
-        """Raise what the merged summary of the first fold tells already, before it is settled.
-
-        For constructions whose `finalize` takes long; like `check` not asked about parts.
-        """
-        del summary
-
     def finalize(self, summary: S, rng: np.random.Generator) -> S:
         """Turn the merged summary into what `scores` and the next fold take; at the root."""
         del rng
         return summary
 
-    def check(self, summary: S) -> None:
-        """Raise what is wrong with all the data together, when a fold of a build has settled.
+    def validate_summary(self, summary: S, *, finalized: bool) -> None:
+        """Raise what is wrong with all the data together.
 
-        Not asked about parts of the data, such as the nodes of a tree.
+        Asked with the merged summary of the first fold before it is finalized, since that may take
+        long, and with every finalized one; not about parts of the data, such as nodes of a tree.
         """
-        del summary
-
-    def pilot_total(self, summary: S) -> float:
-        """Estimated sum of `scores` over all data, where `scores_from_pilot` is set."""
-        raise NotImplementedError
+        del summary, finalized
 
     @abstractmethod
     def scores(self, block: Block, summary: S) -> FloatArray:
@@ -169,132 +161,10 @@ class Sensitivity(ABC, Generic[S]):
     def total_scores(self, local: S, summary: S) -> FloatArray:
         """Sum of `scores` over a block, from its own summary; shape (n_components,)."""
 
-    def order(self, rows: Block, summary: S, inclusion: FloatArray) -> IndexArray:
-        """Order along which systematic draws go: the more alike neighbours are, the better.
-
-        Parameters
-        ----------
-        rows : Block
-            k rows.
-        summary : S
-            Settled summary of all the data.
-        inclusion : ndarray of shape (k,), float64
-            With what probability each of the rows is drawn.
-
-        Returns
-        -------
-        ndarray of shape (k,), int64
-            A permutation; by default that of `daskcoreset.core.ordering.spatial_order`.
-        """
-        del summary
-        return spatial_order(rows.points, inclusion)
-
-    def n_draws(self, size: int, summary: S) -> int:
-        """Draws to be made for a coreset of `size` rows; that of the least `loss` is kept."""
-        del size, summary
-        return 1
-
-    def loss(
-        self,
-        rows: Block,
-        weights: FloatArray,
-        others: Block,
-        other_weights: FloatArray,
-        summary: S,
-    ) -> float:
-        """Return how badly a draw does, where there are several `n_draws`.
-
-        By default the cost, over all candidates, of the solution `fitted` on the rows drawn.
-
-        Parameters
-        ----------
-        rows : Block
-            The rows drawn.
-        weights : ndarray of shape (m,), float64
-            Theirs, calibrated.
-        others : Block
-            All the candidates.
-        other_weights : ndarray of shape (k,), float64
-            Theirs, with which they stand for all the data without bias.
-        summary : S
-            Settled summary of all the data.
-        """
-        found = self.fitted(rows, weights, others, summary, roughly=True)
-        if found is None:
-            raise NotImplementedError
-        return found.constant + float(other_weights @ found.losses)
-
-    def classes(self, summary: S) -> AnyArray | None:
-        """Labels that must all have rows in the coreset, sorted; None where labels are no matter.
-
-        Asked with settled summaries and, where there is one fold, with those of single blocks.
-        """
-        del summary
-        return None
-
-    def calibrate(
-        self, rows: Block, weights: FloatArray, summary: S, attempt: int = 0
-    ) -> Calibrated:
-        """Adjust the weights of the final rows to what the summary knows of all the data.
-
-        Parameters
-        ----------
-        rows : Block
-            The m rows drawn, with their input weights u.
-        weights : ndarray of shape (m,), float64
-            Their unbiased weights.
-        summary : S
-            Settled summary of all the data.
-        attempt : int, default=0
-            Which of several `n_draws` it is, for those who calibrate in more than one way.
-
-        Returns
-        -------
-        Calibrated
-            Weights that are not negative, by default `weights` themselves, and what was done.
-        """
-        del rows, summary, attempt
-        return Calibrated(weights)
-
-    def fitted(
-        self,
-        rows: Block,
-        weights: FloatArray,
-        others: Block,
-        summary: S,
-        *,
-        roughly: bool = False,
-    ) -> Fitted | None:
-        """Fit a solution on the rows drawn, and return its losses on all candidates.
-
-        With them the root estimates how far its cost on the coreset is from that on the data;
-        by default nothing is fitted, and nothing estimated.
-
-        Parameters
-        ----------
-        rows : Block
-            The rows drawn.
-        weights : ndarray of shape (m,), float64
-            Theirs, calibrated.
-        others : Block
-            All the candidates.
-        summary : S
-            Settled summary of all the data.
-        roughly : bool, default=False
-            Whether the solution is only compared with those of other draws.
-        """
-        del rows, weights, others, summary, roughly
-        return None
-
-    def describe(self, summary: S) -> dict[str, Any]:
+    def provenance(self, summary: S) -> dict[str, Any]:
         """Facts about the data that belong into the provenance; plain JSON values."""
         del summary
         return {}
-
-    def warnings_for(self, summary: S, size: int) -> tuple[str, ...]:
-        """Return what users should be warned of, given the data and the size of the coreset."""
-        del summary, size
-        return ()
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters by name."""

@@ -257,7 +257,7 @@ class BregmanLightweight(Sensitivity[BregmanStatistics]):
         """
         return None if depends_on_data(self._divergence) else 2.0
 
-    def problem(self, block: Block) -> InvalidRow | None:
+    def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row outside the domain."""
         return domain_problem(self._divergence, block)
 
@@ -302,7 +302,7 @@ class BregmanLightweight(Sensitivity[BregmanStatistics]):
         distance = local.error_about(metric, summary.mean) if local.weight else 0.0
         return np.array([local.weight / (2 * summary.weight), distance / (2 * phi)])
 
-    def describe(self, summary: BregmanStatistics) -> dict[str, Any]:
+    def provenance(self, summary: BregmanStatistics) -> dict[str, Any]:
         r"""Return the sum of d_A, the scale of the additive error, and mu."""
         facts: dict[str, Any] = {"quantization_error": summary.error(_settled(summary))}
         if summary.box is not None:

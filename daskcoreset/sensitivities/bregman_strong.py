@@ -189,7 +189,7 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
         divergence = self._divergence
         return 2 if depends_on_data(divergence) and not is_diagonal(divergence) else 1
 
-    def problem(self, block: Block) -> InvalidRow | None:
+    def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row outside the domain."""
         return domain_problem(self._divergence, block)
 
@@ -297,7 +297,7 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
         own = local.solution(summary.metric, summary.origin)
         return self._rough.total_scores(own.clusters, summary.clusters)
 
-    def describe(self, summary: Cells | Solution) -> dict[str, Any]:
+    def provenance(self, summary: Cells | Solution) -> dict[str, Any]:
         """Return the cost of the rough solution by the dominating distance."""
         assert isinstance(summary, Solution)  # noqa: S101
         return {"rough_cost": summary.clusters.cost, "rough_centers": len(summary.clusters)}

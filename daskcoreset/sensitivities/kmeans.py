@@ -469,7 +469,7 @@ class StrongKMeans(Sensitivity["Clusters | KMeansParallelState"]):
         by_cell = 2 * alpha * summary.costs / (summary.weights * mean_cost)
         return alpha / mean_cost, by_cell, by_weight
 
-    def describe(self, summary: Clusters | KMeansParallelState) -> dict[str, Any]:
+    def provenance(self, summary: Clusters | KMeansParallelState) -> dict[str, Any]:
         """Return the cost of the rough solution."""
         assert isinstance(summary, Clusters)  # noqa: S101 - the last fold weighs
         return {"rough_cost": summary.cost, "rough_centers": len(summary)}

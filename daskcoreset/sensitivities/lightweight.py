@@ -95,6 +95,6 @@ class Lightweight(Sensitivity[Moments]):
         distance = local.quantization_error_about(summary.mean) if local.weight else 0.0
         return np.array([local.weight / (2 * summary.weight), distance / (2 * phi)])
 
-    def describe(self, summary: Moments) -> dict[str, Any]:
+    def provenance(self, summary: Moments) -> dict[str, Any]:
         """Return phi_X({mu}), the scale of the additive error."""
         return {"quantization_error": summary.quantization_error}

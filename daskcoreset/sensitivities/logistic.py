@@ -17,6 +17,7 @@ from daskcoreset.core.sampling import Calibrated, Target, by_class, calibrate_cl
 from daskcoreset.core.validation import check_flag
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import Sensitivity
+from daskcoreset.sensitivities.design import SamplingDesign
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block, InvalidRow
@@ -56,6 +57,56 @@ class Scatter:
     mean: FloatArray
     matrix: FloatArray
     classes: dict[Any, Moments]
+
+
+@dataclass(frozen=True)
+class LogisticDesign(SamplingDesign[Scatter]):
+    """The draws of `Logistic`: every class is a stratum, with calibrated weights.
+
+    Attributes
+    ----------
+    variant
+        As in `Logistic`.
+    """
+
+    variant: str
+
+    def classes(self, summary: Scatter) -> AnyArray:
+        """Return the labels of rows of positive weight."""
+        return np.array(sorted(summary.classes))
+
+    def order(self, rows: Block, summary: Scatter, inclusion: FloatArray) -> IndexArray:
+        """Order by class, and within it so that neighbours are alike."""
+        codes = class_codes(rows, np.array(sorted(summary.classes)))
+        parts = []
+        for code in range(len(summary.classes)):
+            own = np.flatnonzero(codes == code)
+            points: Any = rows.points
+            parts.append(own[spatial_order(points[own], inclusion[own])])
+        return np.concatenate(parts)
+
+    def calibrate(
+        self, rows: Block, weights: FloatArray, summary: Scatter, draw_index: int = 0
+    ) -> Calibrated:
+        """Scale weights to those of the classes, and rake them to the means of the classes."""
+        del draw_index
+        if self.variant == "systematic":
+            return Calibrated(weights)
+        labels = self.classes(summary)
+        codes = class_codes(rows, labels)
+        of_class = [summary.classes[label] for label in labels.tolist()]
+        totals = np.array([moments.weight for moments in of_class])
+
+        def means() -> Target:
+            gaps = dense_rows(rows.points) - summary.mean
+            return Target(
+                np.concatenate([gaps * mine[:, np.newaxis] for mine in by_class(codes, totals)], 1),
+                np.concatenate([one.weight * (one.mean - summary.mean) for one in of_class]),
+            )
+
+        enough = len(rows) >= _ENOUGH * len(labels) * (len(summary.mean) + 1)
+        ladder = [("class means",)] if enough else []
+        return calibrate_classes(weights, codes, totals, {"class means": means}, ladder)
 
 
 @dataclass(frozen=True)
@@ -131,6 +182,11 @@ class Logistic(Sensitivity[Scatter]):
         """The cost of logistic regression, with C = 1."""
         return LinearCost("logistic", intercept=self.intercept)
 
+    @property
+    def design(self) -> LogisticDesign:
+        """Strata by class, an order within them, and calibrated weights."""
+        return LogisticDesign(self.variant)
+
     def too_much(self, n_rows: int, n_features: int) -> str | None:
         """Return why a matrix of d x d numbers, and its eigenvectors, would take too much."""
         del n_rows
@@ -142,7 +198,7 @@ class Logistic(Sensitivity[Scatter]):
             f"columns at most, for example those of sklearn.decomposition.TruncatedSVD."
         )
 
-    def problem(self, block: Block) -> InvalidRow | None:
+    def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row without a label."""
         return find_bad_target(block)
 
@@ -181,10 +237,11 @@ class Logistic(Sensitivity[Scatter]):
         matrix = first.matrix + second.matrix + np.outer(gap, gap) * (first.weight * share)
         return Scatter(weight, first.mean + gap * share, matrix, classes)
 
-    def check(self, summary: Scatter) -> None:
+    def validate_summary(self, summary: Scatter, *, finalized: bool) -> None:
         """Raise if all rows are of one class, or hardly two of any."""
-        labels = np.array(list(summary.classes))
-        check_classes(labels, sum(part.count for part in summary.classes.values()))
+        if finalized:
+            labels = np.array(list(summary.classes))
+            check_classes(labels, sum(part.count for part in summary.classes.values()))
 
     def _about(self, summary: Scatter) -> tuple[FloatArray, FloatArray]:
         """Return the center of the leverage, and the matrix about it."""
@@ -230,43 +287,6 @@ class Logistic(Sensitivity[Scatter]):
             leverage += local.weight / summary.weight
         share = local.weight / summary.weight
         return np.array([math.sqrt(local.weight * max(leverage, 0.0)) + share])
-
-    def order(self, rows: Block, summary: Scatter, inclusion: FloatArray) -> IndexArray:
-        """Order by class, and within it so that neighbours are alike."""
-        codes = class_codes(rows, np.array(sorted(summary.classes)))
-        parts = []
-        for code in range(len(summary.classes)):
-            own = np.flatnonzero(codes == code)
-            points: Any = rows.points
-            parts.append(own[spatial_order(points[own], inclusion[own])])
-        return np.concatenate(parts)
-
-    def classes(self, summary: Scatter) -> AnyArray:
-        """Return the labels of rows of positive weight."""
-        return np.array(sorted(summary.classes))
-
-    def calibrate(
-        self, rows: Block, weights: FloatArray, summary: Scatter, attempt: int = 0
-    ) -> Calibrated:
-        """Scale weights to those of the classes, and rake them to the means of the classes."""
-        del attempt
-        if self.variant == "systematic":
-            return Calibrated(weights)
-        labels = self.classes(summary)
-        codes = class_codes(rows, labels)
-        of_class = [summary.classes[label] for label in labels.tolist()]
-        totals = np.array([moments.weight for moments in of_class])
-
-        def means() -> Target:
-            gaps = dense_rows(rows.points) - summary.mean
-            return Target(
-                np.concatenate([gaps * mine[:, np.newaxis] for mine in by_class(codes, totals)], 1),
-                np.concatenate([one.weight * (one.mean - summary.mean) for one in of_class]),
-            )
-
-        enough = len(rows) >= _ENOUGH * len(labels) * (len(summary.mean) + 1)
-        ladder = [("class means",)] if enough else []
-        return calibrate_classes(weights, codes, totals, {"class means": means}, ladder)
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters in plain JSON values."""

@@ -123,6 +123,6 @@ class MixtureCoreset(Sensitivity["Clusters | KMeansParallelState"]):
         """Return the sums of `scores`, as if every cell of the block lay in one of B."""
         return self._rough.total_scores(local, summary)
 
-    def describe(self, summary: Clusters | KMeansParallelState) -> dict[str, Any]:
+    def provenance(self, summary: Clusters | KMeansParallelState) -> dict[str, Any]:
         """Return the cost of the rough solution."""
-        return self._rough.describe(summary)
+        return self._rough.provenance(summary)

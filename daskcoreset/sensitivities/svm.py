@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
 
 from daskcoreset.core.blocks import Block, check_classes, find_bad_target, find_unusable_row
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.sampling import Calibrated, merge_reservoirs, sample_strata, stratified_sample
+from daskcoreset.core.sampling import merge_reservoirs, sample_strata, stratified_sample
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.core.validation import check_flag
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import Sensitivity
-from daskcoreset.sensitivities.svm_calibration import calibrate, fitted_on, modes_for
+from daskcoreset.sensitivities.svm_calibration import SVMDesign, Variant
 from daskcoreset.sensitivities.svm_pilot import (
     PilotSolution,
     PilotSums,
@@ -29,8 +29,6 @@ from daskcoreset.sensitivities.svm_pilot import (
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import InvalidRow
-    from daskcoreset.core.typing import AnyArray
-    from daskcoreset.sensitivities.estimated_error import Fitted
 
 __all__ = ["SVM", "lemma_2", "terms_of", "totals_of"]
 
@@ -127,8 +125,6 @@ def totals_of(terms: FloatArray) -> FloatArray:
     return np.append(terms.sum(axis=1), capped.sum())
 
 
-Variant: TypeAlias = Literal["auto", "pilot_mix", "calibrated", "systematic", "paper"]
-
 _VARIANTS = get_args(Variant)
 
 _PILOT_ROWS = 4096
@@ -155,27 +151,6 @@ _PILOT_WORK = 2**18
 _MIN_OF_CLASS = 16
 
 """Rows of a class in the pilot, nevertheless."""
-
-_MOST_TRIES = 16
-
-"""Of tiny coresets; sixteen did as well as twenty-four on htru2 and credit."""
-
-_TRIED_ROWS = 6000
-
-"""Rows of all tries together: some hundred milliseconds."""
-
-_TRIED_PROBLEMS = 48_000
-
-"""The same, times problems: felt from nine classes on."""
-
-_TIMED_ROWS = 18_000
-
-"""Fewer are solved in a few hundredths of a second, and nobody saves time by a coreset of them; of
-more, building and training must stay below training on all rows."""
-
-_TRIAL_WORK = 6e7
-
-"""Products in a Newton step of a trial at most: beyond it trials would take seconds."""
 
 
 @dataclass(frozen=True)
@@ -286,7 +261,6 @@ class SVM(Sensitivity[Any]):
     randomised: ClassVar[bool] = True
     total_scores_exact: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = True
-    scores_from_pilot: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if isinstance(self.lam, bool) or not isinstance(self.lam, (int, float, np.number)):
@@ -314,6 +288,11 @@ class SVM(Sensitivity[Any]):
         return LinearCost("hinge", float(self.lam), self.intercept)
 
     @property
+    def design(self) -> SVMDesign:
+        """Strata by class, an order by margin, calibration, and several draws of few rows."""
+        return SVMDesign(self.lam, self.variant, self.intercept)
+
+    @property
     def n_folds(self) -> int:
         """One for the pilot, one for the sums."""
         return 2
@@ -333,7 +312,7 @@ class SVM(Sensitivity[Any]):
             f"sklearn.decomposition.TruncatedSVD or of sklearn.feature_selection."
         )
 
-    def problem(self, block: Block) -> InvalidRow | None:
+    def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row without a label, or without a length, whatever its weight."""
         found = find_bad_target(block)
         if found is None and not block.weights.all():
@@ -382,17 +361,12 @@ class SVM(Sensitivity[Any]):
         terms = self._terms(block, rough, row_terms(block, rough))
         return replace(rough, totals=totals_of(terms))
 
-    def check_early(self, summary: Any) -> None:
-        """Do the same before the pilot is solved."""
-        check_classes(np.array(sorted(summary)), sum(part.count for part in summary.values()))
-
-    def check(self, summary: Any) -> None:
+    def validate_summary(self, summary: Any, *, finalized: bool) -> None:
         """Raise if all rows are of one class, or hardly two of any."""
-        check_classes(summary.classes, summary.n_rows)
-
-    def pilot_total(self, summary: Any) -> float:
-        """Sum of all scores, as the pilot estimates it."""
-        return 1.0 if self._mixes else float(summary.totals[0])
+        if finalized:
+            check_classes(summary.classes, summary.n_rows)
+        else:
+            check_classes(np.array(sorted(summary)), sum(part.count for part in summary.values()))
 
     def _terms(self, block: Block, rough: PilotSolution, seen: RowTerms) -> FloatArray:
         return terms_of(block, rough, seen, self.lam, provable=self.variant == "paper")
@@ -407,59 +381,7 @@ class SVM(Sensitivity[Any]):
         totals: FloatArray = local.totals[:2]
         return totals / (2.0 * summary.totals[:2]) if self._mixes else totals[:1]
 
-    def order(self, rows: Block, summary: Any, inclusion: FloatArray) -> IndexArray:
-        """Order by label and margin; by label, cell and distance without activities."""
-        del inclusion
-        seen = row_terms(rows, summary)
-        if not self._mixes:
-            return np.lexsort((seen.squares, seen.cells))  # cells stand in the order of classes
-        own = seen.codes if seen.margins.shape[1] > 1 else np.zeros_like(seen.codes)
-        return np.lexsort((seen.margins[np.arange(len(own)), own], seen.codes))
-
-    def n_draws(self, size: int, summary: Any) -> int:
-        """Several where rows are few and chance decides, one where it does not matter."""
-        problems, d = summary.coef.shape
-        work = size * (d + 1) ** 2 * problems
-        if self.variant != "auto" or work > _TRIAL_WORK:
-            return 1
-        n = summary.n_rows
-        # Of few rows, such as those of a leaf of a stream, there are many sets.
-        most = min(_MOST_TRIES, max(4, n // (1000 if n < _TIMED_ROWS else 4000)))
-        # Of many problems each takes as long as the one of two classes.
-        return int(max(1, min(most, _TRIED_ROWS // size, _TRIED_PROBLEMS // (size * problems))))
-
-    def fitted(
-        self,
-        rows: Block,
-        weights: FloatArray,
-        others: Block,
-        summary: Any,
-        *,
-        roughly: bool = False,
-    ) -> Fitted:
-        """Fit classifiers on the rows drawn, and ask the candidates what they cost."""
-        return fitted_on(
-            rows, weights, others, summary, self.lam, intercept=self.intercept, roughly=roughly
-        )
-
-    def classes(self, summary: Any) -> AnyArray:
-        """Return the labels of rows of positive weight."""
-        found: AnyArray = summary.classes
-        return found
-
-    def calibrate(
-        self, rows: Block, weights: FloatArray, summary: Any, attempt: int = 0
-    ) -> Calibrated:
-        """Scale weights to the totals of the classes, and rake them to other sums over all."""
-        if self.variant in ("systematic", "paper"):
-            return Calibrated(weights)
-        if self.variant == "calibrated":
-            return calibrate(rows, weights, summary, means=True, gradient=False)
-        modes = modes_for(len(rows), summary)
-        means, gradient = modes[attempt % len(modes)]
-        return calibrate(rows, weights, summary, means=means, gradient=gradient)
-
-    def describe(self, summary: Any) -> dict[str, Any]:
+    def provenance(self, summary: Any) -> dict[str, Any]:
         """Return t, the cost of the rough solution, and the number of cells."""
         return {
             "total_sensitivity": float(summary.totals[2]),

@@ -1,14 +1,16 @@
-"""Calibration of SVM coresets, and the trial of what was drawn."""
+"""The design of the draws of SVM coresets: classes, order, calibration, trials of several draws."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from daskcoreset.core.blocks import class_codes
 from daskcoreset.core.sampling import Calibrated, Target, by_class, calibrate_classes
-from daskcoreset.core.typing import FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.sensitivities.design import SamplingDesign
 from daskcoreset.sensitivities.estimated_error import Fitted
 from daskcoreset.sensitivities.svm_pilot import WIDTH, parts, row_terms, signs_of
 from daskcoreset.solvers.linear import round_hinge, solve_svm
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.sensitivities.svm_pilot import PilotSolution, RowTerms
 
-__all__ = ["calibrate", "fitted_on", "modes_for"]
+__all__ = ["SVMDesign", "Variant", "calibrate", "fitted_on", "modes_for"]
 
 Mode = tuple[bool, bool]
 """Whether the means of the classes are calibrated, and whether the gradient is."""
@@ -147,3 +149,104 @@ def fitted_on(
             margins = truth[part, problem] * (tile @ fit.coef + fit.intercept)
             losses[part] += lam * np.maximum(1.0 - margins, 0.0)
     return Fitted(sum(float(fit.coef @ fit.coef) / 2 for fit in fits), losses, lam)
+
+
+Variant: TypeAlias = Literal["auto", "pilot_mix", "calibrated", "systematic", "paper"]
+
+_MAX_DRAWS = 16
+
+"""Of tiny coresets; sixteen did as well as twenty-four on htru2 and credit."""
+
+_TRIED_ROWS = 6000
+
+"""Rows of all draws together: some hundred milliseconds."""
+
+_TRIED_PROBLEMS = 48_000
+
+"""The same, times problems: felt from nine classes on."""
+
+_TIMED_ROWS = 18_000
+
+"""Fewer are solved in a few hundredths of a second, and nobody saves time by a coreset of them; of
+more, building and training must stay below training on all rows."""
+
+_TRIAL_WORK = 6e7
+
+"""Products in a Newton step of a trial at most: beyond it trials would take seconds."""
+
+
+@dataclass(frozen=True)
+class SVMDesign(SamplingDesign[Any]):
+    """The draws of `SVM`: every class is a stratum, ordered by margin, with calibrated weights.
+
+    Attributes
+    ----------
+    lam, variant, intercept
+        As in `SVM`.
+    """
+
+    lam: float
+    variant: Variant
+    intercept: bool
+
+    scores_from_pilot: ClassVar[bool] = True
+
+    @property
+    def _mixes(self) -> bool:
+        return self.variant in ("auto", "pilot_mix")
+
+    def pilot_total(self, summary: Any) -> float:
+        """Sum of all scores, as the pilot estimates it."""
+        return 1.0 if self._mixes else float(summary.totals[0])
+
+    def classes(self, summary: Any) -> AnyArray:
+        """Return the labels of rows of positive weight."""
+        labels: AnyArray = summary.classes
+        return labels
+
+    def order(self, rows: Block, summary: Any, inclusion: FloatArray) -> IndexArray:
+        """Order by label and margin; by label, cell and distance without activities."""
+        del inclusion
+        seen = row_terms(rows, summary)
+        if not self._mixes:
+            return np.lexsort((seen.squares, seen.cells))  # cells stand in the order of classes
+        own = seen.codes if seen.margins.shape[1] > 1 else np.zeros_like(seen.codes)
+        return np.lexsort((seen.margins[np.arange(len(own)), own], seen.codes))
+
+    def n_draws(self, size: int, summary: Any) -> int:
+        """Several where rows are few and chance decides, one where it does not matter."""
+        problems, d = summary.coef.shape
+        work = size * (d + 1) ** 2 * problems
+        if self.variant != "auto" or work > _TRIAL_WORK:
+            return 1
+        n = summary.n_rows
+        # Of few rows, such as those of a leaf of a stream, there are many sets.
+        most = min(_MAX_DRAWS, max(4, n // (1000 if n < _TIMED_ROWS else 4000)))
+        # Of many problems each takes as long as the one of two classes.
+        return int(max(1, min(most, _TRIED_ROWS // size, _TRIED_PROBLEMS // (size * problems))))
+
+    def fitted(
+        self,
+        rows: Block,
+        weights: FloatArray,
+        candidates: Block,
+        summary: Any,
+        *,
+        roughly: bool = False,
+    ) -> Fitted:
+        """Fit classifiers on the rows drawn, and ask the candidates what they cost."""
+        return fitted_on(
+            rows, weights, candidates, summary, self.lam, intercept=self.intercept, roughly=roughly
+        )
+
+    def calibrate(
+        self, rows: Block, weights: FloatArray, summary: Any, draw_index: int = 0
+    ) -> Calibrated:
+        """Scale weights to the totals of the classes, and rake them to other sums over all."""
+        if self.variant in ("systematic", "paper"):
+            return Calibrated(weights)
+        if self.variant == "calibrated":
+            return calibrate(rows, weights, summary, means=True, gradient=False)
+        modes = modes_for(len(rows), summary)
+        means, gradient = modes[draw_index % len(modes)]
+        return calibrate(rows, weights, summary, means=means, gradient=gradient)

@@ -393,7 +393,7 @@ class SensitivityContract(ABC):
         assert type(construction)(**parameters) == construction
         X, weights, y = self.data()
         _, summary = self.summaries([Block(X, weights, y)])
-        json.dumps(construction.describe(summary), allow_nan=False)
+        json.dumps(construction.provenance(summary), allow_nan=False)
 
     def test_citation__names_a_known_source(self) -> None:
         """The key of the citation is in references.bib."""

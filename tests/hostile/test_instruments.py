@@ -26,6 +26,7 @@ from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.metrics.sizing import auto_size
 from daskcoreset.objectives import LinearClassifier, LinearCost, MixtureCost, QuantizationError
 from daskcoreset.sensitivities import Lightweight
+from daskcoreset.sensitivities.design import SamplingDesign
 
 HOSTILE = [
     "one row, 99 % of the cost",
@@ -178,14 +179,20 @@ def test_auto__does_not_agree_on_what_both_coresets_miss(
     assert refuted or rows is in_turns
 
 
+class RemarkingDesign(SamplingDesign[Any]):
+    def warnings_for(self, summary: Any, size: int) -> tuple[str, ...]:
+        return (f"{size} rows of {summary.quantization_error / np.pi:.17g}",)
+
+
 @dataclass(frozen=True)
 class Remarking(Lightweight):
     """A construction that warns in every build, in other numbers each time."""
 
     name: ClassVar[str] = "remarking"
 
-    def warnings_for(self, summary: Any, size: int) -> tuple[str, ...]:
-        return (f"{size} rows of {summary.quantization_error / np.pi:.17g}",)
+    @property
+    def design(self) -> SamplingDesign[Any]:
+        return RemarkingDesign()
 
 
 def test_auto__warns_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,7 @@ from daskcoreset.estimators import (
     MaxMarginClassifier,
 )
 from daskcoreset.sensitivities.estimated_error import Fitted, estimated_error, remark_on
+from daskcoreset.sensitivities.svm_calibration import SVMDesign
 from daskcoreset.solvers.linear import solve_svm
 from daskcoreset.testing import assert_mean, cut_rows, draw
 
@@ -623,16 +624,16 @@ def test_class_means__together_are_never_moved_away(size: int) -> None:
     for seed in range(12):
         drawn: list[tuple[FloatArray, FloatArray]] = []
         with pytest.MonkeyPatch.context() as patch:
-            calibrated = SVM.calibrate
+            calibrated = SVMDesign.calibrate
 
             def noted(
-                self: SVM, rows: Any, weights: Any, *rest: Any, _plain: Any = calibrated
+                self: SVMDesign, rows: Any, weights: Any, *rest: Any, _plain: Any = calibrated
             ) -> Any:
                 found = _plain(self, rows, weights, *rest)
                 drawn.append((weights, found.weights))  # noqa: B023 - used within the turn
                 return found
 
-            patch.setattr(SVM, "calibrate", noted)
+            patch.setattr(SVMDesign, "calibrate", noted)
             coreset = build(X, y, size=size, method="svm", random_state=seed)
         before = next(one for one, after in drawn if np.array_equal(after, coreset.weights))
         assert coreset.labels is not None

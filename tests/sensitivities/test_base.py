@@ -324,7 +324,7 @@ def test_lightweight__by_hand() -> None:
 
     expected = [[1 / 12, 1 / 12, 4 / 12], [1 / 4, 1 / 4, 0]]
     np.testing.assert_allclose(Lightweight().scores(block, summary), expected, rtol=1e-15)
-    assert Lightweight().describe(summary) == {"quantization_error": 2.0}
+    assert Lightweight().provenance(summary) == {"quantization_error": 2.0}
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
@@ -377,7 +377,7 @@ def test_uniform__by_hand() -> None:
 
     assert Uniform().scores(block, summary).tolist() == [[1 / 8, 3 / 8]]
     assert Uniform().total_scores(4.0, summary).tolist() == [0.5]
-    assert Uniform().describe(summary) == {}
+    assert Uniform().provenance(summary) == {}
 
 
 # --- names -------------------------------------------------------------------------------

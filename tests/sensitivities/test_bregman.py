@@ -290,4 +290,4 @@ def test_mixture__scores_of_strong_kmeans() -> None:
     found, expected = MixtureCoreset(4), StrongKMeans(4)
     for_mixture = found.scores(block, settled(found, block)[1])
     np.testing.assert_array_equal(for_mixture, expected.scores(block, settled(expected, block)[1]))
-    assert found.describe(settled(found, block)[1])["rough_centers"] == 4
+    assert found.provenance(settled(found, block)[1])["rough_centers"] == 4

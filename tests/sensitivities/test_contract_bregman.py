@@ -58,8 +58,8 @@ class OnPositive(Sensitivity[Any]):
     def _on(self, block: Block) -> Block:
         return replace(block, points=as_rows(block.points))
 
-    def problem(self, block: Block) -> InvalidRow | None:
-        return self.inner.problem(self._on(block))
+    def find_invalid_row(self, block: Block) -> InvalidRow | None:
+        return self.inner.find_invalid_row(self._on(block))
 
     def block_summary(self, block: Block, previous: Any, rng: np.random.Generator) -> Any:
         return self.inner.block_summary(self._on(block), previous, rng)
@@ -76,8 +76,8 @@ class OnPositive(Sensitivity[Any]):
     def total_scores(self, local: Any, summary: Any) -> FloatArray:
         return self.inner.total_scores(local, summary)
 
-    def describe(self, summary: Any) -> dict[str, Any]:
-        return self.inner.describe(summary)
+    def provenance(self, summary: Any) -> dict[str, Any]:
+        return self.inner.provenance(summary)
 
 
 class Light(SensitivityContract):

@@ -20,7 +20,7 @@ from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.sensitivities import SVM, svm_calibration
 from daskcoreset.sensitivities.svm import lemma_2
-from daskcoreset.sensitivities.svm_calibration import calibrate, modes_for
+from daskcoreset.sensitivities.svm_calibration import SVMDesign, calibrate, modes_for
 from daskcoreset.sensitivities.svm_pilot import WIDTH, PilotSolution, _opt, row_terms
 from daskcoreset.solvers.kmeans import assign
 from daskcoreset.solvers.linear import solve_svm
@@ -120,7 +120,9 @@ def test_masses__one_for_every_part_of_the_scores(variant: Any, parts: int) -> N
 
 def test_tries__more_of_many_rows_and_one_where_each_takes_long() -> None:
     def tries(n_rows: int, size: int = 10, d: int = 2, **options: Any) -> int:
-        return SVM(**options).n_draws(size, SimpleNamespace(coef=np.zeros((1, d)), n_rows=n_rows))
+        return SVM(**options).design.n_draws(
+            size, SimpleNamespace(coef=np.zeros((1, d)), n_rows=n_rows)
+        )
 
     assert [tries(n) for n in (500, 5000, 17_999, 18_000, 40_000, 10**6)] == [4, 5, 16, 4, 10, 16]
     assert tries(500, size=10**6) == 1
@@ -172,7 +174,7 @@ def test_calibrate__gradient_is_given_up_last(monkeypatch: pytest.MonkeyPatch) -
 def test_fitted__cost_of_the_classifier_that_is_fitted_on_all_rows() -> None:
     X, y = two_classes(300)
     block, lam = Block(X, np.ones(300), y), 0.3
-    found = SVM(lam=lam).fitted(block, np.ones(300), block, settled(SVM(lam=lam), block))
+    found = SVM(lam=lam).design.fitted(block, np.ones(300), block, settled(SVM(lam=lam), block))
     fit = solve_svm(X, y.astype(np.float64), np.ones(300), lam, intercept=True, tol=1e-6)
     losses = lam * np.maximum(1.0 - y * (X @ fit.coef + fit.intercept), 0.0)
 
@@ -208,7 +210,7 @@ def test_scores__made_of_exact_cells_and_costs() -> None:
     assert rough.opt <= cost
     squares = ((Z - means[cells]) ** 2).sum(axis=1)
     np.testing.assert_allclose(scores, u * lemma_2(squares, cells, weights, rough.opt, 0.5))
-    assert construction.describe(rough)["total_sensitivity"] == pytest.approx(
+    assert construction.provenance(rough)["total_sensitivity"] == pytest.approx(
         scores.sum(), rel=0.02
     )
     assert k == 2 * math.ceil(math.log(12_000))
@@ -349,13 +351,13 @@ def test_trial__candidates_stand_for_all_rows(monkeypatch: pytest.MonkeyPatch) -
     X, y = two_classes(8000)
     u = np.random.default_rng(10).uniform(0.5, 2.0, 8000)
     seen: list[Any] = []
-    original = SVM.loss
+    original = SVMDesign.draw_loss
 
-    def noting(self: SVM, *given: Any) -> float:
+    def noting(self: SVMDesign, *given: Any) -> float:
         seen.append(given)
         return original(self, *given)
 
-    monkeypatch.setattr(SVM, "loss", noting)
+    monkeypatch.setattr(SVMDesign, "draw_loss", noting)
     exact = [u.sum(), u @ np.maximum(1 - y * X[:, 0], 0.0), u @ X[:, 1] ** 2]
     draw(cut_rows(X, [3000, 5000], u, y), SVM(), 200, passes=2)
     assert len(seen) > 1

@@ -65,7 +65,7 @@ unknown, asks for more than memory holds, only to learn that every row is wanted
 def _block_of(construction: Sensitivity[Any], rows: ReadBlock) -> Block | InvalidRow:
     """Return the block that was read, or what makes it unfit for the construction."""
     assert rows.block is not None  # noqa: S101 - the engine has seen to it
-    return construction.problem(rows.block) or rows.block
+    return construction.find_invalid_row(rows.block) or rows.block
 
 
 def _weights(rows: ReadBlock) -> dict[int, float]:
@@ -96,7 +96,7 @@ def _last_report(
     *candidates: Candidates,
 ) -> BlockReport:
     """Report of the last fold: with the summary, or the estimated sum of scores instead."""
-    if construction.scores_from_pilot:
+    if construction.design.scores_from_pilot:
         total_scores = {rows.index: construction.total_scores(local, previous)}
         return BlockReport(_weights(rows), local, {}, total_scores, candidates)
     return BlockReport(_weights(rows), local, {rows.index: local}, {}, candidates)
@@ -167,7 +167,7 @@ class ProposeCandidates:
                 block, previous, stream(self.seed, Stage.SUMMARIES, rows.index, fold)
             )
             scores = construction.scores(block, previous).sum(axis=0)
-            share = self.n_candidates / construction.pilot_total(previous)
+            share = self.n_candidates / construction.design.pilot_total(previous)
             inclusion = np.minimum(scores * share, 1.0)
             rng = stream(self.seed, Stage.CANDIDATES, rows.index)
             chosen = draw_candidates(construction, previous, block, scores, inclusion, rng)
@@ -203,7 +203,7 @@ def draw_candidates(  # noqa: PLR0917 - all of them are always given
     ndarray of shape (m,), int64
         Increasing.
     """
-    labels = construction.classes(summary)
+    labels = construction.design.classes(summary)
     if labels is None or not len(labels):  # no row has a weight
         return systematic(inclusion, rng)
     codes = class_codes(rows, labels)

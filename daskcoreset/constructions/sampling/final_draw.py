@@ -112,10 +112,10 @@ class FinalDraw:
         report = results.value
         rng = stream(self.seed, Stage.SETTLING, 0, fold)
         if fold == 0:
-            self.construction.check_early(report.summary)
+            self.construction.validate_summary(report.summary, finalized=False)
         with ignore_overflow():
             summary = self.construction.finalize(report.summary, rng)
-        self.construction.check(summary)
+        self.construction.validate_summary(summary, finalized=True)
         return replace(results, value=replace(report, summary=summary))
 
     def request(self, results: Results) -> DrawRequest:
@@ -202,7 +202,7 @@ class FinalDraw:
         with ignore_overflow():
             draw = draw_systematically(self.construction, summary, rows, first, self.size, rng)
             kept = rows.take(draw.chosen)
-            fitted = self.construction.fitted(kept, draw.weights, rows, summary)
+            fitted = self.construction.design.fitted(kept, draw.weights, rows, summary)
         facts = draw.calibrated.describe()
         if fitted is not None:
             facts["estimated_error"] = estimated_error(
@@ -246,7 +246,7 @@ class FinalDraw:
         q = np.concatenate([part.probability for part in candidates]) / total
         first, weights = merge_duplicates(indices, rows.weights / (self.size * q))
         rows = rows.take(first)
-        calibrated = self.construction.calibrate(rows, weights, results.value.summary)
+        calibrated = self.construction.design.calibrate(rows, weights, results.value.summary)
         return Selection(
             rows,
             calibrated.weights,
@@ -307,7 +307,7 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
     size : int
     rng : numpy.random.Generator
         Asked for a number a row drawn, and one more, by each of
-        ``construction.n_draws(size, summary)`` draws.
+        ``construction.design.n_draws(size, summary)`` draws.
 
     Returns
     -------
@@ -321,19 +321,23 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
     """
     scores = construction.scores(rows, summary).sum(axis=0)
     second = _inclusion(construction, summary, rows, scores / first, size)
-    order = construction.order(rows, summary, second)
+    order = construction.design.order(rows, summary, second)
     # With every row certain all draws are the same.
-    n_draws = construction.n_draws(size, summary) if ((second > 0.0) & (second < 1.0)).any() else 1
+    n_draws = (
+        construction.design.n_draws(size, summary) if ((second > 0.0) & (second < 1.0)).any() else 1
+    )
     best: Draw | None = None
     least = np.inf
     for draw_index in range(n_draws):
         chosen = np.sort(order[systematic(second[order], rng)])
         kept = rows.take(chosen)
         weights = kept.weights / (first[chosen] * second[chosen])
-        calibrated = construction.calibrate(kept, weights, summary, draw_index)
+        calibrated = construction.design.calibrate(kept, weights, summary, draw_index)
         loss = 0.0
         if n_draws > 1:
-            loss = construction.loss(kept, calibrated.weights, rows, rows.weights / first, summary)
+            loss = construction.design.draw_loss(
+                kept, calibrated.weights, rows, rows.weights / first, summary
+            )
         if best is None or loss < least:
             best, least = Draw(chosen, calibrated, second), loss
     assert best is not None  # noqa: S101 - there is at least one draw
@@ -344,7 +348,7 @@ def _inclusion(
     construction: Sensitivity[Any], summary: Any, rows: Block, scores: FloatArray, size: int
 ) -> FloatArray:
     """Inclusion probabilities of the final draw, in which no class is left out."""
-    labels = construction.classes(summary)
+    labels = construction.design.classes(summary)
     if labels is None:
         return inclusion_probabilities(scores, size)
     codes = class_codes(rows, labels)

@@ -201,14 +201,14 @@ class SamplingJob:
         if selection.complete:
             warn_complete(draw.size, len(rows), given=self.size_given)
         else:
-            for warning in self.construction.warnings_for(selection.summary, draw.size):
+            for warning in self.construction.design.warnings_for(selection.summary, draw.size):
                 warn_user(warning)
             remark = remark_on(selection.facts.get("estimated_error"), draw.size)
             if remark is not None:
                 warn_user(remark)
             if draw.sampling == "systematic" and len(rows) < draw.size:
                 warn_few(draw.size, len(rows))
-            classes = self.construction.classes(selection.summary)
+            classes = self.construction.design.classes(selection.summary)
             if classes is not None and rows.labels is not None:
                 warn_lost(classes, rows.labels)
         weights = selection.weights
@@ -224,7 +224,7 @@ class SamplingJob:
 
     def _provenance(self, selection: Selection) -> dict[str, Any]:
         draw, results, summary = self.final_draw, selection.results, selection.summary
-        facts = {} if summary is None else self.construction.describe(summary)
+        facts = {} if summary is None else self.construction.provenance(summary)
         return {
             "method": self.construction.name,
             "parameters": self.construction.parameters(),

@@ -225,7 +225,7 @@ class SensitivityReducer(Reducer):
 
     def problem(self, block: Block) -> InvalidRow | None:
         """Ask the construction."""
-        return self.construction.problem(block)
+        return self.construction.find_invalid_row(block)
 
     def too_much(self, n_rows: int, n_features: int) -> str | None:
         """Ask the construction."""
@@ -264,8 +264,8 @@ class SensitivityReducer(Reducer):
             return {}
         with ignore_overflow():
             summary = self._summary(as_block(points), rng)
-        self.construction.check(summary)
-        return self.construction.describe(summary)
+        self.construction.validate_summary(summary, finalized=True)
+        return self.construction.provenance(summary)
 
     def _summary(self, block: Block, rng: np.random.Generator) -> Any:
         """Fold over rows in memory as often as the construction asks."""
@@ -309,7 +309,7 @@ class SensitivityReducer(Reducer):
         # By place, not by row number: the same row may stand twice in a union.
         first, weights = merge_duplicates(draws, rows.weights[draws] / (size * q))
         chosen = draws[first]
-        found = self.construction.calibrate(rows.take(chosen), weights, scored.summary)
+        found = self.construction.design.calibrate(rows.take(chosen), weights, scored.summary)
         return _positions(rows)[chosen], found.weights
 
 

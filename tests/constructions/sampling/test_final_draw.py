@@ -392,13 +392,15 @@ def test_draw_systematically__first_of_equal_tries_and_one_where_all_is_certain(
         losses.append(1.0)
         return 1.0
 
-    construction: Any = SimpleNamespace(
-        scores=lambda rows, _: rows.weights[np.newaxis],
+    design = SimpleNamespace(
         classes=lambda _: None,
         order=lambda rows, *_: np.arange(len(rows)),
         n_draws=lambda *_: 3,
-        calibrate=lambda _, weights, __, attempt: Calibrated(weights, part=attempt),
-        loss=loss,
+        calibrate=lambda _, weights, __, draw_index: Calibrated(weights, part=draw_index),
+        draw_loss=loss,
+    )
+    construction: Any = SimpleNamespace(
+        scores=lambda rows, _: rows.weights[np.newaxis], design=design
     )
     rows = Block(np.eye(3), np.array([0.0, 1.0, 1.0]))
     found = draw_systematically(
