@@ -7,6 +7,9 @@ it. Imports inside functions and those for the type checker count as well.
 from __future__ import annotations
 
 import ast
+import importlib
+import subprocess
+import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -201,3 +204,34 @@ def test_own_modules__resolves_names_to_the_files_that_hold_them() -> None:
         "numpy.build",
     ]
     assert own_modules(names, known) == {"", "build", "sensitivities", "sensitivities.base"}
+
+
+PUBLIC = (
+    "coverage", "datasets", "divergences", "errors", "estimators", "margin", "metrics",
+    "objectives", "plotting", "sizing", "testing",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_modules__are_where_users_import_them(name: str) -> None:
+    module = importlib.import_module(f"{PACKAGE}.{name}")
+    assert getattr(daskcoreset, name) is module
+    assert module.__all__
+
+
+def test_package__shows_its_public_names_alone() -> None:
+    assert dir(daskcoreset) == sorted(daskcoreset.__all__)
+    assert all(getattr(daskcoreset, name) is not None for name in daskcoreset.__all__)
+    assert daskcoreset.errors.InvalidInputError.__module__ == "daskcoreset.errors"
+    with pytest.raises(AttributeError, match="no attribute 'census'"):
+        daskcoreset.census  # noqa: B018
+
+
+SLOW = ("sklearn", "zarr", "numba", "dask.array", "distributed", "pandas", "matplotlib")
+
+
+def test_import__leaves_slow_packages_alone() -> None:
+    """They take several times as long as the package; each is imported when it is needed."""
+    code = f"import sys, daskcoreset; print(*[name for name in {SLOW!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
