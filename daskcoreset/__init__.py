@@ -30,6 +30,7 @@ from daskcoreset.metrics.audit import Audit, audit
 from daskcoreset.sensitivities import (
     SVM,
     BregmanLightweight,
+    LeastSquares,
     Lightweight,
     Logistic,
     MixtureCoreset,
@@ -54,6 +55,7 @@ __all__ = [
     "CoresetTree",
     "Coverage",
     "Lazy",
+    "LeastSquares",
     "Lightweight",
     "Logistic",
     "MaxMarginCoreset",

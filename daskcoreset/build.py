@@ -350,7 +350,7 @@ def build(
         leaves their number to the diameter.
     method : str, Sensitivity, Reducer or Coverage, default="lightweight"
         A name, such as "lightweight", "uniform", "kmeans" (with `n_clusters`), "svm" or
-        "logistic" (with `y`), or a construction with its parameters, such as
+        "logistic" or "least_squares" (with `y`), or a construction with its parameters, such as
         ``StrongKMeans(10)`` or ``SVM(lam=0.1)``; with ``strategy="tree"`` also a
         `daskcoreset.Reducer` of one's own. "coverage" draws nothing: see `diameter`.
     sample_weight : array-like of shape (n,), or str, optional

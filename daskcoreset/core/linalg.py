@@ -24,6 +24,7 @@ __all__ = [
     "dense_rows",
     "gram_of",
     "inner_products",
+    "inverse_root",
     "one_thread",
     "product",
     "squared_lengths",
@@ -305,3 +306,30 @@ class GramSum:
             self._sum += gram_of(self._rows[: self._filled])
             self._filled = 0
         return self._sum
+
+
+_RIDGE = 1e-6
+"""Share of the variance of a column that is added to it: directions of less variance cannot be
+told from rounding where rows lie far from the origin."""
+
+
+def inverse_root(matrix: FloatArray) -> FloatArray:
+    r"""Return R with :math:`R R^T = (S + \text{ridge})^{-1}`, the ridge relative to every column.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (d, d), float64
+        S, symmetric with no negative eigenvalue but by rounding.
+
+    Examples
+    --------
+    >>> inverse_root(np.diag([4.0, 0.0])).round(6)
+    array([[0. , 0.5],
+           [0. , 0. ]])
+    """
+    scale = np.sqrt(np.diagonal(matrix))
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
+    shape = matrix * inverse[:, np.newaxis] * inverse
+    values, vectors = np.linalg.eigh(shape + _RIDGE * np.eye(len(shape)))
+    root: FloatArray = inverse[:, np.newaxis] * vectors / np.sqrt(values)
+    return root

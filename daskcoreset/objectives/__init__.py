@@ -10,6 +10,7 @@ from daskcoreset.objectives.base import Objective
 from daskcoreset.objectives.clustering import Distortion, QuantizationError
 from daskcoreset.objectives.linear import LinearClassifier, LinearCost
 from daskcoreset.objectives.mixture import MixtureCost
+from daskcoreset.objectives.regression import LeastSquaresCost, LinearPredictor
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
 __all__ = [
     "OBJECTIVES",
     "Distortion",
+    "LeastSquaresCost",
     "LinearClassifier",
     "LinearCost",
+    "LinearPredictor",
     "MixtureCost",
     "Objective",
     "QuantizationError",
@@ -28,6 +31,7 @@ __all__ = [
 
 OBJECTIVES: dict[str, type[Objective[Any]]] = {
     Distortion.name: Distortion,
+    LeastSquaresCost.name: LeastSquaresCost,
     LinearCost.name: LinearCost,
     MixtureCost.name: MixtureCost,
     QuantizationError.name: QuantizationError,

@@ -11,6 +11,7 @@ from daskcoreset.sensitivities.bregman import BregmanLightweight
 from daskcoreset.sensitivities.bregman_strong import StrongBregman
 from daskcoreset.sensitivities.design import SamplingDesign
 from daskcoreset.sensitivities.kmeans import StrongKMeans
+from daskcoreset.sensitivities.least_squares import LeastSquares
 from daskcoreset.sensitivities.lightweight import Lightweight
 from daskcoreset.sensitivities.logistic import Logistic
 from daskcoreset.sensitivities.mixture import MixtureCoreset
@@ -21,6 +22,7 @@ __all__ = [
     "CONSTRUCTIONS",
     "SVM",
     "BregmanLightweight",
+    "LeastSquares",
     "Lightweight",
     "Logistic",
     "MixtureCoreset",
@@ -36,6 +38,7 @@ __all__ = [
 
 CONSTRUCTIONS: dict[str, type[Sensitivity[Any]]] = {
     BregmanLightweight.name: BregmanLightweight,
+    LeastSquares.name: LeastSquares,
     Lightweight.name: Lightweight,
     Logistic.name: Logistic,
     MixtureCoreset.name: MixtureCoreset,

@@ -10,7 +10,7 @@ import numpy as np
 
 from daskcoreset.core.blocks import check_classes, class_codes, find_bad_target, labels_of
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.linalg import dense, dense_rows, product, tiles
+from daskcoreset.core.linalg import dense, dense_rows, inverse_root, product, tiles
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.ordering import spatial_order
 from daskcoreset.core.sampling import Calibrated, Target, by_class, calibrate_classes
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Logistic", "Scatter"]
 
 Variant: TypeAlias = Literal["calibrated", "systematic"]
-
-_RIDGE = 1e-6
-"""Share of the variance of a column that is added to it: directions of less variance cannot be
-told from rounding where rows lie far from the origin."""
 
 _WIDEST = 4096
 """Columns at most: eigenvectors of so many take some ten seconds, for every block."""
@@ -250,22 +246,13 @@ class Logistic(Sensitivity[Scatter]):
         added = summary.weight * np.outer(summary.mean, summary.mean)
         return np.zeros_like(summary.mean), summary.matrix + added
 
-    def _root(self, matrix: FloatArray) -> FloatArray:
-        r"""Return R with :math:`R R^T = (S + \text{ridge})^{-1}`."""
-        scale = np.sqrt(np.diagonal(matrix))
-        inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
-        shape = matrix * inverse[:, np.newaxis] * inverse
-        values, vectors = np.linalg.eigh(shape + _RIDGE * np.eye(len(shape)))
-        root: FloatArray = inverse[:, np.newaxis] * vectors / np.sqrt(values)
-        return root
-
     def scores(self, block: Block, summary: Scatter) -> FloatArray:
         """Return u s(x)."""
         scores = np.zeros((1, len(block)))
         if summary.weight == 0.0:
             return scores
         center, matrix = self._about(summary)
-        root, points = self._root(matrix), block.points
+        root, points = inverse_root(matrix), block.points
         for rows in tiles(len(block), len(center)):
             used = block.weights[rows, np.newaxis] > 0.0
             gaps = np.where(used, dense(points[rows]) - center, 0.0)
@@ -280,7 +267,7 @@ class Logistic(Sensitivity[Scatter]):
         if local.weight == 0.0:
             return np.zeros(1)
         center, matrix = self._about(summary)
-        gap, root = local.mean - center, self._root(matrix)
+        gap, root = local.mean - center, inverse_root(matrix)
         own = local.matrix + local.weight * np.outer(gap, gap)
         leverage = float(np.einsum("ij,ik,kj->", root, own, root))
         if self.intercept:

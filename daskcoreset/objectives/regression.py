@@ -1,0 +1,135 @@
+"""The cost of linear regression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from daskcoreset.core.blocks import InvalidRow, find_missing_label, labels_of
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.linalg import dense_rows, inner_products
+from daskcoreset.objectives.base import Objective
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from daskcoreset.core.blocks import Block
+    from daskcoreset.core.typing import FloatArray
+
+__all__ = ["LeastSquaresCost", "LinearPredictor", "find_bad_number", "targets_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPredictor:
+    r"""The prediction :math:`\langle x, w \rangle + b`.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (d,), float64
+    intercept : float
+    """
+
+    coef: FloatArray
+    intercept: float
+
+
+@dataclass(frozen=True)
+class LeastSquaresCost(Objective[LinearPredictor]):
+    r"""The cost :math:`\sum_x u(x) (y(x) - \langle x, w \rangle - b)^2`.
+
+    Parameters
+    ----------
+    intercept : bool, default=True
+        Whether the solutions that are made here have an intercept.
+    """
+
+    intercept: bool = True
+
+    name: ClassVar[str] = "least squares"
+
+    def problem(self, block: Block) -> InvalidRow | None:
+        """Return the first row without a number as its label."""
+        return find_bad_number(block)
+
+    def losses(self, block: Block, solution: LinearPredictor) -> FloatArray:
+        """Squared residuals of the rows."""
+        values = inner_products(block.points, solution.coef[np.newaxis])[:, 0]
+        return np.square(targets_of(block) - values - solution.intercept)
+
+    def solve(self, block: Block, rng: np.random.Generator) -> LinearPredictor:
+        """Return the solution of the normal equations, of least norm."""
+        del rng
+        rows = dense_rows(block.points).astype(np.float64)
+        y, u = targets_of(block), block.weights
+        center, shift = np.zeros(rows.shape[1]), 0.0
+        if self.intercept:
+            center, shift = np.average(rows, axis=0, weights=u), float(np.average(y, weights=u))
+        root = np.sqrt(u)[:, np.newaxis]
+        targets = (y - shift) * root[:, 0]
+        solution: Any = np.linalg.lstsq((rows - center) * root, targets, rcond=None)
+        coef: FloatArray = solution[0]
+        return LinearPredictor(coef, shift - float(coef @ center))
+
+    def seed(self, block: Block, rng: np.random.Generator) -> LinearPredictor:
+        """Return the solution on some of the rows, drawn by weight."""
+        count = max(10, 2 * (1 + int(block.points.shape[1])))
+        share = block.weights / block.weights.sum()
+        rows = np.unique(rng.choice(len(block), min(count, len(block)), p=share))
+        return self.solve(block.take(rows), rng)
+
+    def candidates(
+        self, block: Block, rng: np.random.Generator
+    ) -> Iterator[tuple[str, LinearPredictor]]:
+        """Yield the solution, three that are fitted to few rows, and the mean alone."""
+        yield "fitted", self.solve(block, rng)
+        for i in range(1, 4):
+            yield f"fitted to few rows {i}", self.seed(block, rng)
+        mean = float(np.average(targets_of(block), weights=block.weights))
+        yield "mean", LinearPredictor(np.zeros(block.points.shape[1]), mean)
+
+    def read(self, solution: Any, n_features: int, name: str) -> LinearPredictor:
+        """Return a `LinearPredictor`, or that of a fitted linear regressor."""
+        if not isinstance(solution, LinearPredictor):
+            coef, intercept = (getattr(solution, part, None) for part in ("coef_", "intercept_"))
+            if coef is None or intercept is None:
+                raise InvalidTypeError(
+                    f"{name} must be a fitted linear regressor, got {type(solution).__name__}; fit "
+                    f"one, or pass a LinearPredictor."
+                )
+            w: FloatArray = np.ravel(np.asarray(coef)).astype(np.float64)
+            solution = LinearPredictor(w, float(np.ravel(intercept)[0]))
+        predictor: LinearPredictor = solution
+        if len(predictor.coef) != n_features:
+            raise InvalidInputError(
+                f"{name} has {len(predictor.coef)} coefficients; pass a regressor of the "
+                f"{n_features} columns of X."
+            )
+        return predictor
+
+
+def find_bad_number(block: Block) -> InvalidRow | None:
+    """Return the first label that is missing or no number, or None.
+
+    Examples
+    --------
+    >>> from daskcoreset.core.blocks import Block
+    >>> find_bad_number(Block(np.zeros((2, 1)), np.ones(2), np.array(["1", "b"]))).row
+    0
+    """
+    if block.labels is None:
+        return InvalidRow("y is missing; pass the number of every row that is to be predicted.")
+    missing = find_missing_label(block)
+    if missing is not None or labels_of(block).dtype.kind in "biuf" or not len(block):
+        return missing
+    return InvalidRow(
+        f"y is {labels_of(block)[0].item()!r}" + "{row}, and least squares needs numbers; convert "
+        "y, or take a method for classes.",
+        0 if block.rows is None else int(block.rows[0]),
+    )
+
+
+def targets_of(block: Block) -> FloatArray:
+    """Return the labels of a block as float64."""
+    return labels_of(block).astype(np.float64)

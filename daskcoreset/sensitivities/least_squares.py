@@ -1,0 +1,147 @@
+"""Coresets for linear regression: leverage scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from daskcoreset.core.linalg import dense, inverse_root, product, tiles
+from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
+from daskcoreset.core.validation import check_flag
+from daskcoreset.objectives.regression import LeastSquaresCost, find_bad_number, targets_of
+from daskcoreset.sensitivities.base import Sensitivity
+
+if TYPE_CHECKING:
+    from daskcoreset.core.blocks import Block, InvalidRow
+    from daskcoreset.core.typing import AnyArray, FloatArray
+
+__all__ = ["LeastSquares"]
+
+_WIDEST = 2**12
+"""Columns at most: a matrix of d x d numbers takes 128 MiB then, for every block."""
+
+
+@dataclass(frozen=True)
+class LeastSquares(Sensitivity[Scatter]):
+    r"""Coresets for least squares: rows by their leverage in the features and y together.
+
+    With the rows :math:`a = (x, 1, y)` and :math:`S = \sum_a u(a) a a^T`, the score
+    :math:`u(a)\, a^T S^+ a` is the sensitivity of the row itself, the largest share that it has in
+    the cost of any w and b. Scores add up to the rank of S, at most d + 2.
+
+    Parameters
+    ----------
+    intercept : bool, default=True
+        Whether the solutions that the coreset is for have an intercept.
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        If `intercept` is no flag. When building: if y is missing or holds no numbers.
+
+    Examples
+    --------
+    >>> import daskcoreset
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(5000, 3))
+    >>> y = X @ [1.0, -2.0, 0.5] + rng.normal(size=5000)
+    >>> coreset = daskcoreset.build(X, y, size=500, method="least_squares", random_state=0)
+    >>> coreset.audit(X, y, random_state=0).distortion < 0.2
+    True
+
+    References
+    ----------
+    Drineas, Mahoney and Muthukrishnan (2006), Sampling algorithms for l2 regression and
+    applications, section 3.
+    """
+
+    intercept: bool = True
+
+    name: ClassVar[str] = "least_squares"
+    citation: ClassVar[str] = "drineas2006sampling, section 3"
+    needs_labels: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_flag("intercept", self.intercept)
+
+    @property
+    def objective(self) -> LeastSquaresCost:
+        """The cost of linear regression."""
+        return LeastSquaresCost(self.intercept)
+
+    def too_much(self, n_rows: int, n_features: int) -> str | None:
+        """Return why a matrix of d x d numbers would take too much."""
+        del n_rows
+        if n_features <= _WIDEST:
+            return None
+        return (
+            f"a matrix of d x d numbers takes {n_features**2 / 2**27:.3g} GiB for every block; "
+            f"pass {_WIDEST:,} columns at most, for example those of "
+            f"sklearn.decomposition.TruncatedSVD."
+        )
+
+    def find_invalid_row(self, block: Block) -> InvalidRow | None:
+        """Return the first row without a number as its label."""
+        return find_bad_number(block)
+
+    def block_summary(
+        self, block: Block, previous: Scatter | None, rng: np.random.Generator
+    ) -> Scatter:
+        """Scatter of the features and y together."""
+        del previous, rng
+        return scatter_of(_with_targets(block), block.weights)
+
+    def merge(self, first: Scatter, second: Scatter) -> Scatter:
+        """Scatter of both."""
+        return merge_scatters(first, second)
+
+    def scores(self, block: Block, summary: Scatter) -> FloatArray:
+        """Return u times the leverage of a row of weight one."""
+        scores = np.zeros((1, len(block)))
+        if summary.weight == 0.0:
+            return scores
+        center, root = self._whitening(summary)
+        rows = _with_targets(block)
+        for part in tiles(len(block), len(center)):
+            used = block.weights[part, np.newaxis] > 0.0
+            gaps = np.where(used, dense(rows[part]) - center, 0.0)
+            scores[0, part] = np.square(product(gaps, root)).sum(axis=1)
+        if self.intercept:
+            scores += 1.0 / summary.weight
+        return scores * block.weights
+
+    def total_scores(self, local: Scatter, summary: Scatter) -> FloatArray:
+        """Return the sum of `scores` over a block, which its own scatter tells exactly."""
+        if local.weight == 0.0:
+            return np.zeros(1)
+        center, root = self._whitening(summary)
+        gap = local.mean - center
+        matrix = local.matrix + local.weight * np.outer(gap, gap)
+        total = float(np.einsum("ji,jk,ki->", root, matrix, root))
+        if self.intercept:
+            total += local.weight / summary.weight
+        return np.array([total])
+
+    def _whitening(self, summary: Scatter) -> tuple[FloatArray, FloatArray]:
+        r"""Return the center, and R with :math:`R R^T \approx S^+` about it."""
+        center, matrix = summary.mean, summary.matrix
+        if not self.intercept:
+            matrix = matrix + summary.weight * np.outer(center, center)
+            center = np.zeros_like(center)
+        return center, inverse_root(matrix)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters in plain JSON values."""
+        return {"intercept": bool(self.intercept)}
+
+
+def _with_targets(block: Block) -> Any:
+    """Return the features with y as the last column."""
+    y: AnyArray = targets_of(block)[:, np.newaxis]
+    if isinstance(block.points, np.ndarray):
+        return np.concatenate([block.points, y], axis=1)
+    import scipy.sparse as sp
+
+    return sp.csr_array(sp.hstack([block.points, y], format="csr"))

@@ -1,0 +1,95 @@
+"""Leverage scores of least squares: the contract, the formula, and costs on coresets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import LinearRegression
+
+from daskcoreset import LeastSquares, build
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.objectives import LeastSquaresCost, LinearPredictor
+from daskcoreset.testing import SensitivityContract
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(4000, 4)) * RNG.lognormal(size=(4000, 1)) + 3.0
+Y = X @ [1.0, -1.0, 0.5, 0.0] + RNG.normal(size=4000)
+U = RNG.random(4000) + 0.5
+
+
+class TestLeastSquares(SensitivityContract):
+    n_seeds = 150
+
+    def construction(self) -> LeastSquares:
+        return LeastSquares()
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_scores__leverages_from_a_qr_decomposition(intercept: bool, form: Any) -> None:
+    construction = LeastSquares(intercept=intercept)
+    block = Block(form(X[:200]), U[:200], Y[:200])
+    summary = construction.block_summary(block, None, RNG)
+    A = np.column_stack([X[:200], Y[:200], *([np.ones(200)] if intercept else [])])
+    Q, _ = np.linalg.qr(A * np.sqrt(U[:200])[:, None])
+    scores = construction.scores(block, summary)
+    np.testing.assert_allclose(scores[0], (Q**2).sum(axis=1), rtol=1e-4)
+    assert scores.sum() == pytest.approx(5 + intercept, rel=1e-4)
+    assert construction.total_scores(summary, summary) == pytest.approx([5.0 + intercept], rel=1e-4)
+
+
+def test_scores__bound_the_share_of_a_row_in_the_cost_of_any_predictor() -> None:
+    block = Block(X[:300], U[:300], Y[:300])
+    construction = LeastSquares()
+    scores = construction.scores(block, construction.block_summary(block, None, RNG))[0]
+    cost = LeastSquaresCost()
+    for _ in range(200):
+        predictor = LinearPredictor(RNG.normal(size=4) * 3.0, float(RNG.normal() * 10.0))
+        shares = U[:300] * cost.losses(block, predictor) / cost.total(block, predictor)
+        assert (shares <= scores * (1 + 1e-4)).all()
+
+
+def test_scores__of_columns_that_depend_on_one_another() -> None:
+    twice = np.column_stack([X[:100], X[:100, 0], np.zeros(100)])
+    found = []
+    for rows in (X[:100], twice):
+        block = Block(rows, U[:100], Y[:100])
+        construction = LeastSquares()
+        found.append(construction.scores(block, construction.block_summary(block, None, RNG)))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_build__a_row_of_large_leverage_is_kept(passes: Any) -> None:
+    rows, y = X.copy(), Y.copy()
+    y[1234] = 1e4
+    coreset = build(
+        da.from_array(rows, chunks=700), da.from_array(y, chunks=700),
+        size=300, method="least_squares", passes=passes, random_state=0,
+    )  # fmt: skip
+    assert 1234 in coreset.indices
+    assert coreset.labels is not None
+    model = LinearRegression().fit(coreset.points, coreset.labels, coreset.weights)
+    best = LinearRegression().fit(rows, y)
+    costs = [float(((y - one.predict(rows)) ** 2).sum()) for one in (model, best)]
+    assert costs[0] <= 1.05 * costs[1]
+    assert coreset.audit(rows, y, random_state=0).objective == LeastSquaresCost()
+
+
+def test_build__refuses_labels_that_are_no_numbers() -> None:
+    with pytest.raises(InvalidInputError, match="y is missing"):
+        build(X, size=10, method="least_squares")
+    with pytest.raises(InvalidInputError, match="y is 'a' at row 0, and least squares needs"):
+        build(X, np.full(4000, "a"), size=10, method="least_squares")
+    with pytest.raises(InvalidInputError, match="y is missing or not finite at row 3"):
+        build(X, np.where(np.arange(4000) == 3, np.nan, Y), size=10, method="least_squares")
+    with pytest.raises(InvalidTypeError, match="intercept is 'x'"):
+        LeastSquares(intercept="x")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="columns, and with method 'least_squares'"):
+        build(sp.random_array((20, 5000), density=0.01, format="csr"), np.ones(20), size=10,
+              method="least_squares")  # fmt: skip
