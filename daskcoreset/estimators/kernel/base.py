@@ -55,12 +55,12 @@ def check_known(labels: AnyArray, names: AnyArray) -> None:
         )
 
 
-def arranged(held: InMemoryData, codes: AnyArray, seed: int) -> RowBlocks:
+def arranged(data: InMemoryData, codes: AnyArray, seed: int) -> RowBlocks:
     """Rows in memory as blocks; a few of them in an order that depends on their values alone.
 
     Neither the order of the rows nor how their weight is split then matters.
     """
-    points, weights = held.X, held.sample_weight
+    points, weights = data.X, data.sample_weight
     if points.shape[0] <= _SMALL:
         ones = np.ones(points.shape[0])
         points, merged, labels = deduplicate(points, ones if weights is None else weights, codes)
@@ -182,8 +182,8 @@ class CoverModel(TrainedModel):
         reset: bool = True,
     ) -> tuple[RowBlocks, AnyArray | None]:
         """Open data that a cover can take; in memory labels become positions in the names."""
-        held = self._hold(X, y, sample_weight, reset=reset)
-        if held is None:
+        data = self._validate_in_memory(X, y, sample_weight, reset=reset)
+        if data is None:
             if y is None:
                 raise InvalidInputError(
                     f"This {type(self).__name__} estimator requires y to be passed, but the "
@@ -191,19 +191,19 @@ class CoverModel(TrainedModel):
                 )
             if reset:
                 blocks = row_blocks(X, y, sample_weight)
-                self._note_columns(X, blocks)
+                self._set_features(X, blocks.rules.n_features, blocks.columns)
             else:
                 blocks = self._open(X, y, sample_weight)
             blocks.refuse_zeros()
             return blocks, None
-        labels: Any = held.y
+        labels: Any = data.y
         check_classification_targets(labels)
         if names is None:
             names, codes = np.unique(labels, return_inverse=True)
         else:
             check_known(np.unique(labels), names)
             codes = np.searchsorted(names, labels)
-        blocks = arranged(held, codes, seed)
+        blocks = arranged(data, codes, seed)
         blocks.refuse_zeros()
         return blocks, names
 

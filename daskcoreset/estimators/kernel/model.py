@@ -38,17 +38,12 @@ class KernelDecision(DecisionFunction):
     beta: FloatArray
     classes: AnyArray
 
-    @property
-    def columns(self) -> int | None:
-        """Decision values of a row; None for one."""
-        return None if len(self.classes) == 2 else len(self.classes)
-
-    def decide(self, points: Points) -> FloatArray:
-        """Decision values, of shape (n,) for two classes and (n, n_classes) for more."""
-        out = np.empty((points.shape[0], self.beta.shape[1]))
-        for part, values, _ in self.core.tiles(points):
-            out[part] = thin_product(values, self.beta)
-        return out[:, 0] if len(self.classes) == 2 else out
+    def values(self, points: Points) -> FloatArray:
+        """Decision values of rows."""
+        values = np.empty((points.shape[0], self.beta.shape[1]))
+        for part, kernel_values, _ in self.core.tiles(points):
+            values[part] = thin_product(kernel_values, self.beta)
+        return values
 
 
 def resolve_lambda(lam: float | None, C: float | None, weight: float) -> float:

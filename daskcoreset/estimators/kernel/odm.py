@@ -254,18 +254,18 @@ class ODMClassifier(DecisionModel):
             np.asarray(part) if isinstance(part, np.memmap) else part
             for part in (X, y, sample_weight)
         )
-        held = self._hold(X, y, sample_weight)
-        if held is None:
+        data = self._validate_in_memory(X, y, sample_weight)
+        if data is None:
             raise InvalidTypeError(
                 f"X is a {type(X).__name__} out of core, but the exact machine needs a matrix of "
                 f"n x n numbers; use CSVRGClassifier, or pass a sample in memory."
             )
-        row_blocks(held.X).refuse_zeros()
-        check_classification_targets(held.y)
+        row_blocks(data.X).refuse_zeros()
+        check_classification_targets(data.y)
         seed = resolve_seed(self.random_state)
-        ones = np.ones(held.X.shape[0])
-        weights = ones if held.sample_weight is None else held.sample_weight
-        points, weights, labels = deduplicate(held.X, weights, held.y)
+        ones = np.ones(data.X.shape[0])
+        weights = ones if data.sample_weight is None else data.sample_weight
+        points, weights, labels = deduplicate(data.X, weights, data.y)
         self._check(weights, labels)
         assert labels is not None  # noqa: S101 - checked
         self.classes_ = np.unique(labels)
@@ -304,7 +304,7 @@ class ODMClassifier(DecisionModel):
         used[0] |= not used.any()  # a model needs a row
         self.support_vectors_, beta = rows[used], np.ascontiguousarray(beta[used])
         self.dual_coef_ = np.ascontiguousarray(beta.T)
-        self._machine = KernelDecision(
+        self._decision = KernelDecision(
             KernelMap(core.kernel, self.support_vectors_), beta, self.classes_
         )
         return self

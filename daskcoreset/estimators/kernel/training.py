@@ -233,7 +233,7 @@ class TrainedModel(DecisionModel):
         self.approximation_bound_ = approximation_bound(self._kernel, self.diameter_, loss, lam)
         # What partial_fit keeps of these rows; those of the past stood at core points already.
         self._table = solution.table
-        self._machine = KernelDecision(core, solution.beta, self.classes_)
+        self._decision = KernelDecision(core, solution.beta, self.classes_)
 
     def _reporter(self, advance: Callable[[int], None]) -> Callable[[dict[str, Any]], None]:
         name = type(self).__name__
