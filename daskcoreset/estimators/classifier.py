@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
 __all__ = [
+    "MARGIN_CONSTRAINTS",
     "DecisionFunction",
     "DecisionModel",
     "LinearDecision",
@@ -61,6 +64,15 @@ class DecisionFunction(ABC):
         values = self.decide(points)
         codes = values > 0 if values.ndim == 1 else values.argmax(axis=1)
         return np.asarray(self.classes[codes.astype(np.int64)])
+
+
+MARGIN_CONSTRAINTS: dict[str, list[Any]] = {
+    "epsilon": [Interval(Real, 0, 1, closed="neither")],
+    "fit_intercept": ["boolean"],
+    "on_inseparable": [StrOptions({"soft", "raise"})],
+    "C": [Interval(Real, 0, None, closed="neither")],
+}
+"""What the parameters of all classifiers of the largest margin may be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +129,11 @@ class DecisionModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] # scik
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def _set_hyperplanes(self, coef: FloatArray, intercept: FloatArray) -> None:
+        """Set the attributes of a linear classifier, and its decision function."""
+        self.coef_, self.intercept_ = coef, intercept
+        self._decision = LinearDecision(coef, intercept, self.classes_)
 
     def decision_function(self, X: Any) -> Any:
         """Value of the model for every row.

@@ -27,7 +27,7 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.estimators.awaiting import Awaiting, known_classes
+from daskcoreset.estimators.awaiting import Awaiting, announced_classes
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
     FLOATS,
@@ -183,7 +183,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
             )
         stream = getattr(self, "_stream", None)
         fresh = stream is None and not hasattr(self, "coreset_")
-        known = known_classes(classes, getattr(self, "_known", None))
+        known = _known_classes(classes, getattr(self, "_known", None))
         data = self._validate_in_memory(X, y, sample_weight, reset=fresh)
         if data is not None:
             check_classification_targets(data.y)
@@ -298,6 +298,13 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
         """
         check_is_fitted(self, "estimator_")
         return self._accuracy(self.estimator_, X, y, sample_weight)
+
+
+def _known_classes(classes: Any, earlier: AnyArray | None) -> AnyArray | None:
+    known = announced_classes(classes, earlier, as_text=True)
+    if known is not None and len(known) < 2:
+        raise InvalidInputError(f"classes={known} are fewer than two; pass all there will be.")
+    return known
 
 
 def _answer_of(stream: CoresetStream, known: AnyArray | None) -> tuple[Coreset, AnyArray]:

@@ -19,7 +19,7 @@ from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.random import RandomState
 from daskcoreset.estimators.base import FLOATS, is_in_memory
-from daskcoreset.estimators.classifier import DecisionModel, LinearDecision
+from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, DecisionModel
 
 if TYPE_CHECKING:
     from daskcoreset.constructions.margin.active_run import ActiveRun
@@ -106,15 +106,12 @@ class ActiveMaxMarginClassifier(DecisionModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "epsilon": [Interval(Real, 0, 1, closed="neither")],
+        **MARGIN_CONSTRAINTS,
         "error": [Interval(Real, 0, 1, closed="neither")],
         "delta": [Interval(Real, 0, 1, closed="neither")],
-        "fit_intercept": ["boolean"],
         "batch": [Interval(Integral, 1, None, closed="left")],
         "strategy": [StrOptions({"pool", "stream"})],
         "max_labels": [Interval(Integral, 1, None, closed="left"), None],
-        "on_inseparable": [StrOptions({"soft", "raise"})],
-        "C": [Interval(Real, 0, None, closed="neither")],
     }
 
     def __init__(
@@ -231,8 +228,7 @@ class ActiveMaxMarginClassifier(DecisionModel):
     def _keep(self, result: ActiveMargin, classes: AnyArray | None) -> None:
         self.result_ = result
         self.classes_ = np.array(result.classes) if classes is None else classes
-        self.coef_, self.intercept_ = result.w[None, :], np.array([result.b])
-        self._decision = LinearDecision(self.coef_, self.intercept_, self.classes_)
+        self._set_hyperplanes(result.w[None, :], np.array([result.b]))
         self.margin_ = result.margin
         self.n_labels_, self.n_labels_by_phase_ = result.n_labels, result.n_labels_by_phase
         self.certificate_, self.support_ = result.certificate, result.core_indices

@@ -20,11 +20,11 @@ from daskcoreset.core.blocks import MAX_LABELS
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.estimators.classifier import LinearDecision, MarginModel, SeparatorDecision
+from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, MarginModel, SeparatorDecision
 from daskcoreset.estimators.kernel.kernels import resolve_gamma
+from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.estimators.margin.soft import (
     SOFT_ROWS,
-    one_against_rest,
     soft_kernel,
     soft_planes,
     uniform_rows,
@@ -140,14 +140,11 @@ class MaxMarginClassifier(MarginModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "epsilon": [Interval(Real, 0, 1, closed="neither")],
-        "fit_intercept": ["boolean"],
+        **MARGIN_CONSTRAINTS,
         "kernel": [StrOptions(set(KERNELS)), callable],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
         "degree": [Interval(Integral, 1, None, closed="left")],
         "coef0": [Real],
-        "on_inseparable": [StrOptions({"soft", "raise"})],
-        "C": [Interval(Real, 0, None, closed="neither")],
         "violators": [StrOptions({"auto", "block"}), Interval(Integral, 1, None, closed="left")],
         "max_passes": [Interval(Integral, 1, None, closed="left")],
         "verbose": ["verbose"],
@@ -251,9 +248,7 @@ class MaxMarginClassifier(MarginModel):
         if self.kernel == "linear":
             w = cores[0].w
             assert w is not None  # noqa: S101 - without a kernel
-            self.coef_ = w[None]
-            self.intercept_ = np.array([cores[0].b])
-            self._decision = LinearDecision(self.coef_, self.intercept_, self.classes_)
+            self._set_hyperplanes(w[None], np.array([cores[0].b]))
         else:
             self.intercept_ = np.array([core.b for core in cores])
             self._decision = SeparatorDecision(
@@ -279,8 +274,7 @@ class MaxMarginClassifier(MarginModel):
         core = structured_margin(
             blocks, problem, epsilon, classes=labels, max_passes=self.max_passes
         )
-        self.coef_, self.intercept_ = plain_weights(problem, core.w)
-        self._decision = LinearDecision(self.coef_, self.intercept_, self.classes_)
+        self._set_hyperplanes(*plain_weights(problem, core.w))
         self._keep(
             core,
             margin=core.data_margin,
@@ -294,17 +288,19 @@ class MaxMarginClassifier(MarginModel):
         self,
         core: Any,
         *,
-        margin: float,
-        factor: float,
-        indices: IndexArray,
-        dual: FloatArray,
-        trace: tuple[Any, ...],
+        margin: float = 0.0,
+        factor: float = 0.0,
+        indices: IndexArray | None = None,
+        dual: FloatArray | None = None,
+        trace: tuple[Any, ...] = (),
         evidence: Any = None,
     ) -> None:
         if self.kernel != "linear" and hasattr(self, "coef_"):
             del self.coef_  # of an earlier fit
         self.core_, self.margin_, self.factor_ = core, margin, factor
-        self.core_indices_, self.dual_coef_ = self._in_data(indices), dual
+        no_rows = np.zeros(0, dtype=np.int64)
+        self.core_indices_ = no_rows if indices is None else self._in_data(indices)
+        self.dual_coef_ = np.zeros(0) if dual is None else dual
         self.trace_ = trace
         self.evidence_, self.separable_ = evidence, evidence is None
 
@@ -318,29 +314,18 @@ class MaxMarginClassifier(MarginModel):
         """Fit a soft margin to a uniform sample, or to all rows where they are few."""
         seed = resolve_seed(self.random_state)
         if self.kernel == "linear":
-            self.coef_, self.intercept_ = soft_planes(
-                blocks, classes, self.C, intercept=self.fit_intercept, seed=seed
-            )
-            self._decision = LinearDecision(self.coef_, self.intercept_, self.classes_)
+            planes = soft_planes(blocks, classes, self.C, intercept=self.fit_intercept, seed=seed)
+            self._set_hyperplanes(*planes)
         else:
             rows, labels, weights = uniform_rows(blocks, SOFT_ROWS, seed)
             kernel = Kernel(self.kernel, self._gamma(blocks), self.degree, self.coef0)
             sides = tuple(
                 soft_kernel(rows, signs, weights, self.C, kernel)
-                for signs in one_against_rest(labels, classes)
+                for signs in signs_of(labels, classes).T
             )
             self.intercept_ = np.array([side.intercept for side in sides])
             self._decision = SeparatorDecision(sides, self.classes_)
-        none = np.zeros(0)
-        self._keep(
-            None,
-            margin=0.0,
-            factor=0.0,
-            indices=none.astype(np.int64),
-            dual=none,
-            trace=(),
-            evidence=error,
-        )
+        self._keep(None, evidence=error)
 
 
 def _moments(block: Block, _block_index: int, _broadcast: object) -> Moments:

@@ -18,7 +18,7 @@ from daskcoreset.constructions.margin.outlier import (
 from daskcoreset.core.blocks import MAX_LABELS
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.estimators.classifier import LinearDecision, MarginModel
+from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, MarginModel
 from daskcoreset.estimators.margin.soft import soft_planes
 
 if TYPE_CHECKING:
@@ -101,15 +101,12 @@ class OutlierMaxMarginClassifier(MarginModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **MARGIN_CONSTRAINTS,
         "k": [Interval(Integral, 0, None, closed="left")],
-        "epsilon": [Interval(Real, 0, 1, closed="neither")],
-        "fit_intercept": ["boolean"],
         "method": [StrOptions(set(METHODS))],
         "confidence": [Interval(Real, 0, 1, closed="neither")],
         "max_problems": [Interval(Integral, 1, None, closed="left")],
         "max_passes": [Interval(Integral, 1, None, closed="left")],
-        "on_inseparable": [StrOptions({"soft", "raise"})],
-        "C": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
     }
 
@@ -198,9 +195,9 @@ class OutlierMaxMarginClassifier(MarginModel):
         return self
 
     def _keep(self, result: OutlierMargin | None, coef: FloatArray, intercept: FloatArray) -> None:
-        self.coef_, self.intercept_, self.result_ = coef, intercept, result
+        self._set_hyperplanes(coef, intercept)
+        self.result_ = result
         self.separable_ = result is not None
         self.margin_ = result.margin if result else 0.0
         self.probability_ = result.probability if result else 0.0
         self.outliers_ = result.outliers if result else np.zeros(0, dtype=np.int64)
-        self._decision = LinearDecision(coef, intercept, self.classes_)

@@ -15,6 +15,7 @@ from daskcoreset.constructions.margin.separators import Separator
 from daskcoreset.core.blocks import labels_of
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
+from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.execution.fold import map_reduce
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SOFT_ROWS",
-    "one_against_rest",
     "soft_kernel",
     "soft_margin",
     "soft_planes",
@@ -170,21 +170,9 @@ def soft_planes(
     rows, labels, weights = uniform_rows(blocks, SOFT_ROWS, seed)
     fits = [
         soft_margin(rows, signs, weights, C, intercept=intercept)
-        for signs in one_against_rest(labels, classes)
+        for signs in signs_of(labels, classes).T
     ]
     return np.stack([w for w, _ in fits]), np.array([b for _, b in fits])
-
-
-def one_against_rest(labels: AnyArray, classes: AnyArray) -> list[FloatArray]:
-    """+1 and -1 for the second of two classes, or for every one of more.
-
-    Examples
-    --------
-    >>> one_against_rest(np.array([3, 5]), np.array([3, 5]))
-    [array([-1.,  1.])]
-    """
-    positive = classes if len(classes) > 2 else classes[1:]
-    return [np.where(labels == label, 1.0, -1.0) for label in positive]
 
 
 def uniform_rows(

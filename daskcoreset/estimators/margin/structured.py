@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -28,7 +28,7 @@ from daskcoreset.constructions.margin.structured import (
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.estimators.base import is_in_memory
-from daskcoreset.estimators.classifier import DecisionModel, LinearDecision
+from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, DecisionModel
 from daskcoreset.execution.fold import map_rows
 from daskcoreset.inputs.blocks import row_blocks
 
@@ -98,10 +98,11 @@ class StructuredMaxMargin(DecisionModel):
 
     Examples
     --------
+    >>> import warnings
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", CoresetWarning)  # two kinds overlap
+    ...     warnings.simplefilter("ignore")  # two kinds overlap
     ...     StructuredMaxMargin(C=10.0).fit(X, y).score(X, y) > 0.95
     True
 
@@ -112,11 +113,8 @@ class StructuredMaxMargin(DecisionModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **MARGIN_CONSTRAINTS,
         "problem": [StrOptions({"multiclass", "sequence"}), StructuredProblem, callable],
-        "epsilon": [Interval(Real, 0, 1, closed="neither")],
-        "fit_intercept": ["boolean"],
-        "on_inseparable": [StrOptions({"soft", "raise"})],
-        "C": [Interval(Real, 0, None, closed="neither")],
         "per_block": [Interval(Integral, 1, None, closed="left")],
         "max_passes": [Interval(Integral, 1, None, closed="left"), None],
     }
@@ -240,9 +238,7 @@ class StructuredMaxMargin(DecisionModel):
         if isinstance(self.problem_, MultiClassProblem) and classes is not None:
             W, b = plain_weights(self.problem_, result.w)
             two = len(classes) == 2
-            self.coef_ = W[1:] - W[:1] if two else W
-            self.intercept_ = b[1:] - b[:1] if two else b
-            self._decision = LinearDecision(self.coef_, self.intercept_, self.classes_)
+            self._set_hyperplanes(W[1:] - W[:1] if two else W, b[1:] - b[:1] if two else b)
         if not result.converged:
             warn_user(
                 f"stopped after {result.passes} reads at {result.factor:.3g} of the margin, where "
