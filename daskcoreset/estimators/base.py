@@ -454,6 +454,9 @@ class ClusteringModel(
     def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
         """Cluster of every row in memory, and their cost."""
 
+    def _cost_in_memory(self, data: InMemoryData) -> float:
+        return self._labels_and_cost(data)[1]
+
     @abstractmethod
     def _cost(self, X: Any, sample_weight: Any) -> float:
         """Cost of rows out of core."""
@@ -520,7 +523,7 @@ class ClusteringModel(
         data = self._validate_in_memory(X, None, sample_weight, reset=False)
         if data is None:
             return -self._cost(X, sample_weight)
-        return -self._labels_and_cost(data)[1]
+        return -self._cost_in_memory(data)
 
     @property
     def _n_features_out(self) -> int:

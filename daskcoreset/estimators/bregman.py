@@ -52,10 +52,17 @@ __all__ = ["CoresetBregman"]
 
 
 def _in_domain(
-    divergence: Divergence, function: Callable[[Points], AnyArray], points: Points
+    points: Points,
+    *,
+    divergence: Divergence,
+    function: Callable[[Points], AnyArray],
+    named: bool = False,
 ) -> AnyArray | InvalidRow:
-    """Apply a function, unless a row lies outside the domain."""
-    return divergence.problem(points) or function(points)
+    """Apply a function, unless a row lies outside the domain, which is named by its number."""
+    problem = divergence.problem(points)
+    if problem is None:
+        return function(points)
+    return problem if named else InvalidRow(problem.message)
 
 
 def _labels(solution: HardClustering | SoftClustering, points: Points) -> AnyArray:
@@ -281,15 +288,23 @@ class CoresetBregman(ClusteringModel):
         self.n_iter_, self.converged_ = solution.n_iter, solution.converged
 
     def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
+        return _labels(self._solution, data.X), self._cost_in_memory(data)
+
+    def _cost_in_memory(self, data: InMemoryData) -> float:
         refuse(domain_problem(self.divergence_, Block(data.X, data.weights)))
         counted = np.flatnonzero(data.weights > 0)
-        cost = float(data.weights[counted] @ self._solution.costs(data.X[counted]))
-        return _labels(self._solution, data.X), cost
+        return float(data.weights[counted] @ self._solution.costs(data.X[counted]))
 
     def _cost(self, X: Any, sample_weight: Any) -> float:
         costs = partial(apply_method, self._solution, "costs")
         blocks = self._open(X, None, sample_weight)
         return weighted_sum(blocks, costs, partial(domain_problem, self.divergence_))[1]
+
+    def _apply_in_domain(
+        self, X: Any, function: Callable[[Points], AnyArray], dtype: Any = None
+    ) -> Any:
+        checked = partial(_in_domain, divergence=self.divergence_, function=function)
+        return self._apply(X, checked, dtype, in_memory=partial(checked, named=True))
 
     def predict(self, X: Any) -> Any:
         """Return the number of the nearest center of every row, or of its likeliest component.
@@ -309,8 +324,7 @@ class CoresetBregman(ClusteringModel):
             If a row lies outside the domain of the divergence.
         """
         check_is_fitted(self)
-        labels = partial(_labels, self._solution)
-        return self._apply(X, partial(_in_domain, self.divergence_, labels), np.int32)
+        return self._apply_in_domain(X, partial(_labels, self._solution), np.int32)
 
     @available_if(_is_soft)  # type: ignore[untyped-decorator] # of scikit-learn
     def predict_proba(self, X: Any) -> Any:
@@ -326,8 +340,7 @@ class CoresetBregman(ClusteringModel):
             Lazy where X is out of core.
         """
         check_is_fitted(self)
-        shares = partial(apply_method, self._solution, "responsibilities")
-        return self._apply(X, partial(_in_domain, self.divergence_, shares))
+        return self._apply_in_domain(X, partial(apply_method, self._solution, "responsibilities"))
 
     def transform(self, X: Any) -> Any:
         """Divergences of every row to all centers.
@@ -344,8 +357,7 @@ class CoresetBregman(ClusteringModel):
         check_is_fitted(self)
         if not is_in_memory(X):
             self._refuse_frames(self)
-        divergences = partial(_divergences, self._solution)
-        return self._apply(X, partial(_in_domain, self.divergence_, divergences))
+        return self._apply_in_domain(X, partial(_divergences, self._solution))
 
 
 def _with_precision(

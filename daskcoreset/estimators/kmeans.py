@@ -198,7 +198,7 @@ class CoresetKMeans(ClusteringModel):
             seed=seed,
         )
         sample = InMemoryData(coreset.points, None, coreset.weights)
-        self.coreset_inertia_ = self._labels_and_cost(sample)[1]
+        self.coreset_inertia_ = self._cost_in_memory(sample)
 
     def _check_work(self, n_rows: int, n_features: int) -> None:
         problem = (

@@ -244,10 +244,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
             precisions_init=self.precisions_init,
             random_state=seed,
         )
-        mixture = self._mixture = fit.mixture
-        self.weights_, self.means_ = mixture.weights, mixture.means
-        self.covariances_, self.precisions_ = mixture.covariances, mixture.precisions
-        self.precisions_cholesky_ = mixture.precisions_cholesky
+        self._mixture = fit.mixture
         self.converged_, self.n_iter_ = fit.converged, fit.n_iter
         self.lower_bound_, self.lower_bounds_ = fit.lower_bound, fit.lower_bounds.tolist()
 
@@ -377,3 +374,28 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
             return weighted_sum(blocks, partial(score_samples, self._fitted))
         total = log_likelihood(self._fitted, data.X, data.sample_weight)
         return float(data.weights.sum()), total
+
+    @property
+    def weights_(self) -> FloatArray:
+        """Weights of the components."""
+        return self._fitted.weights
+
+    @property
+    def means_(self) -> FloatArray:
+        """Means of the components."""
+        return self._fitted.means
+
+    @property
+    def covariances_(self) -> FloatArray:
+        """Covariances, in the shape of the type."""
+        return self._fitted.covariances
+
+    @property
+    def precisions_(self) -> FloatArray:
+        """Inverse covariances."""
+        return self._fitted.precisions
+
+    @property
+    def precisions_cholesky_(self) -> FloatArray:
+        """Upper-triangular factors of the inverse covariances."""
+        return self._fitted.precisions_cholesky
