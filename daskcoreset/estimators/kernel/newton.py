@@ -137,8 +137,8 @@ class Newton:
         self, gamma: FloatArray, move: FloatArray, losses: FloatArray, lengths: tuple[float, ...]
     ) -> FloatArray:
         """Objectives at parts of the move that ended at `gamma`."""
-        places = (gamma - (1.0 - t) * move for t in lengths)
-        norms = np.array([place @ place for place in places])
+        points = (gamma - (1.0 - t) * move for t in lengths)
+        norms = np.array([point @ point for point in points])
         return np.asarray(0.5 * norms + self.factor * losses)
 
     def _shorten(self, state: State, k: int, along: FloatArray, lengths: tuple[float, ...]) -> None:

@@ -86,16 +86,16 @@ class ObjectiveQuery:
     problems : ndarray of shape (K,), int64, or None
         Which of the problems the columns of `beta` are; None for all of them.
     move : ndarray of shape (r, K), float64, or None
-        What led to `beta`: losses are wanted at ``beta - (1 - t) move`` for t of `lengths` too.
+        The step that led to `beta`: losses are summed at ``beta - (1 - t) move``, t of `lengths`.
     lengths : tuple of float
     truth : MarginLoss or None
-        A second loss, whose sum at `beta` is wanted, and that of the slopes of `loss`.
+        A second loss, which is summed at `beta`, as are the slopes of `loss`.
     gradient : {"none", "rows", "cells"}
         Sums of ``u a k(c, x)``, or of ``u a`` over the cell of every core point.
     hessian : ndarray of shape (K,), float64, or None
         Share of the rows that the second derivatives of every problem are estimated from.
     table : bool
-        Whether the weight of every class in every cell is wanted.
+        Whether the weight of every class in every cell is summed.
     draw : Draw or None
     seed, fold : int
     """
