@@ -1,4 +1,4 @@
-"""A classifier some of whose classes have not been seen yet: a stream has to begin somewhere."""
+"""Classes announced to `partial_fit`, and a classifier that has not seen all of them yet."""
 
 from __future__ import annotations
 
@@ -13,67 +13,59 @@ from daskcoreset.core.errors import InvalidInputError
 if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray, FloatArray
 
-__all__ = ["Awaiting", "distinct_classes", "known_classes"]
+__all__ = ["Awaiting", "announced_classes"]
 
 
-def distinct_classes(classes: Any) -> AnyArray:
-    """Return the labels that a call of ``partial_fit`` announces, sorted.
-
-    Raises
-    ------
-    InvalidInputError
-        If one is None, NaN or infinite.
-    """
-    given = np.asarray(classes).ravel()
-    missing = find_missing_label(Block(np.zeros((len(given), 1)), np.ones(len(given)), given))
-    if missing is not None:
-        raise InvalidInputError(
-            f"classes holds {given[missing.row]!r} at place {missing.row}, which is no class; "
-            f"leave it out."
-        )
-    found: AnyArray = np.unique(given)
-    return found
-
-
-def known_classes(classes: Any, before: AnyArray | None) -> AnyArray | None:
-    """Return the classes there will be, sorted, or None where nobody said.
+def announced_classes(
+    classes: Any, earlier: AnyArray | None, *, as_text: bool = False
+) -> AnyArray | None:
+    """Return the classes there will be, sorted, or None where no call has given them.
 
     Parameters
     ----------
     classes : array-like of shape (n_classes,) or None
         As a call of ``partial_fit`` gives them.
-    before : ndarray of shape (n_classes,) or None
+    earlier : ndarray of shape (n_classes,) or None
         Those of earlier calls.
+    as_text : bool, default=False
+        Whether objects become text, as in a coreset.
 
     Raises
     ------
     InvalidInputError
-        If both are given and differ, or `classes` are fewer than two, or one is no label.
+        If both are given and differ, or one is None, NaN or infinite.
 
     Examples
     --------
-    >>> known_classes(["yes", "no"], None)
+    >>> announced_classes(["yes", "no"], None)
     array(['no', 'yes'], dtype='<U3')
     """
     if classes is None:
-        return before
-    found = plain_labels(distinct_classes(classes))
-    if before is not None and not np.array_equal(found, before):
+        return earlier
+    labels = np.asarray(classes).ravel()
+    rows = np.zeros((len(labels), 1))
+    missing = find_missing_label(Block(rows, np.ones(len(labels)), labels))
+    if missing is not None:
         raise InvalidInputError(
-            f"classes={found} differ from those of the first call, {before}; pass the same, or "
-            f"None."
+            f"classes holds {labels[missing.row]!r} at place {missing.row}, which is no class; "
+            f"leave it out."
         )
-    if len(found) < 2:
-        raise InvalidInputError(f"classes={found} are fewer than two; pass all there will be.")
-    return found
+    distinct: AnyArray = np.unique(labels)
+    distinct = plain_labels(distinct) if as_text else distinct
+    if earlier is not None and not np.array_equal(distinct, earlier):
+        raise InvalidInputError(
+            f"classes={distinct} differ from those of the first call, {earlier}; pass the same, "
+            f"or None."
+        )
+    return distinct
 
 
 class Awaiting(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
-    """What a fitted classifier of some classes says of all of them.
+    """Extends a fitted classifier of some classes to all of them.
 
     Classes that are to come are never predicted: their decision values lie one below the
-    lowest of the others, their probabilities are zero, and of the hyperplanes that nobody knows
-    yet the coefficients are zero and the intercepts minus infinity.
+    lowest of the others, their probabilities are zero, and of the hyperplanes not yet fitted
+    the coefficients are zero and the intercepts minus infinity.
 
     Parameters
     ----------
@@ -110,15 +102,14 @@ class Awaiting(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-l
         return self.classes
 
     @property
-    def _places(self) -> Any:
+    def _seen_codes(self) -> Any:
         return np.searchsorted(self.classes, self.seen)
 
     def predict(self, X: Any) -> AnyArray:
         """Class of every row."""
         if self.inner is None:
-            return np.repeat(self.classes[self._places], X.shape[0])
-        found: AnyArray = self.classes[np.searchsorted(self.classes, self.inner.predict(X))]
-        return found
+            return np.repeat(self.classes[self._seen_codes], X.shape[0])
+        return np.asarray(self.classes[np.searchsorted(self.classes, self.inner.predict(X))])
 
     def decision_function(self, X: Any) -> FloatArray:
         """Decision values, of shape (n,) for two classes, else (n, n_classes)."""
@@ -129,13 +120,13 @@ class Awaiting(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-l
             known = np.asarray(self.inner.decision_function(X), dtype=np.float64)
             known = np.stack([-known, known], axis=1) if known.ndim == 1 else known
         values = np.repeat(known.min(axis=1)[:, np.newaxis] - 1.0, len(self.classes), axis=1)
-        values[:, self._places] = known
+        values[:, self._seen_codes] = known
         return values
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of every class, where the solver has any; zero for those to come."""
         shares = np.zeros((X.shape[0], len(self.classes)))
-        shares[:, self._places] = 1.0 if self.inner is None else self.inner.predict_proba(X)
+        shares[:, self._seen_codes] = 1.0 if self.inner is None else self.inner.predict_proba(X)
         return shares
 
     def predict_log_proba(self, X: Any) -> FloatArray:
@@ -151,18 +142,18 @@ class Awaiting(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-l
         coef = np.zeros((len(self.classes), self.n_features))
         if self.inner is not None:
             own = self.inner.coef_
-            coef[self._places] = np.concatenate([-own, own]) if len(own) == 1 else own
+            coef[self._seen_codes] = np.concatenate([-own, own]) if len(own) == 1 else own
         return coef
 
     @property
     def intercept_(self) -> FloatArray:
         """Intercepts."""
         if len(self.classes) == 2:
-            return np.where(self._places == 1, 1.0, -1.0)
+            return np.where(self._seen_codes == 1, 1.0, -1.0)
         intercept = np.full(len(self.classes), -np.inf)
         if self.inner is None:
-            intercept[self._places] = 1.0
+            intercept[self._seen_codes] = 1.0
         else:
             own = np.asarray(self.inner.intercept_, dtype=np.float64).reshape(-1)
-            intercept[self._places] = np.concatenate([-own, own]) if len(own) == 1 else own
+            intercept[self._seen_codes] = np.concatenate([-own, own]) if len(own) == 1 else own
         return intercept

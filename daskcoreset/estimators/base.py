@@ -4,28 +4,48 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.metrics import accuracy_score
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from daskcoreset.build import build
-from daskcoreset.core.blocks import Block, find_missing_label, find_unusable_row
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.core.blocks import Block, InvalidRow, find_missing_label, find_unusable_row
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, warn_user
+from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.fold import map_rows
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.sensitivities import resolve_method, takes_parts
+from daskcoreset.sensitivities import Sensitivity, resolve_method, takes_parts
 
 if TYPE_CHECKING:
     from daskcoreset.core.coreset import Coreset
     from daskcoreset.core.typing import AnyArray, FloatArray, Points
     from daskcoreset.inputs.blocks import RowBlocks
-    from daskcoreset.sensitivities import Sensitivity
 
-__all__ = ["CoresetModel", "InMemoryData", "auto_starts", "is_in_memory", "solver_seed"]
+__all__ = [
+    "ClusteringModel",
+    "CoresetModel",
+    "InMemoryData",
+    "UnlabelledModel",
+    "apply_method",
+    "auto_starts",
+    "is_in_memory",
+    "solver_seed",
+]
 
 
 FLOATS = [np.float64, np.float32]
@@ -81,11 +101,59 @@ def refuse_missing(y: Any) -> None:
     """Refuse labels in memory that are missing in pandas' way, which scikit-learn compares."""
     labels = np.asarray(y)
     if labels.dtype.kind == "O" and labels.ndim == 1:
-        problem = find_missing_label(
-            Block(np.empty((len(labels), 0)), np.ones(len(labels)), labels)
+        rows = np.empty((len(labels), 0))
+        refuse(find_missing_label(Block(rows, np.ones(len(labels)), labels)))
+
+
+def refuse(problem: InvalidRow | None) -> None:
+    """Raise what is wrong with rows in memory, if anything is."""
+    if problem is not None:
+        raise problem.error(0)
+
+
+def check_size(size: int, n_parts: int, part: str) -> None:
+    """Refuse a coreset of fewer rows than there shall be clusters, or components."""
+    if size < n_parts:
+        raise InvalidInputError(
+            f"size={size} is below n_{part}s={n_parts}; raise size, a hundred rows a {part} are a "
+            f"good start."
         )
-        if problem is not None:
-            raise problem.error(0)
+
+
+def coreset_is_all(coreset: Coreset) -> bool:
+    """Whether a coreset holds every row of its data: what is not in it has no weight."""
+    return int(coreset.provenance["m"]) >= int(coreset.provenance["n"])
+
+
+def warn_lost_classes(classes: AnyArray, labels: AnyArray) -> None:
+    """Warn where no row of a class is in the coreset, with these labels."""
+    lost = np.setdiff1d(classes, labels)
+    if len(lost):
+        warn_user(
+            f"{len(lost)} of the {len(classes)} classes of y have no row in the coreset: "
+            f"{', '.join(map(str, lost[:5]))}. They will never be predicted; raise size."
+        )
+
+
+def apply_method(fitted: Any, method: str, points: Points) -> Any:
+    """Call a method of a fitted object by name, which can be pickled whatever the method is."""
+    return getattr(fitted, method)(points)
+
+
+def _apply_to_block(function: Callable[[Points], Any], block: Block) -> Any:
+    return function(block.points)
+
+
+BUILD_CONSTRAINTS: dict[str, list[Any]] = {
+    "size": [Interval(Integral, 1, None, closed="left")],
+    "method": [str, Sensitivity],
+    "sampling": [StrOptions({"systematic", "multinomial"})],
+    "passes": [Interval(Integral, 1, 2, closed="both")],
+}
+"""Constraints of the parameters that `daskcoreset.build` is called with."""
+
+AUTO_SIZE = [*BUILD_CONSTRAINTS["size"], StrOptions({"auto"})]
+"""Constraints of a size, or a number of starts, that may be "auto"."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +168,13 @@ class InMemoryData:
     """
 
     X: Any
-    y: AnyArray | None
+    y: Any
     sample_weight: FloatArray | None
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weights of the rows, ones where none were passed."""
+        return np.ones(self.X.shape[0]) if self.sample_weight is None else self.sample_weight
 
 
 class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
@@ -126,7 +199,9 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
     sampling: Any
     passes: Any
 
-    def _hold(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> InMemoryData | None:
+    def _validate_in_memory(
+        self, X: Any, y: Any, sample_weight: Any, **checks: Any
+    ) -> InMemoryData | None:
         """Check data in memory as scikit-learn does; None for everything else."""
         if not is_in_memory(X, y, sample_weight):
             return None
@@ -141,12 +216,17 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
             sample_weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
             )
-        problem = find_unusable_row(
-            X, np.ones(X.shape[0]) if sample_weight is None else sample_weight
-        )
-        if problem is not None:
-            raise problem.error(0)
-        return InMemoryData(X, y, sample_weight)
+        data = InMemoryData(X, y, sample_weight)
+        refuse(find_unusable_row(X, data.weights))
+        return data
+
+    def _require_labels(self, y: Any) -> None:
+        """Refuse data out of core without labels, as scikit-learn does in memory."""
+        if y is None:
+            raise InvalidInputError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                f"is None; pass the labels."
+            )
 
     def _coreset_of(
         self,
@@ -183,39 +263,37 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
                 normalize=True,
             )
         if not isinstance(data, InMemoryData):
-            self._note_features(parts[0], coreset)
+            self._set_features(parts[0], coreset.n_features, coreset.provenance.get("columns"))
         elif hasattr(self, "feature_names_in_"):  # lost where scikit-learn made an array
             columns = [str(name) for name in self.feature_names_in_]
             coreset = replace(coreset, provenance={**coreset.provenance, "columns": columns})
         return coreset
 
-    def _count_features(self, held: InMemoryData | None, X: Any) -> int:
+    def _count_features(self, data: InMemoryData | None, X: Any, sample_weight: Any) -> int:
         """Columns of X, before it is read."""
-        return int(held.X.shape[1] if held else row_blocks(X).rules.n_features)
+        if data is not None:
+            return int(data.X.shape[1])
+        return int(row_blocks(X, None, sample_weight).rules.n_features)
 
-    def _note_features(self, X: Any, coreset: Coreset) -> None:
-        self._note_names(X, coreset.n_features, coreset.provenance.get("columns"))
-
-    def _note_columns(self, X: Any, blocks: RowBlocks) -> None:
+    def _set_features(self, X: Any, n_features: int, columns: Sequence[str] | None) -> None:
         """Set what is known of the features of data out of core."""
-        self._note_names(X, blocks.rules.n_features, blocks.columns)
-
-    def _note_names(self, X: Any, n_features: int, columns: Sequence[str] | None) -> None:
         self.n_features_in_ = n_features
         # Like scikit-learn: numbers that stand above columns are no names.
-        given = getattr(X, "columns", None)
-        named = given is None or all(isinstance(name, str) for name in given)
+        headers = getattr(X, "columns", None)
+        named = headers is None or all(isinstance(name, str) for name in headers)
         if columns is not None and named:
             self.feature_names_in_ = np.array(columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # of an earlier fit
 
-    def _map(
+    def _apply(
         self,
         X: Any,
-        function: Callable[[Block], Any],
-        here: Callable[[Points], Any],
-        shape: Callable[[np.dtype[Any]], tuple[Any, int | None]],
+        function: Callable[[Points], Any],
+        dtype: Any = None,
+        columns: int | None = None,
+        *,
+        in_memory: Callable[[Points], Any] | None = None,
     ) -> Any:
         """Apply what is fitted to every row: at once in memory and in memory maps, else lazily.
 
@@ -223,19 +301,25 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         ----------
         X : array-like of shape (n, d), or path
         function : callable
-            ``function(block)``, picklable, for blocks out of core.
-        here : callable
-            ``here(X)`` for data in memory.
-        shape : callable
-            ``shape(dtype)`` gives the dtype and the columns, None for a vector, of what is
-            returned for rows of `dtype`.
+            ``function(points)``, picklable, gives a value for every row, or the `InvalidRow` of
+            one of them.
+        dtype : dtype, optional
+            Of the values; without it, one row of the coreset shows it and `columns`.
+        columns : int or None, default=None
+            Of the values; None for a vector.
+        in_memory : callable, optional
+            What is called in place of `function` for data in memory.
         """
         if is_in_memory(X):
-            held = self._hold(X, None, None, reset=False)
-            return here(held.X)  # type: ignore[union-attr] # it is in memory
+            data = self._validate_in_memory(X, None, None, reset=False)
+            values = (in_memory or function)(data.X)  # type: ignore[union-attr] # it is in memory
+            refuse(values if isinstance(values, InvalidRow) else None)
+            return values
         blocks = self._open(X)
-        dtype, columns = shape(blocks.rules.dtype)
-        result = map_rows(blocks, function, dtype=dtype, columns=columns)
+        if dtype is None:
+            example = function(self.coreset_.points[:1].astype(blocks.rules.dtype))
+            dtype, columns = example.dtype, example.shape[1] if example.ndim == 2 else None
+        result = map_rows(blocks, partial(_apply_to_block, function), dtype=dtype, columns=columns)
         if isinstance(X, np.memmap):  # an ndarray, for which an ndarray is expected
             return result.compute()
         chunks = getattr(X, "chunks", None) if hasattr(X, "__dask_graph__") else None
@@ -244,14 +328,25 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
             result = result.rechunk({0: chunks[0]}, method="tasks")
         return result
 
+    def _accuracy(self, fitted: Any, X: Any, y: Any, sample_weight: Any) -> float:
+        """Weighted share of the rows whose label `fitted` predicts, in one read."""
+        if y is None:
+            raise InvalidInputError("y is missing; pass the labels that the score compares with.")
+        data = self._validate_in_memory(X, y, sample_weight, reset=False)
+        if data is None:
+            return accuracy(fitted, self._open(X, y, sample_weight))
+        predicted = fitted.predict(data.X)
+        return float(accuracy_score(data.y, predicted, sample_weight=data.sample_weight))
+
     def _open(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
         """Open data out of core, and compare its columns with those of the fit."""
         blocks = row_blocks(X, y, sample_weight)
-        found, wanted, name = blocks.rules.n_features, self.n_features_in_, type(self).__name__
-        if found != wanted:
+        n_features, expected = blocks.rules.n_features, self.n_features_in_
+        name = type(self).__name__
+        if n_features != expected:
             raise InvalidInputError(
-                f"X has {found} features, but {name} is expecting {wanted} features as input; "
-                f"pass the columns it was fitted on."
+                f"X has {n_features} features, but {name} is expecting {expected} features as "
+                f"input; pass the columns it was fitted on."
             )
         fitted = getattr(self, "feature_names_in_", None)
         if fitted is not None and blocks.columns is not None and list(fitted) != [*blocks.columns]:
@@ -268,12 +363,171 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         from sklearn import get_config
 
         own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
-        wanted = own or get_config()["transform_output"]
-        if wanted != "default":
+        container = own or get_config()["transform_output"]
+        if container != "default":
             raise InvalidInputError(
-                f"set_output(transform={wanted!r}) makes a frame in memory, but X is out of core; "
-                f'call set_output(transform="default") and get a Dask array.'
+                f"set_output(transform={container!r}) makes a frame in memory, but X is out of "
+                f'core; call set_output(transform="default") and get a Dask array.'
             )
+
+
+class UnlabelledModel(CoresetModel):
+    """Base of the estimators without labels: they differ in how they solve on the coreset."""
+
+    random_state: RandomState
+
+    @abstractmethod
+    def _construction(
+        self, data: InMemoryData | None, X: Any, sample_weight: Any
+    ) -> tuple[Sensitivity[Any], int, int]:
+        """Return construction, size and clusters, after the checks that need no coreset."""
+
+    @abstractmethod
+    def _solve(self, coreset: Coreset, seed: int) -> None:
+        """Solve on the coreset."""
+
+    def _evaluate(self, data: InMemoryData | None, X: Any, sample_weight: Any) -> None:
+        """Set what is to be known of all rows."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Build the coreset, and solve on it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+            Any input of `daskcoreset.build`.
+        y : object
+            Ignored.
+        sample_weight : array-like of shape (n,), or str, optional
+            Weights of the rows; a string where `daskcoreset.build` knows names.
+
+        Returns
+        -------
+        estimator
+            The estimator itself.
+
+        Raises
+        ------
+        InvalidInputError, ValueError, TypeError
+            If an argument cannot be used, or fewer rows are distinct than there shall be clusters
+            or components.
+        """
+        del y
+        self._validate_params()
+        data = self._validate_in_memory(X, None, sample_weight)
+        method, size, n_clusters = self._construction(data, X, sample_weight)
+        seed = resolve_seed(self.random_state)
+        coreset = self._coreset_of(
+            data or (X, None, sample_weight),
+            size=size,
+            method=method,
+            seed=seed,
+            n_clusters=n_clusters,
+        )
+        self._solve(coreset, solver_seed(seed))
+        self.coreset_ = coreset
+        self._evaluate(data, X, sample_weight)
+        return self
+
+
+class ClusteringModel(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc] # scikit-learn has no annotations
+    TransformerMixin,  # type: ignore[misc]
+    ClusterMixin,  # type: ignore[misc]
+    UnlabelledModel,
+):
+    """Base of the clusterings: centers, and the cost of all rows.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (k, d), float64
+    """
+
+    n_clusters: int
+    n_init: int | Literal["auto"]
+    compute_inertia: bool
+    cluster_centers_: FloatArray
+    _labels: AnyArray | None
+    _inertia: float | None
+
+    @abstractmethod
+    def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
+        """Cluster of every row in memory, and their cost."""
+
+    def _cost_in_memory(self, data: InMemoryData) -> float:
+        return self._labels_and_cost(data)[1]
+
+    @abstractmethod
+    def _cost(self, X: Any, sample_weight: Any) -> float:
+        """Cost of rows out of core."""
+
+    @property
+    def _n_starts(self) -> int:
+        return auto_starts(self.n_clusters) if self.n_init == "auto" else self.n_init
+
+    def _evaluate(self, data: InMemoryData | None, X: Any, sample_weight: Any) -> None:
+        self._labels = self._inertia = None
+        if data is not None:
+            self._labels, self._inertia = self._labels_and_cost(data)
+        elif self.compute_inertia:
+            self._inertia = self._cost(X, sample_weight)
+
+    @property
+    def labels_(self) -> AnyArray:
+        """Cluster of every row, of data in memory."""
+        check_is_fitted(self)
+        if self._labels is None:
+            raise AttributeError(
+                "labels_ is there only for data in memory; call predict(X), which is lazy out of "
+                "core."
+            )
+        return self._labels
+
+    @property
+    def inertia_(self) -> float:
+        """Cost of the clustering over all rows."""
+        check_is_fitted(self)
+        if self._inertia is None:
+            raise AttributeError(
+                "inertia_ needs one more read of data out of core; set compute_inertia=True, call "
+                "-score(X), or take the coreset's estimate, coreset_inertia_."
+            )
+        return self._inertia
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit, and return the cluster of every row; lazily where X is out of core."""
+        self.fit(X, y, sample_weight)
+        return self.predict(X) if self._labels is None else self._labels
+
+    @abstractmethod
+    def predict(self, X: Any) -> Any:
+        """Return the cluster of every row."""
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the weighted cost of all rows, as `inertia_` defines it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+            Read once where it is out of core.
+        y : object
+            Ignored.
+        sample_weight : array-like of shape (n,), or str, optional
+
+        Returns
+        -------
+        float
+        """
+        del y
+        check_is_fitted(self)
+        data = self._validate_in_memory(X, None, sample_weight, reset=False)
+        if data is None:
+            return -self._cost(X, sample_weight)
+        return -self._cost_in_memory(data)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
 
 
 def auto_starts(n_clusters: int) -> int:

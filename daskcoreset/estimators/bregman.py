@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -18,13 +18,17 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import tiles
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
 from daskcoreset.core.points import deduplicate, spread_out
-from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.random import RandomState
 from daskcoreset.estimators.base import (
-    CoresetModel,
+    AUTO_SIZE,
+    BUILD_CONSTRAINTS,
+    ClusteringModel,
     InMemoryData,
-    auto_starts,
+    apply_method,
+    check_size,
+    coreset_is_all,
     is_in_memory,
-    solver_seed,
+    refuse,
 )
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.execution.fold import map_reduce
@@ -40,67 +44,37 @@ from daskcoreset.solvers.divergences import (
 )
 
 if TYPE_CHECKING:
+    from daskcoreset.core.coreset import Coreset
     from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
     from daskcoreset.solvers.bregman import HardClustering
 
-__all__ = ["Answer", "CoresetBregman", "DivergenceModel", "outside"]
+__all__ = ["CoresetBregman"]
 
 
-def outside(divergence: Divergence, points: Points) -> None:
-    """Raise where a row in memory lies outside the domain.
-
-    Raises
-    ------
-    InvalidInputError
-        For the first such row.
-    """
+def _in_domain(
+    points: Points,
+    *,
+    divergence: Divergence,
+    function: Callable[[Points], AnyArray],
+    named: bool = False,
+) -> AnyArray | InvalidRow:
+    """Apply a function, unless a row lies outside the domain, which is named by its number."""
     problem = divergence.problem(points)
-    if problem is not None:
-        raise problem.error(0)
+    if problem is None:
+        return function(points)
+    return problem if named else InvalidRow(problem.message)
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """Answers of a clustering for the rows of a block.
-
-    Attributes
-    ----------
-    solution : HardClustering or SoftClustering
-    what : {"labels", "divergences", "responsibilities", "costs"}
-    """
-
-    solution: HardClustering | SoftClustering
-    what: Literal["labels", "divergences", "responsibilities", "costs"]
-
-    def __call__(self, block: Block) -> AnyArray:
-        """Return them for a block out of core, whose place in the data is not known here."""
-        problem = self.solution.divergence.problem(block.points)
-        if problem is not None:
-            raise InvalidRow(problem.message).error(0)
-        return self.of(block.points)
-
-    def of(self, points: Points) -> AnyArray:
-        """Return them for rows inside the domain."""
-        if self.what == "labels":
-            return self.solution.labels(points).astype(np.int32)
-        if self.what == "divergences":
-            return self._divergences(points)
-        return getattr(self.solution, self.what)(points)  # type: ignore[no-any-return]
-
-    def _divergences(self, points: Points) -> AnyArray:
-        centers = self.solution.centers
-        found = np.empty((points.shape[0], len(centers)), dtype=points.dtype)
-        for rows in tiles(points.shape[0], max(centers.shape)):
-            found[rows] = self.solution.divergence.divergence(points[rows], centers)
-        return found
+def _labels(solution: HardClustering | SoftClustering, points: Points) -> AnyArray:
+    return solution.labels(points).astype(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class _Check:
-    divergence: Divergence
-
-    def __call__(self, block: Block) -> InvalidRow | None:
-        return domain_problem(self.divergence, block)
+def _divergences(solution: HardClustering | SoftClustering, points: Points) -> AnyArray:
+    centers = solution.centers
+    divergences = np.empty((points.shape[0], len(centers)), dtype=points.dtype)
+    for rows in tiles(points.shape[0], max(centers.shape)):
+        divergences[rows] = solution.divergence.divergence(points[rows], centers)
+    return divergences
 
 
 def _is_soft(model: Any) -> bool:
@@ -109,188 +83,7 @@ def _is_soft(model: Any) -> bool:
     return True
 
 
-class DivergenceModel(
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc] # scikit-learn has no annotations
-    TransformerMixin,  # type: ignore[misc]
-    ClusterMixin,  # type: ignore[misc]
-    CoresetModel,
-):
-    """Answers by the centers that `fit` of a subclass has found.
-
-    Attributes
-    ----------
-    cluster_centers_ : ndarray of shape (k, d), float64
-    divergence_ : Divergence
-    """
-
-    divergence: Any
-    soft: bool
-    cluster_centers_: FloatArray
-    divergence_: Divergence
-    _solution: HardClustering | SoftClustering
-    _labels: AnyArray | None
-    _inertia: float | None
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        try:
-            divergence = resolve_divergence(self.divergence)
-        except (InvalidInputError, InvalidTypeError):  # which fit reports
-            return tags
-        negative, zero = divergence.valid(np.array([-1.0, 0.0]))
-        tags.input_tags.positive_only = not negative
-        # With predict_proba scikit-learn's check of sparse input takes a model for a classifier.
-        tags.input_tags.sparse = bool(zero) and not self.soft
-        return tags
-
-    @property
-    def labels_(self) -> AnyArray:
-        """Cluster of every row, of data in memory."""
-        check_is_fitted(self)
-        if self._labels is None:
-            raise AttributeError(
-                "labels_ is there only for data in memory; call predict(X), which is lazy out of "
-                "core."
-            )
-        return self._labels
-
-    @property
-    def inertia_(self) -> float:
-        """Cost of the clustering over all rows."""
-        check_is_fitted(self)
-        if self._inertia is None:
-            raise AttributeError(
-                "inertia_ needs one more read of data out of core; set compute_inertia=True, call "
-                "-score(X), or take the coreset's estimate, coreset_inertia_."
-            )
-        return self._inertia
-
-    @property
-    def weights_(self) -> FloatArray:
-        """Weights of the components, of a soft clustering."""
-        check_is_fitted(self)
-        if isinstance(self._solution, SoftClustering):
-            return self._solution.mixing
-        raise AttributeError("weights_ is there only with soft=True; set it before fit.")
-
-    def _ask(
-        self,
-        X: Any,
-        what: Literal["labels", "divergences", "responsibilities"],
-        dtype: Any = None,
-    ) -> Any:
-        answer = Answer(self._solution, what)
-
-        def here(points: Points) -> AnyArray:
-            outside(self.divergence_, points)
-            return answer.of(points)
-
-        columns = None if what == "labels" else len(self.cluster_centers_)
-        return self._map(
-            X, answer, here, lambda found: (found if dtype is None else dtype, columns)
-        )
-
-    def predict(self, X: Any) -> Any:
-        """Return the number of the nearest center of every row, or of its likeliest component.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n,), int32
-            Lazy where X is out of core.
-
-        Raises
-        ------
-        InvalidInputError
-            If a row lies outside the domain of the divergence.
-        """
-        check_is_fitted(self)
-        return self._ask(X, "labels", np.int32)
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit, and return the cluster of every row; lazily where X is out of core."""
-        self.fit(X, y, sample_weight)
-        return self.predict(X) if self._labels is None else self._labels
-
-    @available_if(_is_soft)  # type: ignore[untyped-decorator] # of scikit-learn
-    def predict_proba(self, X: Any) -> Any:
-        """Probability of every component for every row, with ``soft=True``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n, k), float64
-            Lazy where X is out of core.
-        """
-        check_is_fitted(self)
-        return self._ask(X, "responsibilities", np.float64)
-
-    def transform(self, X: Any) -> Any:
-        """Divergences of every row to all centers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n, k), of the dtype of X
-            Lazy where X is out of core.
-        """
-        check_is_fitted(self)
-        if not is_in_memory(X):
-            self._refuse_frames(self)
-        return self._ask(X, "divergences")
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        r"""Minus the weighted cost of all rows, as `inertia_` defines it.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-            Read once where it is out of core.
-        y : object
-            Ignored.
-        sample_weight : array-like of shape (n,), or str, optional
-
-        Returns
-        -------
-        float
-        """
-        del y
-        check_is_fitted(self)
-        held = self._hold(X, None, sample_weight, reset=False)
-        return -(self._read_cost(X, sample_weight) if held is None else self._cost(held))
-
-    def _cost(self, held: InMemoryData) -> float:
-        """Cost of rows in memory."""
-        points, u = held.X, held.sample_weight
-        u = np.ones(points.shape[0]) if u is None else u
-        problem = domain_problem(self.divergence_, Block(points, u))
-        if problem is not None:
-            raise problem.error(0)
-        counted = np.flatnonzero(u > 0)
-        return float(u[counted] @ self._solution.costs(points[counted]))
-
-    def _read_cost(self, X: Any, sample_weight: Any) -> float:
-        """Cost of rows out of core."""
-        blocks = self._open(X, None, sample_weight)
-        answer, check = Answer(self._solution, "costs"), _Check(self.divergence_)
-        return weighted_sum(blocks, answer, check)[1]
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.cluster_centers_)
-
-
-class CoresetBregman(DivergenceModel):
+class CoresetBregman(ClusteringModel):
     r"""Hard or soft clustering by a Bregman divergence, of data of any size.
 
     A coreset in one read, and `daskcoreset.solvers.bregman` on it.
@@ -388,20 +181,17 @@ class CoresetBregman(DivergenceModel):
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "divergence": [str, Divergence],
         "soft": ["boolean"],
-        "size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "method": [str, Sensitivity],
-        "sampling": [StrOptions({"systematic", "multinomial"})],
-        "passes": [Interval(Integral, 1, 2, closed="both")],
+        **BUILD_CONSTRAINTS,
+        "size": AUTO_SIZE,
         "init": [StrOptions({"k-means++"}), "array-like"],
-        "n_init": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "n_init": AUTO_SIZE,
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "compute_inertia": ["boolean"],
     }
 
-    coreset_inertia_: float
-    n_iter_: int
-    converged_: bool
+    divergence_: Divergence
+    _solution: HardClustering | SoftClustering
 
     def __init__(
         self,
@@ -434,101 +224,153 @@ class CoresetBregman(DivergenceModel):
         self.compute_inertia = compute_inertia
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Build the coreset, and cluster it.
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        try:
+            divergence = resolve_divergence(self.divergence)
+        except (InvalidInputError, InvalidTypeError):  # which fit reports
+            return tags
+        negative, zero = divergence.valid(np.array([-1.0, 0.0]))
+        tags.input_tags.positive_only = not negative
+        # With predict_proba scikit-learn's check of sparse input takes a model for a classifier.
+        tags.input_tags.sparse = bool(zero) and not self.soft
+        return tags
 
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-            Any input of `daskcoreset.build`.
-        y : object
-            Ignored.
-        sample_weight : array-like of shape (n,), or str, optional
-            Weights of the rows; a string where `daskcoreset.build` knows names.
+    @property
+    def weights_(self) -> FloatArray:
+        """Weights of the components, of a soft clustering."""
+        check_is_fitted(self)
+        if isinstance(self._solution, SoftClustering):
+            return self._solution.mixing
+        raise AttributeError("weights_ is there only with soft=True; set it before fit.")
 
-        Returns
-        -------
-        CoresetBregman
-            The estimator itself.
-
-        Raises
-        ------
-        InvalidInputError, ValueError, TypeError
-            If an argument cannot be used, a row lies outside the domain of the divergence (the
-            first one is named; in memory also a row of weight zero, for `labels_`), a
-            covariance is singular, or fewer rows than `n_clusters` are distinct.
-        """
-        del y
-        self._validate_params()
+    def _construction(
+        self, data: InMemoryData | None, X: Any, sample_weight: Any
+    ) -> tuple[Sensitivity[Any], int, int]:
         divergence = resolve_divergence(self.divergence)
         size = default_size(self.n_clusters) if self.size == "auto" else self.size
-        if size < self.n_clusters:
-            raise InvalidInputError(
-                f"size={size} is below n_clusters={self.n_clusters}; raise size, a hundred rows "
-                f"a cluster are a good start."
-            )
-        held = self._hold(X, None, sample_weight)
-        if held is not None:
-            outside(divergence, held.X)
-        divergence = _estimated(divergence, held, X, sample_weight)
-        seed = resolve_seed(self.random_state)
-        data, method = held or (X, None, sample_weight), self._construction(divergence)
-        self.coreset_ = self._coreset_of(
-            data, size=size, method=method, seed=seed, n_clusters=self.n_clusters
-        )
-        self._solve(divergence, solver_seed(seed))
-        self._labels = None if held is None else self._solution.labels(held.X).astype(np.int32)
-        if held is not None:
-            self._inertia = self._cost(held)
-        else:
-            self._inertia = self._read_cost(X, sample_weight) if self.compute_inertia else None
-        return self
-
-    def _construction(self, divergence: Divergence) -> Sensitivity[Any]:
+        check_size(size, self.n_clusters, "cluster")
+        if data is not None:
+            refuse(divergence.problem(data.X))
+        self._divergence = _with_precision(divergence, data, X, sample_weight)
         if self.method == StrongBregman.name:
-            return StrongBregman(self.n_clusters, divergence)
-        if self.method == BregmanLightweight.name:
-            return BregmanLightweight(divergence)
-        return resolve_method(self.method)
+            method: Sensitivity[Any] = StrongBregman(self.n_clusters, self._divergence)
+        elif self.method == BregmanLightweight.name:
+            method = BregmanLightweight(self._divergence)
+        else:
+            method = resolve_method(self.method)
+        return method, size, self.n_clusters
 
-    def _solve(self, divergence: Divergence, seed: int) -> None:
-        points, weights, _ = deduplicate(spread_out(self.coreset_.points), self.coreset_.weights)
+    def _solve(self, coreset: Coreset, seed: int) -> None:
+        points, weights, _ = deduplicate(spread_out(coreset.points), coreset.weights)
         if points.shape[0] < self.n_clusters:
-            whole = self.coreset_.provenance["m"] == self.coreset_.provenance["n"]
+            whole = coreset_is_all(coreset)
             raise InvalidInputError(
                 f"n_samples={points.shape[0]} should be >= n_clusters={self.n_clusters}: so many "
                 f"rows of {'X' if whole else 'the coreset'} are distinct and have a positive "
                 f"weight; {'' if whole else 'raise size, or '}lower n_clusters."
             )
         solve = bregman_soft if self.soft else bregman_hard
-        found = solve(
+        solution = solve(
             points,
             self.n_clusters,
-            divergence=divergence,
+            divergence=self._divergence,
             sample_weight=weights,
             init=None if isinstance(self.init, str) else self.init,
-            n_init=auto_starts(self.n_clusters) if self.n_init == "auto" else self.n_init,
+            n_init=self._n_starts,
             max_iter=self.max_iter,
             tol=self.tol,
             random_state=seed,
         )
-        self._solution, self.divergence_ = found, found.divergence
-        self.cluster_centers_, self.coreset_inertia_ = found.centers, found.cost
-        self.n_iter_, self.converged_ = found.n_iter, found.converged
+        self._solution, self.divergence_ = solution, solution.divergence
+        self.cluster_centers_, self.coreset_inertia_ = solution.centers, solution.cost
+        self.n_iter_, self.converged_ = solution.n_iter, solution.converged
+
+    def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
+        return _labels(self._solution, data.X), self._cost_in_memory(data)
+
+    def _cost_in_memory(self, data: InMemoryData) -> float:
+        refuse(domain_problem(self.divergence_, Block(data.X, data.weights)))
+        counted = np.flatnonzero(data.weights > 0)
+        return float(data.weights[counted] @ self._solution.costs(data.X[counted]))
+
+    def _cost(self, X: Any, sample_weight: Any) -> float:
+        costs = partial(apply_method, self._solution, "costs")
+        blocks = self._open(X, None, sample_weight)
+        return weighted_sum(blocks, costs, partial(domain_problem, self.divergence_))[1]
+
+    def _apply_in_domain(
+        self, X: Any, function: Callable[[Points], AnyArray], dtype: Any = None
+    ) -> Any:
+        checked = partial(_in_domain, divergence=self.divergence_, function=function)
+        return self._apply(X, checked, dtype, in_memory=partial(checked, named=True))
+
+    def predict(self, X: Any) -> Any:
+        """Return the number of the nearest center of every row, or of its likeliest component.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,), int32
+            Lazy where X is out of core.
+
+        Raises
+        ------
+        InvalidInputError
+            If a row lies outside the domain of the divergence.
+        """
+        check_is_fitted(self)
+        return self._apply_in_domain(X, partial(_labels, self._solution), np.int32)
+
+    @available_if(_is_soft)  # type: ignore[untyped-decorator] # of scikit-learn
+    def predict_proba(self, X: Any) -> Any:
+        """Probability of every component for every row, with ``soft=True``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n, k), float64
+            Lazy where X is out of core.
+        """
+        check_is_fitted(self)
+        return self._apply_in_domain(X, partial(apply_method, self._solution, "responsibilities"))
+
+    def transform(self, X: Any) -> Any:
+        """Divergences of every row to all centers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n, k), of the dtype of X
+            Lazy where X is out of core.
+        """
+        check_is_fitted(self)
+        if not is_in_memory(X):
+            self._refuse_frames(self)
+        return self._apply_in_domain(X, partial(_divergences, self._solution))
 
 
-def _estimated(
-    divergence: Divergence, held: InMemoryData | None, X: Any, sample_weight: Any
+def _with_precision(
+    divergence: Divergence, data: InMemoryData | None, X: Any, sample_weight: Any
 ) -> Divergence:
     """Return the divergence with the precision of all rows, where it is to be estimated."""
     if not isinstance(divergence, SquaredMahalanobis) or divergence.precision is not None:
         return divergence
-    if held is None:
+    if data is None:
         blocks = row_blocks(X, None, sample_weight)
         scatter: Scatter = map_reduce(blocks, _scatter_of_block, merge_scatters).value
     else:
-        u = np.ones(held.X.shape[0]) if held.sample_weight is None else held.sample_weight
-        scatter = scatter_of(held.X, u)
+        scatter = scatter_of(data.X, data.weights)
     if scatter.weight == 0.0:
         raise InvalidInputError(
             "sample_weight is zero on every row; give at least one row a positive weight."
@@ -536,6 +378,5 @@ def _estimated(
     return SquaredMahalanobis.estimated(scatter.covariance)
 
 
-def _scatter_of_block(block: Block, number: int, given: object) -> Scatter:
-    del number, given
+def _scatter_of_block(block: Block, _block_index: int, _broadcast: object) -> Scatter:
     return scatter_of(block.points, block.weights)

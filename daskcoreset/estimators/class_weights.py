@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import find_bad_label, plain_labels
+from daskcoreset.core.blocks import find_bad_label, labels_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.execution.fold import map_reduce
@@ -86,9 +86,9 @@ def _labels_alone(blocks: RowBlocks, y: Any, sample_weight: Any) -> RowBlocks:
 
 def _factors(class_weight: Any, sums: Mapping[Any, float]) -> list[tuple[Any, float]]:
     if isinstance(class_weight, str):  # "balanced": no other was let in
-        held = {label: float(weight) for label, weight in sums.items() if weight > 0.0}
-        total = sum(held.values())
-        return [(label, total / (len(held) * weight)) for label, weight in held.items()]
+        positive = {label: float(weight) for label, weight in sums.items() if weight > 0.0}
+        total = sum(positive.values())
+        return [(label, total / (len(positive) * weight)) for label, weight in positive.items()]
     for label, factor in class_weight.items():
         if isinstance(factor, bool) or not isinstance(factor, Real):
             raise InvalidTypeError(
@@ -111,19 +111,13 @@ def _factors(class_weight: Any, sums: Mapping[Any, float]) -> list[tuple[Any, fl
     ]
 
 
-def _sums(block: Block, number: int, given: object) -> dict[Any, float] | InvalidRow:
-    del number, given
+def _sums(block: Block, _block_index: int, _broadcast: object) -> dict[Any, float] | InvalidRow:
     problem = find_bad_label(block)
     if problem is not None:
         return problem
-    classes, codes = np.unique(plain_labels(_given(block)), return_inverse=True)
+    classes, codes = np.unique(labels_of(block), return_inverse=True)
     sums = np.bincount(codes, block.weights, minlength=len(classes))
     return dict(zip(classes.tolist(), sums.tolist(), strict=True))
-
-
-def _given(block: Block) -> AnyArray:
-    assert block.labels is not None  # noqa: S101 - there is no problem
-    return block.labels
 
 
 def _sum(first: dict[Any, float], second: dict[Any, float]) -> dict[Any, float]:

@@ -2,157 +2,48 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.build import default_size
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import deduplicate, spread_out
-from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.random import RandomState
 from daskcoreset.core.validation import too_many
 from daskcoreset.estimators.base import (
-    CoresetModel,
+    AUTO_SIZE,
+    BUILD_CONSTRAINTS,
+    ClusteringModel,
     InMemoryData,
-    auto_starts,
+    check_size,
+    coreset_is_all,
     is_in_memory,
-    solver_seed,
 )
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.sensitivities import Sensitivity, resolve_method
 from daskcoreset.sensitivities.kmeans import StrongKMeans
-from daskcoreset.solvers.kmeans import Distances, Labels, check_init, nearest, solve, weighted_cost
+from daskcoreset.solvers.kmeans import (
+    center_distances,
+    check_init,
+    nearest,
+    nearest_labels,
+    solve,
+    weighted_cost,
+)
 
 if TYPE_CHECKING:
-    from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
+    from daskcoreset.core.coreset import Coreset
+    from daskcoreset.core.typing import AnyArray, Sampling
 
-__all__ = ["CentersModel", "CoresetKMeans"]
-
-
-class CentersModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, CoresetModel):  # type: ignore[misc] # scikit-learn has no annotations
-    """Answers by the centers that `fit` of a subclass has found.
-
-    Attributes
-    ----------
-    cluster_centers_ : ndarray of shape (k, d), float64
-    """
-
-    cluster_centers_: FloatArray
-    _labels: AnyArray | None
-    _inertia: float | None
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-    @property
-    def labels_(self) -> AnyArray:
-        """Cluster of every row, of data in memory."""
-        check_is_fitted(self)
-        if self._labels is None:
-            raise AttributeError(
-                "labels_ is there only for data in memory; call predict(X), which is lazy out of "
-                "core."
-            )
-        return self._labels
-
-    @property
-    def inertia_(self) -> float:
-        """Cost of the centers over all rows."""
-        check_is_fitted(self)
-        if self._inertia is None:
-            raise AttributeError(
-                "inertia_ needs one more read of data out of core; set compute_inertia=True, call "
-                "-score(X), or take the coreset's estimate, coreset_inertia_."
-            )
-        return self._inertia
-
-    def predict(self, X: Any) -> Any:
-        """Return the number of the nearest center of every row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n,), int32
-            Lazy where X is out of core.
-        """
-        check_is_fitted(self)
-        labels = Labels(self.cluster_centers_)
-        return self._map(
-            X, labels, lambda rows: labels.of(rows, threads=True), lambda _: (np.int32, None)
-        )
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit, and return the cluster of every row; lazily where X is out of core."""
-        self.fit(X, y, sample_weight)
-        return self.predict(X) if self._labels is None else self._labels
-
-    def transform(self, X: Any) -> Any:
-        """Distances of every row to all centers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n, k), of the dtype of X
-            Euclidean, not squared. Lazy where X is out of core.
-        """
-        check_is_fitted(self)
-        distances = Distances(self.cluster_centers_)
-        if not is_in_memory(X):
-            self._refuse_frames(self)
-        columns = self._n_features_out
-        return self._map(
-            X,
-            distances,
-            lambda rows: distances.of(rows, threads=True),
-            lambda dtype: (dtype, columns),
-        )
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the weighted sum of squared distances of all rows to their centers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-            Read once where it is out of core.
-        y : object
-            Ignored.
-        sample_weight : array-like of shape (n,), or str, optional
-
-        Returns
-        -------
-        float
-        """
-        del y
-        check_is_fitted(self)
-        held = self._hold(X, None, sample_weight, reset=False)
-        if held is not None:
-            return -self._cost(held.X, held.sample_weight)
-        self._open(X, None, sample_weight)  # for its checks
-        return -float(kmeans_cost(X, self.cluster_centers_, sample_weight))
-
-    def _cost(self, points: Points, weights: FloatArray | None) -> float:
-        distances = nearest(points, self.cluster_centers_, threads=True)[1]
-        return weighted_cost(distances, weights)
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.cluster_centers_)
+__all__ = ["CoresetKMeans"]
 
 
-class CoresetKMeans(CentersModel):
+class CoresetKMeans(ClusteringModel):
     """k-means of data of any size: a coreset in one read, and scikit-learn's KMeans on it.
 
     Parameters
@@ -236,19 +127,14 @@ class CoresetKMeans(CentersModel):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "method": [str, Sensitivity],
-        "sampling": [StrOptions({"systematic", "multinomial"})],
-        "passes": [Interval(Integral, 1, 2, closed="both")],
+        **BUILD_CONSTRAINTS,
+        "size": AUTO_SIZE,
         "init": [StrOptions({"k-means++", "random"}), callable, "array-like"],
-        "n_init": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "n_init": AUTO_SIZE,
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "compute_inertia": ["boolean"],
     }
-
-    coreset_inertia_: float
-    n_iter_: int
 
     def __init__(
         self,
@@ -277,93 +163,101 @@ class CoresetKMeans(CentersModel):
         self.compute_inertia = compute_inertia
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Build the coreset, and cluster it.
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-            Any input of `daskcoreset.build`.
-        y : object
-            Ignored.
-        sample_weight : array-like of shape (n,), or str, optional
-            Weights of the rows; a string where `daskcoreset.build` knows names.
-
-        Returns
-        -------
-        CoresetKMeans
-            The estimator itself.
-
-        Raises
-        ------
-        InvalidInputError, ValueError, TypeError
-            If an argument cannot be used, or fewer rows than `n_clusters` are distinct.
-        """
-        del y
-        self._validate_params()
-        method, size = self._construction()
-        held = self._hold(X, None, sample_weight)
+    def _construction(
+        self, data: InMemoryData | None, X: Any, sample_weight: Any
+    ) -> tuple[Sensitivity[Any], int, int]:
+        k = self.n_clusters
+        size = default_size(k) if self.size == "auto" else self.size
+        check_size(size, k, "cluster")
+        strong = isinstance(self.method, str) and self.method == "kmeans"
+        method = StrongKMeans(k) if strong else resolve_method(self.method)
         if not (isinstance(self.init, str) or callable(self.init)):
-            check_init(self.init, self.n_clusters, self._count_features(held, X))
-        if held is not None:
-            self._check_work(min(size, held.X.shape[0]), held.X.shape[1])
-        seed = resolve_seed(self.random_state)
-        data = held or (X, None, sample_weight)
-        self.coreset_ = self._coreset_of(
-            data, size=size, method=method, seed=seed, n_clusters=self.n_clusters
-        )
-        points, weights, _ = deduplicate(spread_out(self.coreset_.points), self.coreset_.weights)
-        self._check_distinct(points.shape[0])
-        self._check_work(points.shape[0], self.coreset_.n_features)
+            check_init(self.init, k, self._count_features(data, X, sample_weight))
+        if data is not None:
+            self._check_work(min(size, data.X.shape[0]), data.X.shape[1])
+        return method, size, k
+
+    def _solve(self, coreset: Coreset, seed: int) -> None:
+        points, weights, _ = deduplicate(spread_out(coreset.points), coreset.weights)
+        self._check_distinct(points.shape[0], coreset)
+        self._check_work(points.shape[0], coreset.n_features)
         self.cluster_centers_, self.n_iter_ = solve(
             points,
             weights,
             self.n_clusters,
             init=self.init,
-            n_init=auto_starts(self.n_clusters) if self.n_init == "auto" else self.n_init,
+            n_init=self._n_starts,
             max_iter=self.max_iter,
             tol=self.tol,
-            seed=solver_seed(seed),
+            seed=seed,
         )
-        self.coreset_inertia_ = self._cost(self.coreset_.points, self.coreset_.weights)
-        self._labels, self._inertia = self._on_all(held, X, sample_weight)
-        return self
-
-    def _construction(self) -> tuple[Sensitivity[Any], int]:
-        size = default_size(self.n_clusters) if self.size == "auto" else self.size
-        if size < self.n_clusters:
-            raise InvalidInputError(
-                f"size={size} is below n_clusters={self.n_clusters}; raise size, a hundred rows "
-                f"a cluster are a good start."
-            )
-        strong = isinstance(self.method, str) and self.method == "kmeans"
-        return StrongKMeans(self.n_clusters) if strong else resolve_method(self.method), size
+        sample = InMemoryData(coreset.points, None, coreset.weights)
+        self.coreset_inertia_ = self._cost_in_memory(sample)
 
     def _check_work(self, n_rows: int, n_features: int) -> None:
-        found = None if n_rows < self.n_clusters else too_many(self.n_clusters, n_rows, n_features)
-        if found is not None:
-            raise InvalidInputError(f"in every step of k-means {found}")
+        problem = (
+            None if n_rows < self.n_clusters else too_many(self.n_clusters, n_rows, n_features)
+        )
+        if problem is not None:
+            raise InvalidInputError(f"in every step of k-means {problem}")
 
-    def _check_distinct(self, n_distinct: int) -> None:
+    def _check_distinct(self, n_distinct: int, coreset: Coreset) -> None:
         if n_distinct >= self.n_clusters:
             return
-        found = f"n_samples={n_distinct} should be >= n_clusters={self.n_clusters}"
-        if self.coreset_.provenance["m"] == self.coreset_.provenance["n"]:
+        problem = f"n_samples={n_distinct} should be >= n_clusters={self.n_clusters}"
+        if coreset_is_all(coreset):
             raise InvalidInputError(
-                f"{found}: so many rows of X are distinct and have a positive weight; lower "
+                f"{problem}: so many rows of X are distinct and have a positive weight; lower "
                 f"n_clusters."
             )
         raise InvalidInputError(
-            f"{found}: so many rows of the coreset are distinct; raise size, or lower n_clusters."
+            f"{problem}: so many rows of the coreset are distinct; raise size, or lower n_clusters."
         )
 
-    def _on_all(
-        self, held: InMemoryData | None, X: Any, sample_weight: Any
-    ) -> tuple[AnyArray | None, float | None]:
-        """Labels and cost of all rows, as far as they are wanted."""
-        if held is not None:
-            labels, distances = nearest(held.X, self.cluster_centers_, threads=True)
-            return labels.astype(np.int32), weighted_cost(distances, held.sample_weight)
-        if self.compute_inertia:
-            return None, kmeans_cost(X, self.cluster_centers_, sample_weight)
-        return None, None
+    def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
+        labels, distances = nearest(data.X, self.cluster_centers_, threads=True)
+        return labels.astype(np.int32), weighted_cost(distances, data.sample_weight)
+
+    def _cost(self, X: Any, sample_weight: Any) -> float:
+        self._open(X, None, sample_weight)  # for its checks
+        return float(kmeans_cost(X, self.cluster_centers_, sample_weight))
+
+    def predict(self, X: Any) -> Any:
+        """Return the number of the nearest center of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,), int32
+            Lazy where X is out of core.
+        """
+        check_is_fitted(self)
+        labels = partial(nearest_labels, centers=self.cluster_centers_)
+        return self._apply(X, labels, np.int32, in_memory=partial(labels, threads=True))
+
+    def transform(self, X: Any) -> Any:
+        """Distances of every row to all centers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n, k), of the dtype of X
+            Euclidean, not squared. Lazy where X is out of core.
+        """
+        check_is_fitted(self)
+        if not is_in_memory(X):
+            self._refuse_frames(self)
+        distances = partial(center_distances, centers=self.cluster_centers_)
+        return self._apply(X, distances, in_memory=partial(distances, threads=True))

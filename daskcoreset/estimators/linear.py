@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -25,14 +24,22 @@ from sklearn.utils.validation import (
 from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core.blocks import check_classes, find_unusable_row, plain_labels
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.estimators.awaiting import Awaiting, known_classes
-from daskcoreset.estimators.base import CoresetModel, InMemoryData, refuse_missing
+from daskcoreset.estimators.awaiting import Awaiting, announced_classes
+from daskcoreset.estimators.base import (
+    BUILD_CONSTRAINTS,
+    FLOATS,
+    CoresetModel,
+    InMemoryData,
+    apply_method,
+    coreset_is_all,
+    refuse,
+    refuse_missing,
+    warn_lost_classes,
+)
 from daskcoreset.estimators.class_weights import weigh_blocks, weigh_rows
-from daskcoreset.estimators.delegation import Ask
-from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.sensitivities import SVM, Logistic
 from daskcoreset.solvers.linear import solve_svm
 
@@ -42,6 +49,18 @@ if TYPE_CHECKING:
     from daskcoreset.sensitivities.svm_calibration import Variant
 
 __all__ = ["CoresetLogisticRegression", "CoresetSVC", "LinearCoresetModel", "LinearSVM"]
+
+
+_CONSTRAINTS: dict[str, list[Any]] = {
+    "C": [Interval(Real, 0.0, None, closed="neither")],
+    "size": BUILD_CONSTRAINTS["size"],
+    "estimator": [HasMethods(["fit", "predict"]), None],
+    "fit_intercept": ["boolean"],
+    "class_weight": [dict, StrOptions({"balanced"}), None],
+    "sampling": BUILD_CONSTRAINTS["sampling"],
+    "passes": BUILD_CONSTRAINTS["passes"],
+}
+"""What the parameters of both linear classifiers may be."""
 
 
 class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] # no annotations
@@ -106,30 +125,26 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
             If another argument cannot be used; if y is of one class.
         """
         self._check_solver()
-        held = self._hold(X, y, sample_weight)
-        if held is None and y is None:
-            raise InvalidInputError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
-                f"is None; pass the labels."
-            )
-        data: InMemoryData | tuple[Any, Any, Any] = (X, y, sample_weight)
+        data = self._validate_in_memory(X, y, sample_weight)
         classes = None
-        if held is not None:
-            check_classification_targets(held.y)
-            assert held.y is not None  # noqa: S101 - scikit-learn has asked for it
+        parts: InMemoryData | tuple[Any, Any, Any] = (X, y, sample_weight)
+        if data is not None:
+            check_classification_targets(data.y)
             # Counted from zero: a coreset turns labels that are objects into text.
-            classes, codes = np.unique(held.y, return_inverse=True)
-            weights = weigh_rows(self.class_weight, held.y, held.sample_weight)
+            classes, codes = np.unique(data.y, return_inverse=True)
+            weights = weigh_rows(self.class_weight, data.y, data.sample_weight)
             if weights is not None and len(used := np.unique(codes[weights > 0.0])) == 1:
                 check_classes(classes[used], len(codes))  # with the label of y, not its place
-            data = InMemoryData(held.X, codes, weights)
-        elif self.class_weight is not None:
-            data = (weigh_blocks(self.class_weight, X, y, sample_weight), None, None)
+            parts = InMemoryData(data.X, codes, weights)
+        else:
+            self._require_labels(y)
+            if self.class_weight is not None:
+                parts = (weigh_blocks(self.class_weight, X, y, sample_weight), None, None)
         seed = resolve_seed(self.random_state)
-        coreset = self._coreset_of(data, size=self.size, method=self._method(), seed=seed)
+        coreset = self._coreset_of(parts, size=self.size, method=self._method(), seed=seed)
         self._stream, self._known = None, None
-        if held is None:
-            self._note_features(X, coreset)
+        if data is None:
+            self._set_features(X, coreset.n_features, coreset.provenance.get("columns"))
         return self._solve(coreset, classes)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -168,13 +183,12 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
             )
         stream = getattr(self, "_stream", None)
         fresh = stream is None and not hasattr(self, "coreset_")
-        known = known_classes(classes, getattr(self, "_known", None))
-        held = self._hold(X, y, sample_weight, reset=fresh)
-        if held is not None:
-            check_classification_targets(held.y)
-            assert held.y is not None  # noqa: S101 - scikit-learn has asked for it
-            X, y = held.X, held.y
-            sample_weight = weigh_rows(self.class_weight, held.y, held.sample_weight)
+        known = _known_classes(classes, getattr(self, "_known", None))
+        data = self._validate_in_memory(X, y, sample_weight, reset=fresh)
+        if data is not None:
+            check_classification_targets(data.y)
+            X, y = data.X, data.y
+            sample_weight = weigh_rows(self.class_weight, y, data.sample_weight)
         elif not fresh:
             self._open(X)
         if stream is None:
@@ -182,7 +196,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
             if not fresh:
                 old = self.coreset_
                 stream.partial_fit(old.points, old.labels, old.weights)
-        if held is None and self.class_weight is not None:
+        if data is None and self.class_weight is not None:
             rows: tuple[Any, ...] = (weigh_blocks(self.class_weight, X, y, sample_weight),)
         else:
             rows = (X, y, sample_weight)
@@ -190,8 +204,8 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
         stream = copy(stream).partial_fit(*rows)
         coreset, seen = _answer_of(stream, known)
         self._stream, self._known = stream, known
-        if held is None:
-            self._note_features(X, coreset)
+        if data is None:
+            self._set_features(X, coreset.n_features, coreset.provenance.get("columns"))
         if known is None or len(seen) == len(known):
             return self._solve(coreset, None)
         self.coreset_, inner = coreset, None
@@ -217,16 +231,9 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
             labels = classes[labels]
             coreset = replace(coreset, labels=plain_labels(classes)[coreset.labels])
         self.coreset_ = coreset
-        found = np.unique(labels)
-        check_classes(found[:2], len(labels))
-        if classes is not None and len(found) < len(classes) and not coreset_is_all(coreset):
-            lost = np.setdiff1d(classes, found)
-            warnings.warn(
-                f"{len(lost)} of the {len(classes)} classes of y have no row in the coreset: "
-                f"{', '.join(map(str, lost[:5]))}. They will never be predicted; raise size.",
-                CoresetWarning,
-                stacklevel=3,
-            )
+        check_classes(np.unique(labels)[:2], len(labels))
+        if classes is not None and not coreset_is_all(coreset):
+            warn_lost_classes(classes, labels)
         solver = self._default_solver() if self.estimator is None else clone(self.estimator)
         self.estimator_ = solver.fit(points, labels, sample_weight=weights)
         self.classes_ = self.estimator_.classes_
@@ -244,15 +251,9 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
         check_is_fitted(self, "estimator_")
         return self.estimator_.intercept_  # type: ignore[no-any-return]
 
-    def _ask(self, X: Any, method: str) -> Any:
+    def _delegate(self, X: Any, method: str) -> Any:
         check_is_fitted(self, "estimator_")
-        ask = getattr(self.estimator_, method)
-
-        def shape(dtype: np.dtype[Any]) -> tuple[Any, int | None]:
-            answer = ask(self.coreset_.points[:1].astype(dtype))
-            return answer.dtype, answer.shape[1] if answer.ndim == 2 else None
-
-        return self._map(X, Ask(self.estimator_, method), ask, shape)
+        return self._apply(X, partial(apply_method, self.estimator_, method))
 
     def predict(self, X: Any) -> Any:
         """Class of every row.
@@ -266,7 +267,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
         ndarray or dask.array.Array of shape (n,)
             Lazy where X is out of core.
         """
-        return self._ask(X, "predict")
+        return self._delegate(X, "predict")
 
     def decision_function(self, X: Any) -> Any:
         """Signed distance from the boundary, times the length of w.
@@ -280,7 +281,7 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
         ndarray or dask.array.Array of shape (n,) or (n, n_classes), float64
             Lazy where X is out of core.
         """
-        return self._ask(X, "decision_function")
+        return self._delegate(X, "decision_function")
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy over all rows, in one read.
@@ -296,11 +297,14 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
         float
         """
         check_is_fitted(self, "estimator_")
-        held = self._hold(X, y, sample_weight, reset=False)
-        if held is not None:
-            found = self.estimator_.predict(held.X)
-            return float(accuracy_score(held.y, found, sample_weight=held.sample_weight))
-        return accuracy(self.estimator_, self._open(X, y, sample_weight))
+        return self._accuracy(self.estimator_, X, y, sample_weight)
+
+
+def _known_classes(classes: Any, earlier: AnyArray | None) -> AnyArray | None:
+    known = announced_classes(classes, earlier, as_text=True)
+    if known is not None and len(known) < 2:
+        raise InvalidInputError(f"classes={known} are fewer than two; pass all there will be.")
+    return known
 
 
 def _answer_of(stream: CoresetStream, known: AnyArray | None) -> tuple[Coreset, AnyArray]:
@@ -317,11 +321,6 @@ def _answer_of(stream: CoresetStream, known: AnyArray | None) -> tuple[Coreset, 
     # No construction draws from rows of one class: all that is held stands for them.
     record = {"m": len(rows), "n": stream.n_rows - stream.n_dropped, "d": rows.n_features}
     return Coreset(rows.points, rows.weights, rows.indices, rows.labels, record), seen
-
-
-def coreset_is_all(coreset: Coreset) -> bool:
-    """Whether a coreset holds every row of its data: what is not in it has no weight."""
-    return int(coreset.provenance["m"]) >= int(coreset.provenance["n"])
 
 
 class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
@@ -394,10 +393,10 @@ class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-
         """
         self._validate_params()
         refuse_missing(y)
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], accept_sparse="csr")
+        X, y = validate_data(self, X, y, dtype=FLOATS, accept_sparse="csr")
         check_classification_targets(y)
         u = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        _check_usable(X, u)
+        refuse(find_unusable_row(X, u))
         used = np.flatnonzero(u > 0.0)
         self.classes_, codes = np.unique(y[used], return_inverse=True)
         if len(self.classes_) < 2:
@@ -425,8 +424,8 @@ class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-
     def decision_function(self, X: Any) -> FloatArray:
         """Signed distances, times the length of w: of shape (n,), or (n, n_classes)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], accept_sparse="csr", reset=False)
-        _check_usable(X, np.ones(X.shape[0]))
+        X = validate_data(self, X, dtype=FLOATS, accept_sparse="csr", reset=False)
+        refuse(find_unusable_row(X, np.ones(X.shape[0])))
         values: FloatArray = np.asarray(X @ self.coef_.T) + self.intercept_
         return values[:, 0] if len(self.classes_) == 2 else values
 
@@ -436,12 +435,6 @@ class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-
         best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
         found: AnyArray = self.classes_[best]
         return found
-
-
-def _check_usable(points: Any, weights: FloatArray) -> None:
-    problem = find_unusable_row(points, weights)
-    if problem is not None:
-        raise problem.error(0)
 
 
 class CoresetLogisticRegression(LinearCoresetModel):
@@ -496,15 +489,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
     Munteanu, Schwiegelshohn, Sohler and Woodruff (2018), On Coresets for Logistic Regression.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0.0, None, closed="neither")],
-        "size": [Interval(Integral, 1, None, closed="left")],
-        "estimator": [HasMethods(["fit", "predict"]), None],
-        "fit_intercept": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "sampling": [StrOptions({"systematic", "multinomial"})],
-        "passes": [Interval(Integral, 1, 2, closed="both")],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = _CONSTRAINTS
 
     def __init__(
         self,
@@ -545,7 +530,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         ndarray or dask.array.Array of shape (n, n_classes), float64
             Lazy where X is out of core.
         """
-        return self._ask(X, "predict_proba")
+        return self._delegate(X, "predict_proba")
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithm of the probability of every class, for every row.
@@ -559,7 +544,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         ndarray or dask.array.Array of shape (n, n_classes), float64
             Lazy where X is out of core.
         """
-        return self._ask(X, "predict_log_proba")
+        return self._delegate(X, "predict_log_proba")
 
 
 class CoresetSVC(LinearCoresetModel):
@@ -635,15 +620,9 @@ class CoresetSVC(LinearCoresetModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0.0, None, closed="neither")],
-        "size": [Interval(Integral, 1, None, closed="left")],
-        "estimator": [HasMethods(["fit", "predict"]), None],
-        "fit_intercept": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+        **_CONSTRAINTS,
         "variant": [StrOptions({"auto", "pilot_mix", "calibrated", "systematic", "paper"})],
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
-        "sampling": [StrOptions({"systematic", "multinomial"})],
-        "passes": [Interval(Integral, 1, 2, closed="both")],
     }
 
     def __init__(

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
-from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from sklearn.base import clone, is_classifier, is_clusterer, is_regressor
 from sklearn.utils import get_tags
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import (
+    _check_feature_names_in,  # what get_feature_names_out of scikit-learn itself rests on
+    check_is_fitted,
+    has_fit_parameter,
+)
 
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidTypeError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.estimators.base import InMemoryData, solver_seed
-from daskcoreset.estimators.delegation import DelegatingModel
+from daskcoreset.estimators.base import (
+    BUILD_CONSTRAINTS,
+    CoresetModel,
+    InMemoryData,
+    apply_method,
+    is_in_memory,
+    solver_seed,
+    warn_lost_classes,
+)
+from daskcoreset.estimators.scoring import accuracy, r_squared
 from daskcoreset.sensitivities import Sensitivity, resolve_method
 
 if TYPE_CHECKING:
@@ -28,7 +41,22 @@ if TYPE_CHECKING:
 __all__ = ["CoresetEstimator"]
 
 
-class CoresetEstimator(DelegatingModel):
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _where_inner_has(*names: str) -> Callable[[F], F]:
+    """Make a method available where the estimator, fitted where it is, has all of `names`."""
+
+    def check(model: Any) -> bool:
+        inner = getattr(model, "estimator_", model.estimator)
+        for name in names:
+            getattr(inner, name)  # its own error says why it has not
+        return True
+
+    return available_if(check)  # type: ignore[no-any-return]
+
+
+class CoresetEstimator(CoresetModel):
     """Fits any estimator that takes weights on a coreset, and applies it to all rows.
 
     Parameters
@@ -97,11 +125,11 @@ class CoresetEstimator(DelegatingModel):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods("fit")],
-        "size": [Interval(Integral, 1, None, closed="left")],
-        "method": [str, Sensitivity],
-        "sampling": [StrOptions({"systematic", "multinomial"})],
-        "passes": [Interval(Integral, 1, 2, closed="both")],
+        **BUILD_CONSTRAINTS,
     }
+
+    estimator_: Any
+    _labels: AnyArray | None
 
     def __init__(
         self,
@@ -167,22 +195,21 @@ class CoresetEstimator(DelegatingModel):
             )
         method, wants_y = resolve_method(self.method), self._wants_y()
         y = y if wants_y else None
-        held = self._check(X, y, sample_weight)
-        if held is None and wants_y and y is None:
-            raise InvalidInputError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
-                f"is None; pass the labels."
-            )
+        data = self._check(X, y, sample_weight)
+        if data is None and wants_y:
+            self._require_labels(y)
         seed = resolve_seed(self.random_state)
-        data = held or (X, y, sample_weight)
-        self.coreset_ = self._coreset_of(data, size=self.size, method=method, seed=seed)
-        labels = self.coreset_.labels if held is None else self._labels_of(held)
+        self.coreset_ = self._coreset_of(
+            data or (X, y, sample_weight), size=self.size, method=method, seed=seed
+        )
+        labels = self.coreset_.labels if data is None else self._labels_of(data)
         points, weights, labels = deduplicate(self.coreset_.points, self.coreset_.weights, labels)
         self.estimator_ = _seeded(clone(self.estimator), solver_seed(seed))
         target = (labels,) if wants_y else ()
         self.estimator_.fit(points, *target, sample_weight=weights)
-        clusters = held is not None and is_clusterer(self) and hasattr(self.estimator_, "predict")
-        self._labels = self.estimator_.predict(held.X) if held is not None and clusters else None
+        self._labels = None
+        if data is not None and is_clusterer(self) and hasattr(self.estimator_, "predict"):
+            self._labels = self.estimator_.predict(data.X)
         return self
 
     def _wants_y(self) -> bool:
@@ -195,27 +222,221 @@ class CoresetEstimator(DelegatingModel):
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> InMemoryData | None:
         numeric = {"y_numeric": True} if y is not None and is_regressor(self.estimator) else {}
-        held = self._hold(X, y, sample_weight, **numeric)
-        if held is not None and held.y is not None and is_classifier(self.estimator):
-            check_classification_targets(held.y)
-        return held
+        data = self._validate_in_memory(X, y, sample_weight, **numeric)
+        if data is not None and data.y is not None and is_classifier(self.estimator):
+            check_classification_targets(data.y)
+        return data
 
-    def _labels_of(self, held: InMemoryData) -> AnyArray | None:
+    def _labels_of(self, data: InMemoryData) -> AnyArray | None:
         """Labels of the coreset's rows as the user has them: a coreset stores objects as text."""
-        if held.y is None:
+        if data.y is None:
             return None
-        labels: AnyArray = held.y[self.coreset_.indices]
+        labels: AnyArray = data.y[self.coreset_.indices]
         if is_classifier(self.estimator):
-            lost = np.setdiff1d(held.y, labels)
-            if len(lost):
-                warnings.warn(
-                    f"{len(lost)} of the {len(np.unique(held.y))} classes of y have no row in the "
-                    f"coreset: {', '.join(map(str, lost[:5]))}. They will never be predicted; "
-                    f"raise size.",
-                    CoresetWarning,
-                    stacklevel=3,
-                )
+            warn_lost_classes(np.unique(data.y), labels)
         return labels
+
+    @property
+    def classes_(self) -> AnyArray:
+        """Classes that a classifier found in the coreset."""
+        check_is_fitted(self)
+        return self.estimator_.classes_  # type: ignore[no-any-return]
+
+    @property
+    def labels_(self) -> AnyArray:
+        """Cluster of every row, of a clusterer and data in memory."""
+        check_is_fitted(self)
+        if self._labels is None:
+            raise AttributeError(
+                "labels_ is there only for a clusterer with predict, and data in memory; call "
+                "predict(X), which is lazy out of core, or see estimator_."
+            )
+        return self._labels
+
+    def _delegate(self, X: Any, method: str) -> Any:
+        check_is_fitted(self)
+        return self._apply(X, partial(apply_method, self.estimator_, method))
+
+    @_where_inner_has("predict")
+    def predict(self, X: Any) -> Any:
+        """Predict for every row, as `estimator` does.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,)
+            Lazy where X is out of core.
+        """
+        return self._delegate(X, "predict")
+
+    @_where_inner_has("predict_proba")
+    def predict_proba(self, X: Any) -> Any:
+        """Probability of every class, for every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n, n_classes), float64
+            Lazy where X is out of core.
+        """
+        return self._delegate(X, "predict_proba")
+
+    @_where_inner_has("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithm of the probability of every class, for every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n, n_classes), float64
+            Lazy where X is out of core.
+        """
+        return self._delegate(X, "predict_log_proba")
+
+    @_where_inner_has("decision_function")
+    def decision_function(self, X: Any) -> Any:
+        """Signed distance of every row from the decision boundary.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,) or (n, n_classes), float64
+            Lazy where X is out of core.
+        """
+        return self._delegate(X, "decision_function")
+
+    @_where_inner_has("score_samples")
+    def score_samples(self, X: Any) -> Any:
+        """Score of every row, such as its log-likelihood.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,), float64
+            Lazy where X is out of core.
+        """
+        return self._delegate(X, "score_samples")
+
+    @_where_inner_has("transform")
+    def transform(self, X: Any) -> Any:
+        """Every row as `estimator` transforms it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray, sparse matrix, data frame or dask.array.Array of shape (n, n_features_out)
+            Lazy where X is out of core; a frame after `set_output`.
+        """
+        check_is_fitted(self)
+        if not is_in_memory(X):
+            self._refuse_frames(self.estimator_)
+        result = self._delegate(X, "transform")
+        if hasattr(result, "columns"):  # `estimator_` saw neither names nor index
+            result.columns = list(self.get_feature_names_out())
+            if hasattr(type(result), "iloc") and hasattr(type(X), "iloc"):
+                result.index = X.index
+        return result
+
+    @_where_inner_has("transform")
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit, and transform the same rows; lazily where X is out of core."""
+        return self.fit(X, y, sample_weight).transform(X)
+
+    @_where_inner_has("fit_predict", "predict")
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit, and predict for the same rows; lazily where X is out of core."""
+        self.fit(X, y, sample_weight)
+        return self.predict(X) if self._labels is None else self._labels
+
+    @_where_inner_has("score")
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Score of the predictions for all rows, in one read.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+        y : array-like of shape (n,), or str, optional
+            The truth, of a classifier or regressor.
+        sample_weight : array-like of shape (n,), or str, optional
+
+        Returns
+        -------
+        float
+            As ``score`` of `estimator` in memory. Out of core, the accuracy of a classifier
+            and the coefficient of determination of a regressor.
+
+        Raises
+        ------
+        InvalidTypeError
+            If X is out of core and `estimator` is neither: other scores do not add up.
+        """
+        check_is_fitted(self)
+        data = self._validate_in_memory(X, y, sample_weight, reset=False)
+        if data is not None:
+            weights = {} if sample_weight is None else {"sample_weight": data.sample_weight}
+            return float(self.estimator_.score(data.X, data.y, **weights))
+        if is_classifier(self):
+            return accuracy(self.estimator_, self._open(X, y, sample_weight))
+        if is_regressor(self):
+            return r_squared(self.estimator_, self._open(X, y, sample_weight))
+        raise InvalidTypeError(
+            f"X is out of core, where the score of a {type(self.estimator_).__name__} is not "
+            f"known; pass rows in memory."
+        )
+
+    @_where_inner_has("get_feature_names_out")
+    def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
+        """Names of the columns that `transform` returns.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            Names of the columns of X, where they had none in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_features_out,), object
+        """
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        return self.estimator_.get_feature_names_out(names)  # type: ignore[no-any-return]
+
+    @_where_inner_has("set_output")
+    def set_output(self, *, transform: Any = None) -> Any:
+        """Choose what `transform` returns for rows in memory.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"} or None, default=None
+            None changes nothing.
+
+        Returns
+        -------
+        CoresetEstimator
+            The estimator itself.
+        """
+        for inner in (self.estimator, getattr(self, "estimator_", None)):
+            if inner is not None:
+                inner.set_output(transform=transform)
+        return self
 
 
 def _seeded(estimator: Any, seed: int) -> Any:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import deduplicate
-from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.estimators.base import CoresetModel, solver_seed
+from daskcoreset.core.random import RandomState
+from daskcoreset.estimators.base import (
+    AUTO_SIZE,
+    BUILD_CONSTRAINTS,
+    InMemoryData,
+    UnlabelledModel,
+    check_size,
+)
 from daskcoreset.estimators.scoring import weighted_sum
-from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.sensitivities import MixtureCoreset, Sensitivity, resolve_method
 from daskcoreset.solvers.mixture.density import (
     assign,
@@ -30,171 +33,11 @@ from daskcoreset.solvers.mixture.init import InitParams, check_given
 from daskcoreset.solvers.mixture.model import CovarianceType, sample
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block
     from daskcoreset.core.coreset import Coreset
-    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Sampling
+    from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
     from daskcoreset.solvers.mixture.model import Mixture
 
-__all__ = ["CoresetGaussianMixture", "MixtureModel", "auto_mixture_size"]
-
-
-@dataclass(frozen=True, eq=False)
-class _Ask:
-    """Asks a mixture about the rows of a block."""
-
-    mixture: Mixture
-    function: Callable[[Mixture, Any], AnyArray]
-
-    def __call__(self, block: Block) -> AnyArray:
-        return self.function(self.mixture, block.points)
-
-
-class MixtureModel(DensityMixin, CoresetModel):  # type: ignore[misc] # scikit-learn has no annotations
-    """Answers by the mixture that `fit` of a subclass has found."""
-
-    random_state: RandomState
-    _mixture: Mixture
-
-    @property
-    def _fitted(self) -> Mixture:
-        if not hasattr(self, "_mixture"):
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet; call fit first.")
-        return self._mixture
-
-    def _ask(self, X: Any, function: Any, dtype: Any, columns: int | None = None) -> Any:
-        check_is_fitted(self)
-        mixture = self._fitted
-        return self._map(
-            X,
-            _Ask(mixture, function),
-            lambda rows: function(mixture, rows),
-            lambda _: (dtype, columns),
-        )
-
-    def predict(self, X: Any) -> Any:
-        """Return the number of the most probable component of every row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n,), int64
-            Lazy where X is out of core.
-        """
-        return self._ask(X, assign, np.int64)
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit, and return the component of every row; lazily where X is out of core."""
-        return self.fit(X, y, sample_weight).predict(X)
-
-    def predict_proba(self, X: Any) -> Any:
-        """Probability of every component, for every row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n, k), float64
-            Lazy where X is out of core.
-        """
-        check_is_fitted(self)
-        return self._ask(X, responsibilities, np.float64, len(self._fitted.weights))
-
-    def score_samples(self, X: Any) -> Any:
-        """Log-density of every row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n,), float64
-            Lazy where X is out of core.
-        """
-        return self._ask(X, score_samples, np.float64)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Weighted mean log-density of all rows; one read where X is out of core.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-        y : object
-            Ignored.
-        sample_weight : array-like of shape (n,), or str, optional
-
-        Returns
-        -------
-        float
-        """
-        del y
-        weight, total = self._likelihood(X, sample_weight)
-        return total / weight
-
-    def bic(self, X: Any, sample_weight: Any = None) -> float:
-        """Bayesian information criterion over all rows; one read where X is out of core.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-        sample_weight : array-like of shape (n,), or str, optional
-            The total weight stands where the number of rows stands without weights.
-
-        Returns
-        -------
-        float
-            The lower, the better.
-        """
-        weight, total = self._likelihood(X, sample_weight)
-        return float(-2.0 * total + self._fitted.n_parameters * np.log(weight))
-
-    def aic(self, X: Any, sample_weight: Any = None) -> float:
-        """Akaike's information criterion over all rows; one read where X is out of core.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-        sample_weight : array-like of shape (n,), or str, optional
-
-        Returns
-        -------
-        float
-            The lower, the better.
-        """
-        _, total = self._likelihood(X, sample_weight)
-        return -2.0 * total + 2.0 * self._fitted.n_parameters
-
-    def sample(self, n_samples: int = 1) -> tuple[FloatArray, IndexArray]:
-        """Draw rows from the mixture, seeded by `random_state`.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, d), float64
-            Ordered by component.
-        labels : ndarray of shape (n_samples,), int64
-        """
-        check_is_fitted(self)
-        return sample(self._fitted, n_samples, self.random_state)
-
-    def _likelihood(self, X: Any, sample_weight: Any) -> tuple[float, float]:
-        """Total weight and weighted log-likelihood of all rows."""
-        check_is_fitted(self)
-        held = self._hold(X, None, sample_weight, reset=False)
-        if held is None:
-            blocks = self._open(X, None, sample_weight)
-            return weighted_sum(blocks, _Ask(self._fitted, score_samples))
-        total = log_likelihood(self._fitted, held.X, held.sample_weight)
-        u = held.sample_weight
-        return float(held.X.shape[0] if u is None else u.sum()), total
+__all__ = ["CoresetGaussianMixture", "auto_mixture_size"]
 
 
 def auto_mixture_size(n_components: int, covariance_type: CovarianceType, n_features: int) -> int:
@@ -224,7 +67,7 @@ def auto_mixture_size(n_components: int, covariance_type: CovarianceType, n_feat
     return max(10_000, 10 * (shapes[covariance_type] + k * d + k - 1))
 
 
-class CoresetGaussianMixture(MixtureModel):
+class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[misc] # scikit-learn has no annotations
     """Gaussian mixture of data of any size: a coreset in one read, and weighted EM on it.
 
     Parameters
@@ -317,8 +160,8 @@ class CoresetGaussianMixture(MixtureModel):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "covariance_type": [StrOptions(set(get_args(CovarianceType)))],
-        "size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "method": [str, Sensitivity],
+        **BUILD_CONSTRAINTS,
+        "size": AUTO_SIZE,
         "tol": [Interval(Real, 0, None, closed="left")],
         "reg_covar": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
@@ -327,14 +170,7 @@ class CoresetGaussianMixture(MixtureModel):
         "weights_init": ["array-like", None],
         "means_init": ["array-like", None],
         "precisions_init": ["array-like", None],
-        "sampling": [StrOptions({"systematic", "multinomial"})],
-        "passes": [Interval(Integral, 1, 2, closed="both")],
     }
-
-    converged_: bool
-    n_iter_: int
-    lower_bound_: float
-    lower_bounds_: list[float]
 
     def __init__(
         self,
@@ -371,65 +207,29 @@ class CoresetGaussianMixture(MixtureModel):
         self.passes = passes
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Build the coreset, and fit the mixture to it.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-            Any input of `daskcoreset.build`.
-        y : object
-            Ignored.
-        sample_weight : array-like of shape (n,), or str, optional
-            Weights of the rows; a string where `daskcoreset.build` knows names.
-
-        Returns
-        -------
-        CoresetGaussianMixture
-            The estimator itself.
-
-        Raises
-        ------
-        InvalidInputError, ValueError, TypeError
-            If an argument cannot be used, fewer rows than `n_components` are distinct, or a
-            covariance is singular in spite of `reg_covar`.
-        """
-        del y
-        self._validate_params()
-        held = self._hold(X, None, sample_weight)
-        d = held.X.shape[1] if held else row_blocks(X, None, sample_weight).rules.n_features
-        check_given(  # before the data are read
+    def _construction(
+        self, data: InMemoryData | None, X: Any, sample_weight: Any
+    ) -> tuple[Sensitivity[Any], int, int]:
+        k = self.n_components
+        d = self._count_features(data, X, sample_weight)
+        check_given(
             self.covariance_type,
-            self.n_components,
+            k,
             d,
             weights=self.weights_init,
             means=self.means_init,
             precisions=self.precisions_init,
         )
-        seed = resolve_seed(self.random_state)
-        data = held or (X, None, sample_weight)
-        method, size = self._construction(d)
-        coreset = self._coreset_of(
-            data, size=size, method=method, seed=seed, n_clusters=self.n_components
-        )
-        self._solve(coreset, seed)
-        return self
-
-    def _construction(self, n_features: int) -> tuple[Sensitivity[Any], int]:
         size = self.size
         if size == "auto":
-            size = auto_mixture_size(self.n_components, self.covariance_type, n_features)
-        if size < self.n_components:
-            raise InvalidInputError(
-                f"size={size} is below n_components={self.n_components}; raise size, a hundred "
-                f"rows a component are a good start."
-            )
+            size = auto_mixture_size(k, self.covariance_type, d)
+        check_size(size, k, "component")
         own = isinstance(self.method, str) and self.method == MixtureCoreset.name
-        return MixtureCoreset(self.n_components) if own else resolve_method(self.method), size
+        return MixtureCoreset(k) if own else resolve_method(self.method), size, k
 
     def _solve(self, coreset: Coreset, seed: int) -> None:
         points, weights, _ = deduplicate(coreset.points, coreset.weights)
-        found = fit_mixture(
+        fit = fit_mixture(
             points,
             weights,
             n_components=self.n_components,
@@ -442,11 +242,138 @@ class CoresetGaussianMixture(MixtureModel):
             weights_init=self.weights_init,
             means_init=self.means_init,
             precisions_init=self.precisions_init,
-            random_state=solver_seed(seed),
+            random_state=seed,
         )
-        self.coreset_, self._mixture = coreset, found.mixture
-        self.converged_, self.n_iter_ = found.converged, found.n_iter
-        self.lower_bound_, self.lower_bounds_ = found.lower_bound, found.lower_bounds.tolist()
+        self._mixture = fit.mixture
+        self.converged_, self.n_iter_ = fit.converged, fit.n_iter
+        self.lower_bound_, self.lower_bounds_ = fit.lower_bound, fit.lower_bounds.tolist()
+
+    @property
+    def _fitted(self) -> Mixture:
+        check_is_fitted(self, "_mixture")
+        return self._mixture
+
+    def predict(self, X: Any) -> Any:
+        """Return the number of the most probable component of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,), int64
+            Lazy where X is out of core.
+        """
+        return self._apply(X, partial(assign, self._fitted), np.int64)
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit, and return the component of every row; lazily where X is out of core."""
+        return self.fit(X, y, sample_weight).predict(X)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probability of every component, for every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n, k), float64
+            Lazy where X is out of core.
+        """
+        shares = partial(responsibilities, self._fitted)
+        return self._apply(X, shares, np.float64, len(self._fitted.weights))
+
+    def score_samples(self, X: Any) -> Any:
+        """Log-density of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,), float64
+            Lazy where X is out of core.
+        """
+        return self._apply(X, partial(score_samples, self._fitted), np.float64)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Weighted mean log-density of all rows; one read where X is out of core.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+        y : object
+            Ignored.
+        sample_weight : array-like of shape (n,), or str, optional
+
+        Returns
+        -------
+        float
+        """
+        del y
+        weight, total = self._likelihood(X, sample_weight)
+        return total / weight
+
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
+        """Bayesian information criterion over all rows; one read where X is out of core.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+        sample_weight : array-like of shape (n,), or str, optional
+            The total weight stands where the number of rows stands without weights.
+
+        Returns
+        -------
+        float
+            The lower, the better.
+        """
+        weight, total = self._likelihood(X, sample_weight)
+        return float(-2.0 * total + self._fitted.n_parameters * np.log(weight))
+
+    def aic(self, X: Any, sample_weight: Any = None) -> float:
+        """Akaike's information criterion over all rows; one read where X is out of core.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+        sample_weight : array-like of shape (n,), or str, optional
+
+        Returns
+        -------
+        float
+            The lower, the better.
+        """
+        _, total = self._likelihood(X, sample_weight)
+        return -2.0 * total + 2.0 * self._fitted.n_parameters
+
+    def sample(self, n_samples: int = 1) -> tuple[FloatArray, IndexArray]:
+        """Draw rows from the mixture, seeded by `random_state`.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, d), float64
+            Ordered by component.
+        labels : ndarray of shape (n_samples,), int64
+        """
+        return sample(self._fitted, n_samples, self.random_state)
+
+    def _likelihood(self, X: Any, sample_weight: Any) -> tuple[float, float]:
+        """Total weight and weighted log-likelihood of all rows."""
+        data = self._validate_in_memory(X, None, sample_weight, reset=False)
+        if data is None:
+            blocks = self._open(X, None, sample_weight)
+            return weighted_sum(blocks, partial(score_samples, self._fitted))
+        total = log_likelihood(self._fitted, data.X, data.sample_weight)
+        return float(data.weights.sum()), total
 
     @property
     def weights_(self) -> FloatArray:

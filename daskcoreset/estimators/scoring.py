@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from operator import add
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from daskcoreset.execution.fold import map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import InvalidRow
-    from daskcoreset.core.typing import AnyArray, FloatArray
+    from daskcoreset.core.typing import AnyArray, FloatArray, Points
     from daskcoreset.inputs.blocks import RowBlocks
 
 __all__ = ["Agreement", "accuracy", "r_squared", "weighted_sum"]
@@ -45,7 +46,7 @@ class Agreement:
 
     @classmethod
     def of(
-        cls, truth: AnyArray, found: AnyArray, weights: FloatArray, *, numbers: bool
+        cls, truth: AnyArray, predicted: AnyArray, weights: FloatArray, *, numbers: bool
     ) -> Agreement:
         """Compare values as numbers, or as they are.
 
@@ -59,10 +60,10 @@ class Agreement:
         if not total:
             return cls()
         if not numbers:
-            return cls(weight=total, right=float(weights[truth == found].sum()))
+            return cls(weight=total, right=float(weights[truth == predicted].sum()))
         mean = float(np.average(truth, weights=weights))
         spread = float(weights @ np.square(truth - mean))
-        residual = float(weights @ np.square(truth - found))
+        residual = float(weights @ np.square(truth - predicted))
         return cls(weight=total, mean=mean, spread=spread, residual=residual)
 
     def __add__(self, other: Agreement) -> Agreement:
@@ -80,31 +81,28 @@ class Agreement:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Compare:
-    estimator: Any
-    numbers: bool
-
-    def __call__(self, block: Block, number: int, given: object) -> Agreement:
-        del number, given
-        if not len(block):
-            return Agreement()
-        found = np.asarray(self.estimator.predict(block.points))
-        truth: Any = block.labels
-        if self.numbers:
-            truth, found = truth.astype(np.float64), found.astype(np.float64)
-        elif truth.dtype.kind in "OST":
-            truth = plain_labels(truth)  # as the coreset, and so the estimator, has them
-        return Agreement.of(truth, found, block.weights, numbers=self.numbers)
+def _compare(
+    block: Block, _block_index: int, _broadcast: object, *, estimator: Any, numbers: bool
+) -> Agreement:
+    if not len(block):
+        return Agreement()
+    predicted = np.asarray(estimator.predict(block.points))
+    truth: Any = block.labels
+    if numbers:
+        truth, predicted = truth.astype(np.float64), predicted.astype(np.float64)
+    elif truth.dtype.kind in "OST":
+        truth = plain_labels(truth)  # as the coreset, and so the estimator, has them
+    return Agreement.of(truth, predicted, block.weights, numbers=numbers)
 
 
 def _agreement(estimator: Any, blocks: RowBlocks, *, numbers: bool) -> Agreement:
     if not blocks.has_labels:
         raise InvalidInputError("y is missing; pass the labels that the score compares with.")
-    found: Agreement = map_reduce(blocks, _Compare(estimator, numbers), add).value
-    if not found.weight:
+    compare = partial(_compare, estimator=estimator, numbers=numbers)
+    agreement: Agreement = map_reduce(blocks, compare, add).value
+    if not agreement.weight:
         raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
-    return found
+    return agreement
 
 
 def accuracy(estimator: Any, blocks: RowBlocks) -> float:
@@ -121,8 +119,8 @@ def accuracy(estimator: Any, blocks: RowBlocks) -> float:
     -------
     float
     """
-    found = _agreement(estimator, blocks, numbers=False)
-    return found.right / found.weight
+    agreement = _agreement(estimator, blocks, numbers=False)
+    return agreement.right / agreement.weight
 
 
 def r_squared(estimator: Any, blocks: RowBlocks) -> float:
@@ -140,36 +138,35 @@ def r_squared(estimator: Any, blocks: RowBlocks) -> float:
     float
         At most one. Where the truth is constant, one if it is met exactly and else zero.
     """
-    found = _agreement(estimator, blocks, numbers=True)
-    if not found.spread:
-        return 0.0 if found.residual else 1.0
-    return 1.0 - found.residual / found.spread
+    agreement = _agreement(estimator, blocks, numbers=True)
+    if not agreement.spread:
+        return 0.0 if agreement.residual else 1.0
+    return 1.0 - agreement.residual / agreement.spread
 
 
-@dataclass(frozen=True, eq=False)
-class _Sum:
-    function: Callable[[Block], FloatArray]
-    check: Callable[[Block], InvalidRow | None] | None
+def _sum_block(
+    block: Block,
+    _block_index: int,
+    _broadcast: object,
+    *,
+    function: Callable[[Points], FloatArray],
+    check: Callable[[Block], InvalidRow | None] | None,
+) -> tuple[float, float] | InvalidRow:
+    if check is not None and (problem := check(block)) is not None:
+        return problem
+    counted = block.weights > 0
+    if not counted.all():
+        block = block.take(np.flatnonzero(counted))
+    return float(block.weights.sum()), float(block.weights @ function(block.points))
 
-    def __call__(
-        self, block: Block, number: int, given: object
-    ) -> tuple[float, float] | InvalidRow:
-        del number, given
-        if self.check is not None and (problem := self.check(block)) is not None:
-            return problem
-        counted = block.weights > 0
-        if not counted.all():
-            block = block.take(np.flatnonzero(counted))
-        return float(block.weights.sum()), float(block.weights @ self.function(block))
 
-
-def _added(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
+def _add_pairs(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
     return first[0] + second[0], first[1] + second[1]
 
 
 def weighted_sum(
     blocks: RowBlocks,
-    function: Callable[[Block], FloatArray],
+    function: Callable[[Points], FloatArray],
     check: Callable[[Block], InvalidRow | None] | None = None,
 ) -> tuple[float, float]:
     r"""Total weight, and :math:`\sum_x u(x) f(x)`.
@@ -178,7 +175,7 @@ def weighted_sum(
     ----------
     blocks : RowBlocks
     function : callable
-        ``function(block)`` returns f of every row, float64 of shape (n,); picklable. It sees
+        ``function(points)`` returns f of every row, float64 of shape (n,); picklable. It sees
         rows of positive weight alone.
     check : callable, optional
         ``check(block)`` returns what is wrong with a block, or None.
@@ -193,7 +190,8 @@ def weighted_sum(
         Where the first bad row is, counted over all blocks; if there is no row, or if all
         weights are zero.
     """
-    weight, total = map_reduce(blocks, _Sum(function, check), _added).value
+    sum_block = partial(_sum_block, function=function, check=check)
+    weight, total = map_reduce(blocks, sum_block, _add_pairs).value
     if not weight:
         raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
     return weight, total

@@ -17,13 +17,10 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from daskcoreset.core.blocks import Block
 
 __all__ = [
     "Centers",
     "Clusters",
-    "Distances",
-    "Labels",
     "Partition",
     "approach",
     "assign",
@@ -418,56 +415,26 @@ _DISTANCES_AT_ONCE = 2**20
 """Numbers that one thread takes at a time, 8 MiB: enough to hide what a thread costs."""
 
 
-@dataclass(frozen=True, eq=False)
-class Labels:
-    """Number of the nearest center of every row of a block.
-
-    Attributes
-    ----------
-    centers : ndarray of shape (k, d), float64
-    """
-
-    centers: FloatArray
-
-    def __call__(self, block: Block) -> AnyArray:
-        """Return int32 of shape (n,)."""
-        return self.of(block.points)
-
-    def of(self, points: Points, *, threads: bool = False) -> AnyArray:
-        """Return the same for rows alone."""
-        return nearest(points, self.centers, threads=threads)[0].astype(np.int32)
+def nearest_labels(points: Points, centers: FloatArray, *, threads: bool = False) -> AnyArray:
+    """Return the number of the nearest center of every row, int32 of shape (n,)."""
+    return nearest(points, centers, threads=threads)[0].astype(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class Distances:
-    """Distances of every row of a block to all centers.
+def center_distances(points: Points, centers: FloatArray, *, threads: bool = False) -> AnyArray:
+    """Distances of every row to all centers, of shape (n, k) and the dtype of the rows."""
+    from scipy.spatial.distance import cdist
 
-    Attributes
-    ----------
-    centers : ndarray of shape (k, d), float64
-    """
+    distances: Any = np.empty((points.shape[0], len(centers)), dtype=points.dtype)
 
-    centers: FloatArray
+    def fill(rows: slice) -> None:
+        # Differences, not an expansion: nothing cancels, however far off the origin.
+        if isinstance(points, np.ndarray):
+            distances[rows] = cdist(points[rows], centers)
+        else:
+            distances[rows] = np.sqrt(_sparse_squares(points[rows], centers))
 
-    def __call__(self, block: Block) -> AnyArray:
-        """Return an array of shape (n, k), of the dtype of the rows."""
-        return self.of(block.points)
-
-    def of(self, points: Points, *, threads: bool = False) -> AnyArray:
-        """Return the same for rows alone."""
-        from scipy.spatial.distance import cdist
-
-        found: Any = np.empty((points.shape[0], len(self.centers)), dtype=points.dtype)
-
-        def fill(rows: slice) -> None:
-            # Differences, not an expansion: nothing cancels, however far off the origin.
-            if isinstance(points, np.ndarray):
-                found[rows] = cdist(points[rows], self.centers)
-            else:
-                found[rows] = np.sqrt(_sparse_squares(points[rows], self.centers))
-
-        _in_tiles(fill, points, len(self.centers), threads=threads)
-        return found  # type: ignore[no-any-return]
+    _in_tiles(fill, points, len(centers), threads=threads)
+    return distances  # type: ignore[no-any-return]
 
 
 def nearest(

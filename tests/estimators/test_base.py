@@ -28,7 +28,7 @@ from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators.base import auto_starts, is_in_memory, solver_seed
 from daskcoreset.execution.fold import map_rows
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.solvers.kmeans import Distances, Labels, check_init, nearest, solve
+from daskcoreset.solvers.kmeans import center_distances, check_init, nearest, nearest_labels, solve
 from daskcoreset.testing import CountingArray, CountingScheduler
 
 RNG = np.random.default_rng(0)
@@ -256,17 +256,16 @@ def test_nearest__agrees_with_plain_numpy(
     labels, distances = nearest(rows, centers, threads=threads)
     np.testing.assert_array_equal(labels, wanted.argmin(axis=1))
     np.testing.assert_allclose(distances, wanted.min(axis=1), atol=1e-14)
-    all_of_them = Distances(centers).of(rows, threads=threads)
+    all_of_them = center_distances(rows, centers, threads=threads)
     np.testing.assert_allclose(all_of_them, np.sqrt(wanted), atol=1e-7)
-    block = Block(rows, np.ones(len(X)))
-    np.testing.assert_array_equal(Labels(centers)(block), labels)
-    np.testing.assert_array_equal(Distances(centers)(block), all_of_them)
+    np.testing.assert_array_equal(nearest_labels(rows, centers), labels)
+    np.testing.assert_array_equal(center_distances(rows, centers), all_of_them)
 
 
 def test_nearest__error_in_a_thread_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("daskcoreset.solvers.kmeans._TILE_NUMBERS", 256)
     with pytest.raises(ValueError, match=r".+"):
-        Distances(np.ones((2, 5))).of(X, threads=True)
+        center_distances(X, np.ones((2, 5)), threads=True)
 
 
 OPTIONS: dict[str, Any] = {"n_init": 2, "max_iter": 50, "tol": 1e-4, "seed": 0}

@@ -13,10 +13,10 @@ from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.random import RandomState, Stage, stream
 from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import IndexArray
-from daskcoreset.estimators.kernel.base import SHARED, CoverModel
+from daskcoreset.estimators.kernel.base import COVER_CONSTRAINTS, CoverModel
 from daskcoreset.estimators.kernel.kernels import KernelMap, Solution
 from daskcoreset.estimators.kernel.losses import MarginLoss
-from daskcoreset.estimators.kernel.objective import ObjectiveQuery
+from daskcoreset.estimators.kernel.objective import ObjectiveQuery, n_problems
 from daskcoreset.estimators.kernel.rows import ROOT, TrainingRows
 from daskcoreset.estimators.kernel.sgd import Sample, averaged_steps
 
@@ -48,7 +48,7 @@ def solve_avm(
 
     Parameters
     ----------
-    rows : Rows
+    rows : TrainingRows
     core : KernelMap
     loss : MarginLoss
     lam : float
@@ -70,22 +70,22 @@ def solve_avm(
     ----------
     Le et al. (2017), Approximation vector machines for large-scale online learning.
     """
-    k = 1 if len(rows.classes) == 2 else len(rows.classes)
+    k = n_problems(len(rows.classes))
     beta, total = np.zeros((k, len(core))), np.zeros((k, len(core)))
     with one_thread():
         gram = core.gram()
     ball, burn_in = loss.safe_radius(lam), n_steps // 2
-    fit = max(1, SAMPLE_NUMBERS // max(core.points.shape))
-    everything = rows.n_rows <= fit
+    max_rows = max(1, SAMPLE_NUMBERS // max(core.points.shape))
+    all_rows = rows.n_rows <= max_rows
     taken, part = 0, 0
     sample: Sample | None = None
     while taken < n_steps:
-        count = n_steps - taken if everything else min(fit, n_steps - taken)
-        if sample is None or not everything:
-            drawn: Block = rows.draw(seed, part, None if everything else count)
+        count = n_steps - taken if all_rows else min(max_rows, n_steps - taken)
+        if sample is None or not all_rows:
+            drawn: Block = rows.draw(seed, part, None if all_rows else count)
             sample = Sample.of(drawn, core, rows.classes)
         rng = stream(seed, Stage.DESCENT, ROOT, _ORDER + part)
-        order = _order(sample, count, rng, everything=everything)
+        order = _order(sample, count, rng, all_rows=all_rows)
         for problem in range(k):
             averaged_steps(
                 sample,
@@ -103,26 +103,25 @@ def solve_avm(
         taken += count
         part += 1
         if taken < n_steps:
-            rows.note(steps=taken)
+            rows.record(steps=taken)
     mean = total.T / (n_steps - burn_in)
-    asked = ObjectiveQuery(core, loss, rows.classes, mean, table=True)
-    found = rows.ask(asked)
+    terms = rows.evaluate(ObjectiveQuery(core, loss, rows.classes, mean, table=True))
     with one_thread():
         norms = np.einsum("jk,jk->k", mean, gram @ mean)
-    objectives = 0.5 * norms + lam / rows.weight * found.losses[0]
-    rows.note(steps=taken, objective=float(objectives.sum()))
-    assert found.table is not None  # noqa: S101 - asked for
-    radius = float(np.sqrt(found.farthest))
-    return Solution(mean, objectives, None, taken, None, found.table, radius)
+    objectives = 0.5 * norms + lam / rows.weight * terms.losses[0]
+    rows.record(steps=taken, objective=float(objectives.sum()))
+    assert terms.table is not None  # noqa: S101 - asked for
+    radius = float(np.sqrt(terms.farthest))
+    return Solution(mean, objectives, None, taken, None, terms.table, radius)
 
 
-def _order(sample: Sample, count: int, rng: np.random.Generator, *, everything: bool) -> IndexArray:
-    if everything:
+def _order(sample: Sample, count: int, rng: np.random.Generator, *, all_rows: bool) -> IndexArray:
+    if all_rows:
         return draw_with_replacement(sample.weights, count, rng)
     return np.asarray(rng.permutation(len(sample)), dtype=np.int64)
 
 
-_LEAST_STEPS = 10_000
+_MIN_STEPS = 10_000
 
 
 class AVMClassifier(CoverModel):
@@ -178,7 +177,7 @@ class AVMClassifier(CoverModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SHARED,
+        **COVER_CONSTRAINTS,
         "n_steps": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
 
@@ -237,21 +236,14 @@ class AVMClassifier(CoverModel):
         InvalidInputError, ValueError, TypeError
             As in `CSVRGClassifier`.
         """
-        return self._fit(X, y, sample_weight, warm=False)
+        return self._fit(X, y, sample_weight)
 
     def _steps(self) -> int:
         return 2
 
     def _solve(
-        self,
-        rows: TrainingRows,
-        core: KernelMap,
-        loss: MarginLoss,
-        lam: float,
-        *,
-        start: Any,
-        seed: int,
+        self, rows: TrainingRows, core: KernelMap, loss: MarginLoss, *, start: Any, seed: int
     ) -> Solution:
         del start
-        n_steps = max(_LEAST_STEPS, rows.n_rows) if self.n_steps == "auto" else self.n_steps
-        return solve_avm(rows, core, loss, lam, n_steps=n_steps, seed=seed)
+        n_steps = max(_MIN_STEPS, rows.n_rows) if self.n_steps == "auto" else self.n_steps
+        return solve_avm(rows, core, loss, self.lam_, n_steps=n_steps, seed=seed)

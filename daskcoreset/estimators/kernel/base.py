@@ -16,11 +16,16 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.estimators.awaiting import distinct_classes
+from daskcoreset.estimators.awaiting import announced_classes
 from daskcoreset.estimators.base import InMemoryData
 from daskcoreset.estimators.kernel.kernels import resolve_gamma, resolve_kernel
 from daskcoreset.estimators.kernel.losses import LOSSES, resolve_loss
-from daskcoreset.estimators.kernel.model import resolve_lambda, warn_unscaled
+from daskcoreset.estimators.kernel.model import (
+    KERNEL_CONSTRAINTS,
+    check_two_classes,
+    resolve_lambda,
+    warn_unscaled,
+)
 from daskcoreset.estimators.kernel.objective import n_problems
 from daskcoreset.estimators.kernel.training import CorePoints, TrainedModel, nearest_gaps, thinned
 from daskcoreset.estimators.kernel.training_rows import (
@@ -33,7 +38,7 @@ from daskcoreset.inputs.blocks import row_blocks
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["SHARED", "CoverModel", "arranged", "check_known"]
+__all__ = ["COVER_CONSTRAINTS", "CoverModel", "arranged", "check_known"]
 
 
 _ARRANGE = 2**31 + 2
@@ -55,32 +60,25 @@ def check_known(labels: AnyArray, names: AnyArray) -> None:
         )
 
 
-def arranged(held: InMemoryData, codes: AnyArray, seed: int) -> RowBlocks:
+def arranged(data: InMemoryData, codes: AnyArray, seed: int) -> RowBlocks:
     """Rows in memory as blocks; a few of them in an order that depends on their values alone.
 
     Neither the order of the rows nor how their weight is split then matters.
     """
-    points, weights = held.X, held.sample_weight
-    if points.shape[0] <= _SMALL:
-        ones = np.ones(points.shape[0])
-        points, merged, labels = deduplicate(points, ones if weights is None else weights, codes)
+    if data.X.shape[0] <= _SMALL:
+        points, merged, labels = deduplicate(data.X, data.weights, codes)
         order = stream(seed, Stage.DESCENT, _ARRANGE).permutation(len(merged))
         return row_blocks(points[order], labels[order], merged[order])  # type: ignore[index] # given
-    return row_blocks(points, codes, weights)
+    return row_blocks(data.X, codes, data.sample_weight)
 
 
-MOST_POINTS = 500
+MAX_POINTS = 500
 
 """Core points when neither their number nor the diameter is given."""
 
-SHARED: dict[str, list[Any]] = {
+COVER_CONSTRAINTS: dict[str, list[Any]] = {
     "loss": [StrOptions(set(LOSSES))],
-    "kernel": [str, callable],
-    "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
-    "lam": [Interval(Real, 0, None, closed="neither"), None],
-    "C": [Interval(Real, 0, None, closed="neither"), None],
-    "mu": [Real],
-    "theta": [Real],
+    **KERNEL_CONSTRAINTS,
     "diameter": [Real, None],
     "max_points": [Interval(Integral, 1, None, closed="left"), None],
     "cells": [StrOptions({"euclidean", "chebyshev"})],
@@ -105,55 +103,51 @@ class CoverModel(TrainedModel):
     strategy: Any
     random_state: Any
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, *, warm: bool) -> Self:
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        *,
+        classes: Any = None,
+        warm: bool = False,
+        resume: bool = False,
+    ) -> Self:
+        """Train on rows: from new core points, from those of before, or on top of the past."""
         self._validate_params()
         self._check_early()
         seed = resolve_seed(self.random_state)
-        blocks, names = self._labelled(X, y, sample_weight, seed, None)
-        found = summarise_classes(blocks, progress=self.progress)
-        self.classes_ = found.classes if names is None else names[found.classes]
-        self._check_classes()
-        self._set_kernel(found)
-        start = None
-        if warm and self.core_points_.shape[1] == self.n_features_in_:
-            given, start = CorePoints(self.core_points_, self.diameter_), self.dual_coef_.T
+        names = announced_classes(classes, self.classes_ if resume else None)
+        blocks, in_memory_names = self._labelled(X, y, sample_weight, seed, names, reset=not resume)
+        summary = summarise_classes(blocks, progress=self.progress)
+        labels = summary.classes
+        if in_memory_names is not None:
+            labels = in_memory_names[labels]
+        if names is None:
+            names, block_classes = labels, summary.classes
         else:
-            given = self._covered(blocks, found, seed)
-        if start is not None and start.shape[1] != n_problems(len(self.classes_)):
-            start = None
-        self._train(blocks, found.classes, found, given, start=start, seed=seed)
+            check_known(labels, names)
+            block_classes = names if in_memory_names is None else np.arange(len(names))
+        self.classes_ = names
+        check_two_classes(names)
+        if resume:
+            core, start = self._extended(blocks, summary, seed)
+        else:
+            core, start = self._initial(blocks, summary, seed, warm=warm)
+        self._train(blocks, block_classes, summary, core, start=start, seed=seed)
         return self
 
-    def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
-        self._validate_params()
-        self._check_early()
-        first = not hasattr(self, "_table")
-        seed = resolve_seed(self.random_state)
-        wanted = None if classes is None else distinct_classes(classes)
-        if not first:
-            if wanted is not None and not np.array_equal(wanted, self.classes_):
-                raise InvalidInputError(
-                    f"classes={wanted} differ from those of the first call, {self.classes_}; pass "
-                    f"the same, or None."
-                )
-            wanted = self.classes_
-        blocks, names = self._labelled(X, y, sample_weight, seed, wanted, reset=first)
-        found = summarise_classes(blocks, progress=self.progress)
-        labels = found.classes if names is None else names[found.classes]
-        if wanted is None:
-            wanted, internal = labels, found.classes
-        else:
-            check_known(labels, wanted)
-            internal = wanted if names is None else np.arange(len(wanted))
-        self.classes_ = wanted
-        self._check_classes()
-        if first:
-            self._set_kernel(found)
-            given, start = self._covered(blocks, found, seed), None
-        else:
-            given, start = self._extended(blocks, found, seed)
-        self._train(blocks, internal, found, given, start=start, seed=seed)
-        return self
+    def _initial(
+        self, blocks: RowBlocks, summary: ClassSummary, seed: int, *, warm: bool
+    ) -> tuple[CorePoints, FloatArray | None]:
+        """Set the kernel, and return core points and, of an earlier fit, coefficients."""
+        self.gamma_ = resolve_gamma(self.gamma, self.n_features_in_, summary.variance)
+        self._kernel = resolve_kernel(self.kernel, self.gamma_)
+        warn_unscaled(summary, self._kernel)
+        if not warm or self.core_points_.shape[1] != self.n_features_in_:
+            return self._covered(blocks, summary, seed), None
+        core, start = CorePoints(self.core_points_, self.diameter_), self.dual_coef_.T
+        return core, start if start.shape[1] == n_problems(len(self.classes_)) else None
 
     def _check_early(self) -> None:
         """Refuse what can be refused before the data are read."""
@@ -182,61 +176,51 @@ class CoverModel(TrainedModel):
         reset: bool = True,
     ) -> tuple[RowBlocks, AnyArray | None]:
         """Open data that a cover can take; in memory labels become positions in the names."""
-        held = self._hold(X, y, sample_weight, reset=reset)
-        if held is None:
-            if y is None:
-                raise InvalidInputError(
-                    f"This {type(self).__name__} estimator requires y to be passed, but the "
-                    f"target y is None; pass the labels."
-                )
+        data = self._validate_in_memory(X, y, sample_weight, reset=reset)
+        if data is None:
+            self._require_labels(y)
             if reset:
                 blocks = row_blocks(X, y, sample_weight)
-                self._note_columns(X, blocks)
+                self._set_features(X, blocks.rules.n_features, blocks.columns)
             else:
                 blocks = self._open(X, y, sample_weight)
             blocks.refuse_zeros()
             return blocks, None
-        labels: Any = held.y
-        check_classification_targets(labels)
+        check_classification_targets(data.y)
         if names is None:
-            names, codes = np.unique(labels, return_inverse=True)
+            names, codes = np.unique(data.y, return_inverse=True)
         else:
-            check_known(np.unique(labels), names)
-            codes = np.searchsorted(names, labels)
-        blocks = arranged(held, codes, seed)
+            check_known(np.unique(data.y), names)
+            codes = np.searchsorted(names, data.y)
+        blocks = arranged(data, codes, seed)
         blocks.refuse_zeros()
         return blocks, names
 
-    def _check_classes(self) -> None:
-        if len(self.classes_) < 2:
-            raise InvalidInputError(
-                f"y has one class only, {self.classes_[:1]}, among the rows with a positive "
-                f"weight; pass rows of two classes or more."
-            )
+    @property
+    def _max_points(self) -> int | None:
+        """Core points at most; None where the diameter alone decides."""
+        if self.max_points is None and self.diameter is None:
+            return MAX_POINTS
+        return self.max_points  # type: ignore[no-any-return]
 
-    def _set_kernel(self, found: ClassSummary) -> None:
-        self.gamma_ = resolve_gamma(self.gamma, self.n_features_in_, found.variance)
-        self._kernel = resolve_kernel(self.kernel, self.gamma_)
-        warn_unscaled(found, self._kernel)
-
-    def _covered(self, blocks: RowBlocks, found: ClassSummary, seed: int) -> CorePoints:
+    def _covered(self, blocks: RowBlocks, summary: ClassSummary, seed: int) -> CorePoints:
         """Find core points; of drawn ones the diameter is known once the solver has read."""
-        most = self.max_points
-        if most is None and self.diameter is None:
-            most = MOST_POINTS
+        max_points = self._max_points
         strategy = self.strategy
         if strategy == "auto":
             strategy = "drawn" if self.diameter is None else "online"
         if strategy == "drawn":
-            assert most is not None  # noqa: S101 - checked
-            quotas = self._quotas(found, most)
-            strata = sample_classes(blocks, found.classes, points=most, quotas=quotas, seed=seed)
+            assert max_points is not None  # noqa: S101 - checked
+            quotas = self._quotas(summary, max_points)
+            strata = sample_classes(
+                blocks, summary.classes, points=max_points, quotas=quotas, seed=seed
+            )
             drawn = None if quotas is None else training_rows(strata, quotas)
-            return CorePoints(sample_core_points(strata, most), drawn=drawn)
+            return CorePoints(sample_core_points(strata, max_points), drawn=drawn)
         covered = cover(
             blocks,
             self.diameter,
-            max_points=most,
+            max_points=max_points,
             cells=self.cells,
             strategy=strategy,
             progress=self.progress,
@@ -244,27 +228,26 @@ class CoverModel(TrainedModel):
         return CorePoints(covered.points, covered.diameter, measured=False)
 
     def _extended(
-        self, blocks: RowBlocks, found: ClassSummary, seed: int
-    ) -> tuple[CorePoints, FloatArray]:
+        self, blocks: RowBlocks, summary: ClassSummary, seed: int
+    ) -> tuple[CorePoints, FloatArray | None]:
         """Add the core points that further rows need; what is known of the past stays."""
         old, half = self.core_points_, self._cell / 2.0
         if half > 0:
             new = cover(blocks, self._cell, cells=self.cells, progress=self.progress).points
         else:  # every row was a core point
-            new = self._covered(blocks, found, seed).points
+            new = self._covered(blocks, summary, seed).points
         added = new[nearest_gaps(new, old, self.cells) > half]
         points = np.concatenate([old, added.astype(old.dtype)])
         table = np.concatenate([self._table, np.zeros((len(added), self._table.shape[1]))])
         start = np.concatenate([self.dual_coef_.T, np.zeros((len(added), len(self.dual_coef_)))])
-        most = self.max_points
-        most = MOST_POINTS if most is None and self.diameter is None else most
-        if most is None or len(points) <= most:
+        max_points = self._max_points
+        if max_points is None or len(points) <= max_points:
             return CorePoints(points, self.diameter_, table=table), start
         if self.diameter is not None:
             raise InvalidInputError(
-                f"max_points={most}, but with these rows cells of diameter={self.diameter} need "
-                f"{len(points)} core points; raise one of them, or give max_points alone."
+                f"max_points={max_points}, but with these rows cells of diameter={self.diameter} "
+                f"need {len(points)} core points; raise one of them, or give max_points alone."
             )
-        fewer, diameter, carried = thinned(points, table, start, most, self.cells)
+        fewer, diameter, carried = thinned(points, table, start, max_points, self.cells)
         self._cell = max(self._cell, diameter)
         return replace(fewer, diameter=self.diameter_ + diameter), carried

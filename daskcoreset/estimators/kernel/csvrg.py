@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskcoreset.core.random import RandomState
-from daskcoreset.estimators.kernel.base import SHARED, CoverModel
+from daskcoreset.estimators.kernel.base import COVER_CONSTRAINTS, CoverModel
 from daskcoreset.estimators.kernel.kernels import Solution
 from daskcoreset.estimators.kernel.newton import solve_exact
 from daskcoreset.estimators.kernel.svrg import solve_csvrg
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CSVRGClassifier"]
 
-_HESSIANS = 2**27
+_MAX_HESSIAN_NUMBERS = 2**27
 """Numbers in the Hessians of all problems, 1 GiB, up to which "auto" is "exact"."""
 
-_FEWEST, _EACH = 10_000, 100
+_MIN_ROWS, _ROWS_PER_POINT = 10_000, 100
 """Rows that ``size="auto"`` draws at least, and for every core point."""
 
 
@@ -173,7 +173,7 @@ class CSVRGClassifier(CoverModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SHARED,
+        **COVER_CONSTRAINTS,
         "solver": [StrOptions({"auto", "exact", "csvrg"})],
         "size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -291,37 +291,37 @@ class CSVRGClassifier(CoverModel):
             or hold: every class has its own problem, which the past would have to be read again
             for. `CoresetSVC` and `CoresetLogisticRegression` take new classes.
         """
-        return self._partial_fit(X, y, classes, sample_weight)
+        return self._fit(X, y, sample_weight, classes=classes, resume=hasattr(self, "_table"))
 
     def _steps(self) -> int:
         return self.max_iter + 2
 
     def _size(self, n_points: int) -> int | None:
-        return max(_FEWEST, _EACH * n_points) if self.size == "auto" else self.size
+        return max(_MIN_ROWS, _ROWS_PER_POINT * n_points) if self.size == "auto" else self.size
 
     def _solve(
-        self,
-        rows: TrainingRows,
-        core: KernelMap,
-        loss: MarginLoss,
-        lam: float,
-        *,
-        start: Any,
-        seed: int,
+        self, rows: TrainingRows, core: KernelMap, loss: MarginLoss, *, start: Any, seed: int
     ) -> Solution:
         solver = self.solver
         if solver == "auto":
-            solver = "exact" if start.shape[1] * len(core) ** 2 <= _HESSIANS else "csvrg"
+            solver = "exact" if start.shape[1] * len(core) ** 2 <= _MAX_HESSIAN_NUMBERS else "csvrg"
         self.solver_ = solver
         if solver == "exact":
             return solve_exact(
-                rows, core, loss, lam, beta=start, tol=self.tol, max_iter=self.max_iter, seed=seed
+                rows,
+                core,
+                loss,
+                self.lam_,
+                beta=start,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                seed=seed,
             )
         return solve_csvrg(
             rows,
             core,
             loss,
-            lam,
+            self.lam_,
             beta=start,
             n_epochs=self.max_iter,
             option=self.option,

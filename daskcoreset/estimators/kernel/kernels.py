@@ -103,8 +103,8 @@ def resolve_gamma(gamma: Any, n_features: int, variance: float) -> float:
         return 1.0 / (n_features * variance) if variance > 0 else 1.0
     if isinstance(gamma, str) and gamma == "auto":
         return 1.0 / n_features
-    number = isinstance(gamma, Real) and not isinstance(gamma, bool)
-    if not number or not (np.isfinite(gamma) and gamma > 0):
+    is_number = isinstance(gamma, Real) and not isinstance(gamma, bool)
+    if not is_number or not (np.isfinite(gamma) and gamma > 0):
         raise InvalidInputError(
             f'gamma must be "scale", "auto" or a positive number, got {gamma!r}; pass one of these.'
         )
@@ -159,15 +159,15 @@ def resolve_kernel(kernel: Any, gamma: float) -> Isotropic:
         raise InvalidInputError(
             f"kernel fails on an array of squared distances ({error}); {remedy}"
         ) from error
-    found = None
+    problem = None
     if values.shape != _PROBE.shape:
-        found = f"returns shape {values.shape} for squared distances of shape {_PROBE.shape}"
+        problem = f"returns shape {values.shape} for squared distances of shape {_PROBE.shape}"
     elif not abs(values[0] - 1.0) <= 1e-9:
-        found = f"is {values[0]:.6g} at distance zero"
+        problem = f"is {values[0]:.6g} at distance zero"
     elif not (np.abs(values) <= 1.0 + 1e-9).all():
-        found = "is above 1, or not finite, at some distance"
-    if found:
-        raise InvalidInputError(f"kernel {found}; {remedy}")
+        problem = "is above 1, or not finite, at some distance"
+    if problem:
+        raise InvalidInputError(f"kernel {problem}; {remedy}")
     return Isotropic("callable", profile=kernel)
 
 
@@ -254,18 +254,18 @@ class KernelMap:
         right[n_features] = np.einsum("ij,ij->i", centers, centers)
         right[n_features + 1] = 1.0
         step = max(16, _TILE_NUMBERS // max(size, n_features))
-        left = np.empty((min(step, rows.shape[0]), n_features + 2))
-        left[:, n_features] = 1.0
+        buffer = np.empty((min(step, rows.shape[0]), n_features + 2))
+        buffer[:, n_features] = 1.0
         for start in range(0, rows.shape[0], step):
             part = slice(start, min(start + step, rows.shape[0]))
-            tile = left[: part.stop - start]
+            tile = buffer[: part.stop - start]
             inner = tile[:, :n_features]
             np.subtract(dense(rows[part]), shift, out=inner)
             np.einsum("ij,ij->i", inner, inner, out=tile[:, n_features + 1])
             squares = product(tile, right)
             np.maximum(squares, 0.0, out=squares)  # rounding
-            found = Nearest.of(squares) if nearest else None
-            yield part, self.kernel.overwrite(squares), found
+            nearest_points = Nearest.of(squares) if nearest else None
+            yield part, self.kernel.overwrite(squares), nearest_points
 
 
 _CUT = 1e-11

@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskcoreset.constructions.class_summary import ClassSummary
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.linalg import thin_product
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.estimators.classifier import DecisionFunction
 from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap
 
-__all__ = ["KernelDecision", "resolve_lambda", "warn_unscaled"]
+__all__ = [
+    "KERNEL_CONSTRAINTS",
+    "KernelDecision",
+    "check_two_classes",
+    "resolve_lambda",
+    "warn_unscaled",
+]
 
 _UNEVEN = 100.0
 """Columns whose ranges differ by more are warned about."""
 
 _VANISHED = 1e-12
 """Kernel values at a usual distance below which rows see nothing of each other."""
+
+
+KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
+    "kernel": [str, callable],
+    "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
+    "lam": [Interval(Real, 0, None, closed="neither"), None],
+    "C": [Interval(Real, 0, None, closed="neither"), None],
+    "mu": [Real],
+    "theta": [Real],
+}
+"""What the parameters of all kernel classifiers may be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,17 +57,21 @@ class KernelDecision(DecisionFunction):
     beta: FloatArray
     classes: AnyArray
 
-    @property
-    def columns(self) -> int | None:
-        """Decision values of a row; None for one."""
-        return None if len(self.classes) == 2 else len(self.classes)
+    def values(self, points: Points) -> FloatArray:
+        """Decision values of rows."""
+        values = np.empty((points.shape[0], self.beta.shape[1]))
+        for part, kernel_values, _ in self.core.tiles(points):
+            values[part] = thin_product(kernel_values, self.beta)
+        return values
 
-    def decide(self, points: Points) -> FloatArray:
-        """Decision values, of shape (n,) for two classes and (n, n_classes) for more."""
-        out = np.empty((points.shape[0], self.beta.shape[1]))
-        for part, values, _ in self.core.tiles(points):
-            out[part] = thin_product(values, self.beta)
-        return out[:, 0] if len(self.classes) == 2 else out
+
+def check_two_classes(classes: AnyArray) -> None:
+    """Refuse labels of one class."""
+    if len(classes) < 2:
+        raise InvalidInputError(
+            f"y has one class only, {classes[:1]}, among the rows with a positive weight; pass "
+            f"rows of two classes or more."
+        )
 
 
 def resolve_lambda(lam: float | None, C: float | None, weight: float) -> float:
@@ -71,26 +94,22 @@ def resolve_lambda(lam: float | None, C: float | None, weight: float) -> float:
     return float(lam) if lam is not None else (1.0 if C is None else float(C)) * weight
 
 
-def warn_unscaled(found: ClassSummary, kernel: Isotropic) -> None:
+def warn_unscaled(summary: ClassSummary, kernel: Isotropic) -> None:
     """Warn where a kernel of the distance sees some columns only, or no rows at all."""
-    ranges = (found.high - found.low)[found.high > found.low]
+    ranges = (summary.high - summary.low)[summary.high > summary.low]
     advice = (
         "scale the features to [0, 1] as the authors do, for example with "
         "sklearn.preprocessing.MinMaxScaler."
     )
     if len(ranges) and ranges.max() > _UNEVEN * ranges.min():
-        warnings.warn(
+        warn_user(
             f"features are not scaled: the range of one column is {ranges.max():.3g}, of another "
-            f"{ranges.min():.3g}, and only the wide ones count in a distance; {advice}",
-            CoresetWarning,
-            stacklevel=4,
+            f"{ranges.min():.3g}, and only the wide ones count in a distance; {advice}"
         )
         return
-    usual = float(kernel(np.array([2.0 * found.total_variance]))[0])
+    usual = float(kernel(np.array([2.0 * summary.total_variance]))[0])
     if usual < _VANISHED:
-        warnings.warn(
+        warn_user(
             f"features are not scaled to the kernel, which is {usual:.1e} at the root mean square "
-            f"distance of two rows: no row sees another one. Lower gamma, or {advice}",
-            CoresetWarning,
-            stacklevel=4,
+            f"distance of two rows: no row sees another one. Lower gamma, or {advice}"
         )

@@ -106,7 +106,7 @@ class Newton:
         n_rows = self.rows.n_rows
         share = np.minimum(1.0, self.most / np.maximum(1.0, self.bent[which] * n_rows))
         with one_thread():
-            asked = ObjectiveQuery(
+            query = ObjectiveQuery(
                 self.core,
                 stage,
                 self.rows.classes,
@@ -121,24 +121,24 @@ class Newton:
                 seed=self.seed,
                 fold=self.rows.reads,
             )
-        found = self.rows.ask(asked)
-        self.bent[which] = found.bent / (share * n_rows)
+        terms = self.rows.evaluate(query)
+        self.bent[which] = terms.bent / (share * n_rows)
         for i, k in enumerate(which):
-            along = self._along(gamma[:, i], moves[:, i], found.losses[:, i], lengths)
+            along = self._along(gamma[:, i], moves[:, i], terms.losses[:, i], lengths)
             if np.isfinite(state.before[k]) and moves[:, i].any():
                 enough = state.before[k] + _SUFFICIENT * state.slope[k]
                 if not along[0] <= enough:
                     self._shorten(state, int(k), along, lengths)
                     continue
-            self._renew(state, int(k), along[0], _Place.of(found, i), tol)
-        return found
+            self._renew(state, int(k), along[0], _Place.of(terms, i), tol)
+        return terms
 
     def _along(
         self, gamma: FloatArray, move: FloatArray, losses: FloatArray, lengths: tuple[float, ...]
     ) -> FloatArray:
         """Objectives at parts of the move that ended at `gamma`."""
-        places = (gamma - (1.0 - t) * move for t in lengths)
-        norms = np.array([place @ place for place in places])
+        points = (gamma - (1.0 - t) * move for t in lengths)
+        norms = np.array([point @ point for point in points])
         return np.asarray(0.5 * norms + self.factor * losses)
 
     def _shorten(self, state: State, k: int, along: FloatArray, lengths: tuple[float, ...]) -> None:
@@ -210,7 +210,7 @@ def _solved(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """What a read told of one problem where it stands."""
+    """Terms of one problem at its present coefficients."""
 
     truth: float
     slopes: float
@@ -218,10 +218,10 @@ class _Place:
     hessian: FloatArray
 
     @classmethod
-    def of(cls, found: ObjectiveTerms, i: int) -> _Place:
-        assert found.hessian is not None  # noqa: S101 - asked for
-        truth, slopes = float(found.truth[i]), float(found.slopes[i])
-        return cls(truth, slopes, found.gradient[:, i], found.hessian[i])
+    def of(cls, terms: ObjectiveTerms, i: int) -> _Place:
+        assert terms.hessian is not None  # noqa: S101 - asked for
+        truth, slopes = float(terms.truth[i]), float(terms.slopes[i])
+        return cls(truth, slopes, terms.gradient[:, i], terms.hessian[i])
 
 
 _PILOT = 2**30 - 1
@@ -259,7 +259,7 @@ def solve_exact(
 
     Parameters
     ----------
-    rows : Rows
+    rows : TrainingRows
     core : KernelMap
     loss : MarginLoss
         The hinge is smoothed: its corner is rounded, less from stage to stage, each of which
@@ -345,9 +345,9 @@ def _solve(
         state.open = state.todo.copy()
         state.move[:], state.failures[:] = 0.0, 0
         while state.open.any() and len(rows.trace) - begun < max_iter:
-            found = problem.step(state, stage, loss, tol, table=first is None)
-            first = found if first is None else first
-            rows.note(objective=float(problem.objectives.sum()))
+            terms = problem.step(state, stage, loss, tol, table=first is None)
+            first = first or terms
+            rows.record(objective=float(problem.objectives.sum()))
         if loss.linear:
             width *= _NARROWER
             problem.bent *= _NARROWER
@@ -393,9 +393,9 @@ def _pilots(
         weights = np.full(len(part), rows.weight / len(part))
         few = row_blocks(part.points, part.labels, weights, chunks=len(part))
         sample = TrainingRows(few, rows.classes, rows.weight, len(part))
-        found, bent = _solve(
+        solution, bent = _solve(
             sample, core, span, loss, lam, beta=beta, bent=all_rows, most=len(part),
             tol=max(tol, _ROUGH), seed=seed,
         )  # fmt: skip
-        beta = found.beta
+        beta = solution.beta
     return beta, bent

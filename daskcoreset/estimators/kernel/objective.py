@@ -50,7 +50,7 @@ def signs_of(labels: AnyArray, classes: AnyArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Draw:
-    """Rows that are wanted from the blocks.
+    """Rows to be drawn from the blocks.
 
     Attributes
     ----------
@@ -64,18 +64,18 @@ class Draw:
     fold: int
     counts: dict[int, int] | None
 
-    def of(self, block: Block, number: int) -> Block:
+    def of(self, block: Block, block_index: int) -> Block:
         """Return the rows drawn from a block."""
         if self.counts is None:
             return block.all_rows()
-        rng = stream(self.seed, Stage.DESCENT, number, self.fold)
-        rows = draw_with_replacement(block.weights, self.counts.get(number, 0), rng)
+        rng = stream(self.seed, Stage.DESCENT, block_index, self.fold)
+        rows = draw_with_replacement(block.weights, self.counts.get(block_index, 0), rng)
         return block.take(rows)
 
 
 @dataclass(frozen=True, eq=False)
 class ObjectiveQuery:
-    """What a read shall tell of a model.
+    """What a read computes of a model.
 
     Attributes
     ----------
@@ -86,16 +86,16 @@ class ObjectiveQuery:
     problems : ndarray of shape (K,), int64, or None
         Which of the problems the columns of `beta` are; None for all of them.
     move : ndarray of shape (r, K), float64, or None
-        What led to `beta`: losses are wanted at ``beta - (1 - t) move`` for t of `lengths` too.
+        The step that led to `beta`: losses are summed at ``beta - (1 - t) move``, t of `lengths`.
     lengths : tuple of float
     truth : MarginLoss or None
-        A second loss, whose sum at `beta` is wanted, and that of the slopes of `loss`.
+        A second loss, which is summed at `beta`, as are the slopes of `loss`.
     gradient : {"none", "rows", "cells"}
         Sums of ``u a k(c, x)``, or of ``u a`` over the cell of every core point.
     hessian : ndarray of shape (K,), float64, or None
         Share of the rows that the second derivatives of every problem are estimated from.
     table : bool
-        Whether the weight of every class in every cell is wanted.
+        Whether the weight of every class in every cell is summed.
     draw : Draw or None
     seed, fold : int
     """
@@ -145,7 +145,7 @@ class ObjectiveTerms:
     drawn: Block | None = None
 
     def merged(self, other: ObjectiveTerms) -> ObjectiveTerms:
-        """Return the answer for both sets of rows."""
+        """Return the sums over both sets of rows."""
         drawn = [part.drawn for part in (self, other) if part.drawn is not None]
         return ObjectiveTerms(
             self.losses + other.losses,
@@ -164,58 +164,50 @@ def _sum(first: Any, second: Any) -> Any:
     return first if second is None else second if first is None else first + second
 
 
-def evaluate_block(block: Block, number: int, asked: ObjectiveQuery) -> ObjectiveTerms:
-    """Answer for the rows of one block, in tiles.
-
-    Parameters
-    ----------
-    block : Block
-        With labels.
-    number : int
-    asked : Question
-
-    Returns
-    -------
-    Answer
-    """
-    r, k = asked.beta.shape
-    grams = [] if asked.hessian is None else [GramSum(r, k) for _ in range(k)]
-    table = np.zeros((r, len(asked.classes))) if asked.table else None
-    losses, gradient = np.zeros((len(asked.lengths), k)), np.zeros((r, k))
+def evaluate_block(block: Block, block_index: int, query: ObjectiveQuery) -> ObjectiveTerms:
+    """Evaluate the rows of one block, in tiles."""
+    r, k = query.beta.shape
+    grams = [] if query.hessian is None else [GramSum(r, k) for _ in range(k)]
+    table = np.zeros((r, len(query.classes))) if query.table else None
+    losses, gradient = np.zeros((len(query.lengths), k)), np.zeros((r, k))
     sums = ObjectiveTerms(
         losses, np.zeros(k), np.zeros(k), gradient, np.zeros(k, dtype=np.int64), None, table
     )
     labels = labels_of(block)
-    coins, farthest = _coins(block, number, asked), 0.0
-    wants_cells = asked.table or asked.gradient == "cells"
-    for part, values, nearest in asked.core.tiles(block.points, nearest=wants_cells):
+    coins, farthest = _coins(block, block_index, query), 0.0
+    needs_cells = query.table or query.gradient == "cells"
+    for part, values, nearest in query.core.tiles(block.points, nearest=needs_cells):
         cells = None if nearest is None else nearest.cells
-        signs = signs_of(labels[part], asked.classes)
-        if asked.problems is not None:
-            signs = signs[:, asked.problems]
-        rows = _Tile(values, cells, signs, block.weights[part])
-        margins = rows.add_losses(asked, sums)
-        rows.add_gradient(asked, sums, margins)
-        rows.add_hessian(asked, sums, grams, margins, coins[part])
+        signs = signs_of(labels[part], query.classes)
+        if query.problems is not None:
+            signs = signs[:, query.problems]
+        tile = _Tile(query, sums, values, cells, signs, block.weights[part])
+        margins = tile.add_losses()
+        tile.add_gradient(margins)
+        tile.add_hessian(grams, margins, coins[part])
         if table is not None and nearest is not None:
             farthest = max(farthest, nearest.farthest)
-            codes = np.searchsorted(asked.classes, labels[part]).clip(max=table.shape[1] - 1)
+            codes = np.searchsorted(query.classes, labels[part]).clip(max=table.shape[1] - 1)
             flat = nearest.cells * table.shape[1] + codes
-            table += np.bincount(flat, rows.weights, table.size).reshape(table.shape)
-    drawn = None if asked.draw is None else asked.draw.of(block, number)
+            table += np.bincount(flat, tile.weights, table.size).reshape(table.shape)
+    drawn = None if query.draw is None else query.draw.of(block, block_index)
     hessian = np.stack([gram.total() for gram in grams]) if grams else None
     return replace(sums, hessian=hessian, farthest=farthest, drawn=drawn)
 
 
-def _coins(block: Block, number: int, asked: ObjectiveQuery) -> FloatArray:
+def _coins(block: Block, block_index: int, query: ObjectiveQuery) -> FloatArray:
     """Uniform numbers that say which rows are in a share; zeros where all of them are."""
-    if asked.hessian is None or asked.hessian.min() >= 1.0:
+    if query.hessian is None or query.hessian.min() >= 1.0:
         return np.zeros(len(block))
-    return stream(asked.seed, Stage.DESCENT, number, asked.fold).random(len(block))
+    return stream(query.seed, Stage.DESCENT, block_index, query.fold).random(len(block))
 
 
 @dataclass(frozen=True, eq=False)
 class _Tile:
+    """A few rows of a block, whose terms are added to `sums`."""
+
+    query: ObjectiveQuery
+    sums: ObjectiveTerms
     values: FloatArray  # (t, r)
     cells: IndexArray | None
     signs: FloatArray  # (t, K)
@@ -225,42 +217,36 @@ class _Tile:
         """Weighted sum over the rows."""
         return np.asarray(np.einsum("i,ik->k", self.weights, values))
 
-    def add_losses(self, asked: ObjectiveQuery, sums: ObjectiveTerms) -> FloatArray:
-        margins = self.signs * (thin_product(self.values, asked.beta))
-        moved = None if asked.move is None else self.signs * (thin_product(self.values, asked.move))
-        for i, t in enumerate(asked.lengths):
+    def add_losses(self) -> FloatArray:
+        query, sums = self.query, self.sums
+        margins = self.signs * thin_product(self.values, query.beta)
+        moved = None if query.move is None else self.signs * thin_product(self.values, query.move)
+        for i, t in enumerate(query.lengths):
             there = margins if moved is None or t == 1.0 else margins - (1.0 - t) * moved
-            sums.losses[i] += self.total(asked.loss.value(there))
-        if asked.truth is not None:
-            sums.truth[:] += self.total(asked.truth.value(margins))
-            sums.slopes[:] += self.total(asked.loss.slope(margins))
+            sums.losses[i] += self.total(query.loss.value(there))
+        if query.truth is not None:
+            sums.truth[:] += self.total(query.truth.value(margins))
+            sums.slopes[:] += self.total(query.loss.slope(margins))
         return np.asarray(margins)
 
-    def add_gradient(
-        self, asked: ObjectiveQuery, sums: ObjectiveTerms, margins: FloatArray
-    ) -> None:
-        if asked.gradient == "none":
+    def add_gradient(self, margins: FloatArray) -> None:
+        if self.query.gradient == "none":
             return
-        a = self.signs * asked.loss.slope(margins) * self.weights[:, np.newaxis]
-        if asked.gradient == "rows":
-            sums.gradient[:] += thin_product(self.values.T, a)
+        a = self.signs * self.query.loss.slope(margins) * self.weights[:, np.newaxis]
+        gradient = self.sums.gradient
+        if self.query.gradient == "rows":
+            gradient[:] += thin_product(self.values.T, a)
             return
         for k in range(a.shape[1]):
-            sums.gradient[:, k] += np.bincount(self.cells, a[:, k], len(sums.gradient))  # type: ignore[arg-type] # asked for
+            gradient[:, k] += np.bincount(self.cells, a[:, k], len(gradient))  # type: ignore[arg-type] # there are cells
 
-    def add_hessian(
-        self,
-        asked: ObjectiveQuery,
-        sums: ObjectiveTerms,
-        grams: list[GramSum],
-        margins: FloatArray,
-        coins: FloatArray,
-    ) -> None:
-        if asked.hessian is None:
+    def add_hessian(self, grams: list[GramSum], margins: FloatArray, coins: FloatArray) -> None:
+        shares = self.query.hessian
+        if shares is None:
             return
-        bends = asked.loss.curvature(margins) * self.weights[:, np.newaxis] / asked.hessian
-        bends[coins[:, np.newaxis] >= asked.hessian] = 0.0
+        bends = self.query.loss.curvature(margins) * self.weights[:, np.newaxis] / shares
+        bends[coins[:, np.newaxis] >= shares] = 0.0
         for k, gram in enumerate(grams):
             active = np.flatnonzero(bends[:, k])
-            sums.bent[k] += len(active)
+            self.sums.bent[k] += len(active)
             gram.add(self.values[active] * np.sqrt(bends[active, k])[:, np.newaxis])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
@@ -21,7 +21,12 @@ from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.classifier import DecisionModel
 from daskcoreset.estimators.kernel.kernels import KernelMap, resolve_gamma, resolve_kernel
 from daskcoreset.estimators.kernel.losses import MarginLoss, resolve_loss
-from daskcoreset.estimators.kernel.model import KernelDecision, resolve_lambda
+from daskcoreset.estimators.kernel.model import (
+    KERNEL_CONSTRAINTS,
+    KernelDecision,
+    check_two_classes,
+    resolve_lambda,
+)
 from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.inputs.blocks import row_blocks
 
@@ -129,7 +134,7 @@ def solve_dual(
     return DualSolution(alpha * signs, objective, gap, sweeps, bool(gap <= tol * objective))
 
 
-_MOST_ROWS = 20_000
+_MAX_ROWS = 20_000
 
 """Rows whose kernel matrix takes 3.2 GB."""
 
@@ -188,12 +193,7 @@ class ODMClassifier(DecisionModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [str, callable],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
-        "lam": [Interval(Real, 0, None, closed="neither"), None],
-        "C": [Interval(Real, 0, None, closed="neither"), None],
-        "mu": [Real],
-        "theta": [Real],
+        **KERNEL_CONSTRAINTS,
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
@@ -254,21 +254,20 @@ class ODMClassifier(DecisionModel):
             np.asarray(part) if isinstance(part, np.memmap) else part
             for part in (X, y, sample_weight)
         )
-        held = self._hold(X, y, sample_weight)
-        if held is None:
+        data = self._validate_in_memory(X, y, sample_weight)
+        if data is None:
             raise InvalidTypeError(
                 f"X is a {type(X).__name__} out of core, but the exact machine needs a matrix of "
                 f"n x n numbers; use CSVRGClassifier, or pass a sample in memory."
             )
-        row_blocks(held.X).refuse_zeros()
-        check_classification_targets(held.y)
+        row_blocks(data.X).refuse_zeros()
+        check_classification_targets(data.y)
         seed = resolve_seed(self.random_state)
-        ones = np.ones(held.X.shape[0])
-        weights = ones if held.sample_weight is None else held.sample_weight
-        points, weights, labels = deduplicate(held.X, weights, held.y)
-        self._check(weights, labels)
-        assert labels is not None  # noqa: S101 - checked
+        points, weights, labels = deduplicate(data.X, data.weights, data.y)
+        assert labels is not None  # noqa: S101 - scikit-learn has asked for them
         self.classes_ = np.unique(labels)
+        check_two_classes(self.classes_)
+        _check_memory(len(weights))
         rows = dense_rows(points).astype(np.float64)
         moments = moments_of(rows, weights)
         variance = float(moments.m2.mean() / moments.weight + moments.mean.var())
@@ -276,7 +275,7 @@ class ODMClassifier(DecisionModel):
         self.lam_ = resolve_lambda(self.lam, self.C, moments.weight)
         core = KernelMap(resolve_kernel(self.kernel, self.gamma_), rows)
         gram, signs = core.gram(), signs_of(labels, self.classes_)
-        found = [
+        solutions = [
             solve_dual(
                 gram,
                 np.ascontiguousarray(signs[:, k]),
@@ -289,36 +288,30 @@ class ODMClassifier(DecisionModel):
             )
             for k in range(signs.shape[1])
         ]
-        if not all(one.converged for one in found):
+        if not all(solution.converged for solution in solutions):
             warnings.warn(
                 "ODMClassifier stopped before tol was reached; raise max_iter, or tol.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        objectives = np.array([one.objective for one in found])
-        self.objective_ = float(objectives[0]) if len(found) == 1 else objectives
-        self.gap_ = np.array([one.gap for one in found])
-        self.n_iter_ = max(one.n_iter for one in found)
-        beta = np.stack([one.coefficients for one in found], axis=1)
+        objectives = np.array([solution.objective for solution in solutions])
+        self.objective_ = float(objectives[0]) if len(solutions) == 1 else objectives
+        self.gap_ = np.array([solution.gap for solution in solutions])
+        self.n_iter_ = max(solution.n_iter for solution in solutions)
+        beta = np.stack([solution.coefficients for solution in solutions], axis=1)
         used: AnyArray = np.asarray(beta.any(axis=1))
         used[0] |= not used.any()  # a model needs a row
         self.support_vectors_, beta = rows[used], np.ascontiguousarray(beta[used])
         self.dual_coef_ = np.ascontiguousarray(beta.T)
-        self._machine = KernelDecision(
+        self._decision = KernelDecision(
             KernelMap(core.kernel, self.support_vectors_), beta, self.classes_
         )
         return self
 
-    def _check(self, weights: FloatArray, labels: AnyArray | None) -> None:
-        classes = np.unique(labels)  # type: ignore[arg-type] # there are labels
-        if len(classes) < 2:
-            raise InvalidInputError(
-                f"y has one class only, {classes}, among the rows with a positive weight; pass "
-                f"rows of two classes or more."
-            )
-        if len(weights) > _MOST_ROWS:
-            raise InvalidInputError(
-                f"X has {len(weights)} distinct rows, whose kernel matrix takes "
-                f"{8e-9 * len(weights) ** 2:.1f} GB; use CSVRGClassifier, or pass at most "
-                f"{_MOST_ROWS}."
-            )
+
+def _check_memory(n_rows: int) -> None:
+    if n_rows > _MAX_ROWS:
+        raise InvalidInputError(
+            f"X has {n_rows} distinct rows, whose kernel matrix takes {8e-9 * n_rows**2:.1f} GB; "
+            f"use CSVRGClassifier, or pass at most {_MAX_ROWS}."
+        )

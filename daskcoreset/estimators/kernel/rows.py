@@ -30,10 +30,6 @@ PAST, ROOT = 2**31, 2**31 + 1
 """Numbers of the block that stands for the past and of the root; no other block has them."""
 
 
-def _merge(first: ObjectiveTerms, second: ObjectiveTerms) -> ObjectiveTerms:
-    return first.merged(second)
-
-
 @dataclass(eq=False)
 class TrainingRows:
     """The rows that a model is trained on, and how often they were read.
@@ -54,7 +50,7 @@ class TrainingRows:
         Called with every entry of `trace`.
     reads : int
     trace : list of dict
-        What `note` was told, with "reads" and "seconds" so far.
+        What `record` was passed, with "reads" and "seconds" so far.
     """
 
     blocks: RowBlocks
@@ -68,24 +64,17 @@ class TrainingRows:
     trace: list[dict[str, Any]] = field(default_factory=list)
     started: float = field(default_factory=time.perf_counter)
 
-    def ask(self, asked: ObjectiveQuery) -> ObjectiveTerms:
-        """Read all rows once.
-
-        Parameters
-        ----------
-        asked : Question
-
-        Returns
-        -------
-        Answer
-        """
-        found: ObjectiveTerms = map_reduce(self.blocks, evaluate_block, _merge, given=asked).value
+    def evaluate(self, query: ObjectiveQuery) -> ObjectiveTerms:
+        """Read all rows once."""
+        terms: ObjectiveTerms = map_reduce(
+            self.blocks, evaluate_block, ObjectiveTerms.merged, given=query
+        ).value
         if self.past is not None:
-            found = found.merged(evaluate_block(self.past, PAST, asked))
+            terms = terms.merged(evaluate_block(self.past, PAST, query))
         self.reads += 1
-        return found
+        return terms
 
-    def note(self, **facts: float) -> None:
+    def record(self, **facts: float) -> None:
         """Add an entry to the trace, and report it."""
         seconds = time.perf_counter() - self.started
         self.trace.append({**facts, "reads": self.reads, "seconds": seconds})
@@ -108,26 +97,26 @@ class TrainingRows:
             In the order of the blocks. Of drawn rows each stands for as much as any other,
             whatever its weight; of all rows each for its weight.
         """
-        wanted = self.quotas(seed, fold, count)
-        found: Block = map_reduce(self.blocks, _draw, _joined, given=wanted).value
+        draw = self.quotas(seed, fold, count)
+        rows: Block = map_reduce(self.blocks, _draw, _concatenate_two, given=draw).value
         if self.past is not None:
-            found = concatenate([found, wanted.of(self.past, PAST)])
+            rows = concatenate([rows, draw.of(self.past, PAST)])
         self.reads += 1
-        return found
+        return rows
 
     def quotas(self, seed: int, fold: int, count: int | None) -> Draw:
         """Split draws over the blocks; None takes all rows."""
         if count is None:
             return Draw(seed, fold, None)
-        numbers = sorted(self.block_weights)
-        masses = np.array([[self.block_weights[number]] for number in numbers])
+        indices = sorted(self.block_weights)
+        masses = np.array([[self.block_weights[index]] for index in indices])
         counts = split_quota(count, masses, stream(seed, Stage.DESCENT, ROOT, fold))[:, 0]
-        return Draw(seed, fold, dict(zip(numbers, counts.tolist(), strict=True)))
+        return Draw(seed, fold, dict(zip(indices, counts.tolist(), strict=True)))
 
 
-def _draw(block: Block, number: int, wanted: Draw) -> Block:
-    return wanted.of(block, number)
+def _draw(block: Block, block_index: int, draw: Draw) -> Block:
+    return draw.of(block, block_index)
 
 
-def _joined(first: Block, second: Block) -> Block:
+def _concatenate_two(first: Block, second: Block) -> Block:
     return concatenate([first, second])

@@ -27,7 +27,7 @@ __all__ = ["approximation_bound", "feature_diameter", "smoothness", "solve_csvrg
 SAMPLE_NUMBERS = 2**23
 """Kernel values of the rows for the inner steps: 64 MiB."""
 
-MOST_STEPS = 1_000_000
+MAX_STEPS = 1_000_000
 """Inner steps of an epoch at most, about a second for 300 core points."""
 
 _ORDER = 2**30
@@ -108,7 +108,7 @@ def solve_csvrg(
 
     Parameters
     ----------
-    rows : Rows
+    rows : TrainingRows
     core : KernelMap
         Core points of a delta-cover of the rows.
     loss : MarginLoss
@@ -152,22 +152,22 @@ def solve_csvrg(
     Tan, Zhang and Wang (2019), Algorithm 1 and Theorem 8; Johnson and Zhang (2013).
     """
     run = _Descent(rows, core, loss, lam, n_inner=n_inner, eta=eta, seed=seed)
-    best, least = beta, np.inf
+    best, lowest = beta, np.inf
     first: ObjectiveTerms | None = None
     objectives = np.full(beta.shape[1], np.inf)
     previous = np.inf
     for epoch in range(n_epochs + 1):
-        found = run.look(beta, epoch, table=first is None, draw=epoch < n_epochs)
-        first = found if first is None else first
-        values, gradient, norm = run.at(beta, found)
+        terms = run.evaluate(beta, epoch, table=first is None, draw=epoch < n_epochs)
+        first = first or terms
+        values, gradient, norm = run.at(beta, terms)
         objective = float(values.sum())
-        rows.note(objective=objective, gradient=norm)
-        if objective < least:
-            best, least, objectives = beta, objective, values
+        rows.record(objective=objective, gradient=norm)
+        if objective < lowest:
+            best, lowest, objectives = beta, objective, values
         if epoch == n_epochs or abs(previous - objective) <= tol * abs(objective):
             break
         previous = objective
-        beta = run.epoch(beta, gradient, found.drawn, epoch, option)
+        beta = run.epoch(beta, gradient, terms.drawn, epoch, option)
     assert first is not None  # noqa: S101 - there was a read
     assert first.table is not None  # noqa: S101 - the first one gave it
     radius = float(np.sqrt(first.farthest))
@@ -193,49 +193,48 @@ class _Descent:
         self.rows, self.core, self.loss, self.lam, self.seed = rows, core, loss, lam, seed
         constant = smoothness(loss, lam)
         self.eta = 0.05 / constant if eta is None else eta
-        self.n_inner = min(MOST_STEPS, int(np.ceil(100.0 * constant)))
-        self.n_inner = self.n_inner if n_inner is None else n_inner
+        if n_inner is None:
+            n_inner = min(MAX_STEPS, int(np.ceil(100.0 * constant)))
+        self.n_inner = n_inner
         self.radius = loss.safe_radius(lam)
         with one_thread():
             self.gram = core.gram()
-        fit = max(1, SAMPLE_NUMBERS // len(core))
+        max_rows = max(1, SAMPLE_NUMBERS // len(core))
         # All rows, once for all, where they fit; else as many as there are steps.
-        self.count = None if rows.n_rows <= fit else min(self.n_inner, fit)
+        self.count = None if rows.n_rows <= max_rows else min(self.n_inner, max_rows)
         self.sample: Sample | None = None
 
-    def look(self, beta: FloatArray, epoch: int, *, table: bool, draw: bool) -> ObjectiveTerms:
+    def evaluate(self, beta: FloatArray, epoch: int, *, table: bool, draw: bool) -> ObjectiveTerms:
         """Read once: objective, full gradient at the core points, rows for the inner steps."""
         draw = draw and not (self.count is None and self.sample is not None)
-        wanted = self.rows.quotas(self.seed, epoch, self.count) if draw else None
-        return self.rows.ask(
-            ObjectiveQuery(
-                self.core,
-                self.loss,
-                self.rows.classes,
-                beta,
-                gradient="cells",
-                table=table,
-                draw=wanted,
-            )
+        query = ObjectiveQuery(
+            self.core,
+            self.loss,
+            self.rows.classes,
+            beta,
+            gradient="cells",
+            table=table,
+            draw=self.rows.quotas(self.seed, epoch, self.count) if draw else None,
         )
+        return self.rows.evaluate(query)
 
-    def at(self, beta: FloatArray, found: ObjectiveTerms) -> tuple[FloatArray, FloatArray, float]:
+    def at(self, beta: FloatArray, terms: ObjectiveTerms) -> tuple[FloatArray, FloatArray, float]:
         """Objectives, full gradient, and its norm."""
         factor = self.lam / self.rows.weight
-        gradient = beta + factor * found.gradient
+        gradient = beta + factor * terms.gradient
         with one_thread():
             norms = np.einsum("jk,jk->k", beta, self.gram @ beta)
             squares = np.einsum("jk,jk->k", gradient, self.gram @ gradient)
-        objectives = 0.5 * norms + factor * found.losses[0]
+        objectives = 0.5 * norms + factor * terms.losses[0]
         return objectives, gradient, float(np.sqrt(max(0.0, squares.sum())))
 
     def gaps(self, beta: FloatArray) -> FloatArray:
         """Read once more: how far, at most, objectives are above the least ones in the span."""
-        asked = ObjectiveQuery(self.core, self.loss, self.rows.classes, beta, gradient="rows")
-        found = self.rows.ask(asked)
+        query = ObjectiveQuery(self.core, self.loss, self.rows.classes, beta, gradient="rows")
+        terms = self.rows.evaluate(query)
         span = Span.of(self.core)
         with one_thread():
-            pull = span.into.T @ found.gradient
+            pull = span.into.T @ terms.gradient
             gradient = span.coordinates(beta) + self.lam / self.rows.weight * pull
         return np.asarray(0.5 * np.square(gradient).sum(axis=0))
 

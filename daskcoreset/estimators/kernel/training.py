@@ -59,7 +59,7 @@ class CorePoints:
 
 
 def thinned(
-    points: AnyArray, table: FloatArray, start: FloatArray, most: int, cells: Cells
+    points: AnyArray, table: FloatArray, start: FloatArray, max_points: int, cells: Cells
 ) -> tuple[CorePoints, float, FloatArray]:
     """Cover core points by fewer of them, with larger cells.
 
@@ -70,7 +70,7 @@ def thinned(
         Weight of every class that stands at a core point.
     start : ndarray of shape (r, K), float64
         Coefficients.
-    most : int
+    max_points : int
     cells : {"euclidean", "chebyshev"}
 
     Returns
@@ -81,13 +81,13 @@ def thinned(
         Of the cells.
     start : ndarray of shape (r', K), float64
     """
-    found = cover(row_blocks(points), max_points=most, cells=cells)
-    nearest = found.nearest(points)[0]
-    moved = np.zeros((len(found.points), table.shape[1]))
+    coverage = cover(row_blocks(points), max_points=max_points, cells=cells)
+    nearest = coverage.nearest(points)[0]
+    moved = np.zeros((len(coverage.points), table.shape[1]))
     np.add.at(moved, nearest, table)
-    carried = np.zeros((len(found.points), start.shape[1]))
+    carried = np.zeros((len(coverage.points), start.shape[1]))
     np.add.at(carried, nearest, start)
-    return CorePoints(found.points, table=moved), found.diameter, carried
+    return CorePoints(coverage.points, table=moved), coverage.diameter, carried
 
 
 def past_rows(points: FloatArray, table: FloatArray, labels: AnyArray) -> Block:
@@ -116,17 +116,8 @@ class TrainedModel(DecisionModel):
     dual_coef_ : ndarray of shape (n_problems, n_core_points_), float64
     """
 
-    core_points_: AnyArray
-    dual_coef_: FloatArray
-    diameter_: float
-    lam_: float
     objective_: Any
-    converged_: bool | None
-    n_iter_: int
-    trace_: list[dict[str, Any]]
     _kernel: Isotropic
-    _table: FloatArray
-    _cell: float
 
     loss: Any
     lam: Any
@@ -143,14 +134,7 @@ class TrainedModel(DecisionModel):
 
     @abstractmethod
     def _solve(
-        self,
-        rows: TrainingRows,
-        core: KernelMap,
-        loss: MarginLoss,
-        lam: float,
-        *,
-        start: Any,
-        seed: int,
+        self, rows: TrainingRows, core: KernelMap, loss: MarginLoss, *, start: Any, seed: int
     ) -> Solution:
         """Find coefficients."""
 
@@ -158,57 +142,49 @@ class TrainedModel(DecisionModel):
     def _steps(self) -> int:
         """Return the reads of `_solve`, at most, for the bar of progress."""
 
-    def _quotas(self, found: ClassSummary, n_points: int) -> dict[Any, int] | None:
+    def _quotas(self, summary: ClassSummary, n_points: int) -> dict[Any, int] | None:
         """Rows of every class to train on; None for all rows."""
         size = self._size(n_points)
-        if size is None or size >= found.n_rows:
+        if size is None or size >= summary.n_rows:
             return None
-        return quotas_of(size, found.classes, found.class_weights)
+        return quotas_of(size, summary.classes, summary.class_weights)
 
-    def _size(self, n_points: int) -> int | None:
-        """Rows to train on; None for all of them."""
-        del n_points
+    def _size(self, _n_points: int) -> int | None:
+        """Rows to train on, for so many core points; None for all of them."""
         return None
 
     def _train(
         self,
         blocks: RowBlocks,
-        internal: AnyArray,
-        found: ClassSummary,
-        given: CorePoints,
+        classes: AnyArray,
+        summary: ClassSummary,
+        core_points: CorePoints,
         *,
         start: FloatArray | None,
         seed: int,
     ) -> None:
         """Run the solver, and set what it found."""
-        points = np.asarray(given.points, dtype=np.float64)
+        points = np.asarray(core_points.points, dtype=np.float64)
         core = KernelMap(self._kernel, points)
-        past = None if given.table is None else past_rows(points, given.table, internal)
-        weights, n_rows, drawn = dict(found.weights), found.n_rows, given.drawn
-        if drawn is None and (quotas := self._quotas(found, len(points))) is not None:
-            strata = sample_classes(blocks, found.classes, quotas=quotas, seed=seed)
+        past = None if core_points.table is None else past_rows(points, core_points.table, classes)
+        weights, n_rows, drawn = dict(summary.weights), summary.n_rows, core_points.drawn
+        if drawn is None and (quotas := self._quotas(summary, len(points))) is not None:
+            strata = sample_classes(blocks, summary.classes, quotas=quotas, seed=seed)
             drawn = training_rows(strata, quotas)
         if drawn is not None:
-            n_rows, weights = len(drawn), {0: found.weight}
+            n_rows, weights = len(drawn), {0: summary.weight}
             blocks = row_blocks(drawn.points, drawn.labels, drawn.weights, chunks=n_rows)
         if past is not None:
             n_rows, weights[PAST] = n_rows + len(past), float(past.weights.sum())
         total = sum(weights.values())
-        lam = resolve_lambda(self.lam, self.C, total)
+        self.lam_ = resolve_lambda(self.lam, self.C, total)
         loss = resolve_loss(self.loss, theta=self.theta, mu=self.mu)
         if start is None:
-            start = np.zeros((len(points), n_problems(len(internal))))
+            start = np.zeros((len(points), n_problems(len(classes))))
         with count_reads(self.progress, self._steps(), unit="read") as advance:
-            rows = TrainingRows(
-                blocks,
-                internal,
-                total,
-                n_rows,
-                weights,
-                past,
-                self._reporter(advance),
-            )
-            solution = self._solve(rows, core, loss, lam, start=start, seed=seed)
+            report = self._reporter(advance)
+            rows = TrainingRows(blocks, classes, total, n_rows, weights, past, report)
+            solution = self._solve(rows, core, loss, start=start, seed=seed)
         if solution.converged is False:
             assert solution.gaps is not None  # noqa: S101 - it was asked for
             above = float((solution.gaps / solution.objectives).max())
@@ -219,21 +195,23 @@ class TrainedModel(DecisionModel):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        self.core_points_ = given.points
-        measured = 2.0 * solution.radius if given.measured else 0.0
-        self.diameter_ = max(given.diameter, measured)
+        self.core_points_ = core_points.points
+        measured = 2.0 * solution.radius if core_points.measured else 0.0
+        self.diameter_ = max(core_points.diameter, measured)
         if past is None:
             self._cell = self.diameter_
         self.dual_coef_ = np.ascontiguousarray(solution.beta.T)
         self.objective_ = solution.objectives
         if len(solution.objectives) == 1:
             self.objective_ = float(solution.objectives[0])
-        self.lam_, self.n_iter_, self.trace_ = lam, solution.n_iter, rows.trace
+        self.n_iter_, self.trace_ = solution.n_iter, rows.trace
         self.converged_, self.gap_ = solution.converged, solution.gaps
-        self.approximation_bound_ = approximation_bound(self._kernel, self.diameter_, loss, lam)
+        self.approximation_bound_ = approximation_bound(
+            self._kernel, self.diameter_, loss, self.lam_
+        )
         # What partial_fit keeps of these rows; those of the past stood at core points already.
         self._table = solution.table
-        self._machine = KernelDecision(core, solution.beta, self.classes_)
+        self._decision = KernelDecision(core, solution.beta, self.classes_)
 
     def _reporter(self, advance: Callable[[int], None]) -> Callable[[dict[str, Any]], None]:
         name = type(self).__name__

@@ -8,7 +8,8 @@ of them lie in the small class.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -42,17 +43,10 @@ _SPARE = 2
 """Candidates for every core point wanted: equal rows are of no use twice."""
 
 
-@dataclass(frozen=True)
-class _Sampling:
-    sizes: dict[Any, int]
-    seed: int
-
-    def of_block(self, block: Block, number: int, given: object) -> Strata:
-        del given
-        return sample_strata(block, self.sizes, stream(self.seed, Stage.DESCENT, number, _FOLD))
-
-    def merge(self, first: Strata, second: Strata) -> Strata:
-        return merge_reservoirs(first, second, self.sizes)
+def _sample_block(
+    block: Block, block_index: int, _broadcast: object, *, sizes: dict[Any, int], seed: int
+) -> Strata:
+    return sample_strata(block, sizes, stream(seed, Stage.DESCENT, block_index, _FOLD))
 
 
 def quotas_of(size: int, classes: AnyArray, weights: FloatArray) -> dict[Any, int]:
@@ -104,11 +98,11 @@ def sample_classes(
     ----------
     Efraimidis and Spirakis (2006), Weighted random sampling with a reservoir.
     """
-    asked = quotas or {}
-    sizes = {label: max(_SPARE * points, asked.get(label, 0)) for label in classes.tolist()}
-    sampling = _Sampling(sizes, seed)
-    found: Strata = map_reduce(blocks, sampling.of_block, sampling.merge).value
-    return found
+    n_rows = quotas or {}
+    sizes = {label: max(_SPARE * points, n_rows.get(label, 0)) for label in classes.tolist()}
+    sample_block = partial(_sample_block, sizes=sizes, seed=seed)
+    strata: Strata = map_reduce(blocks, sample_block, partial(merge_reservoirs, size=sizes)).value
+    return strata
 
 
 def sample_core_points(strata: Strata, count: int) -> AnyArray:
@@ -141,8 +135,8 @@ def sample_core_points(strata: Strata, count: int) -> AnyArray:
     first = np.sort(np.unique(points, axis=0, return_index=True)[1])
     codes = of_class[first]
     quotas = split_evenly(count, np.bincount(codes, minlength=len(few)))
-    places = [first[codes == k][:quota] for k, quota in enumerate(quotas)]
-    return np.ascontiguousarray(points[np.concatenate(places)])
+    rows = [first[codes == k][:quota] for k, quota in enumerate(quotas)]
+    return np.ascontiguousarray(points[np.concatenate(rows)])
 
 
 def training_rows(strata: Strata, quotas: dict[Any, int]) -> Block:
@@ -178,7 +172,7 @@ def training_rows(strata: Strata, quotas: dict[Any, int]) -> Block:
     return concatenate(taken)
 
 
-def split_evenly(count: int, most: IndexArray) -> IndexArray:
+def split_evenly(count: int, limits: IndexArray) -> IndexArray:
     """Split a number as evenly as upper limits allow.
 
     Examples
@@ -186,12 +180,12 @@ def split_evenly(count: int, most: IndexArray) -> IndexArray:
     >>> split_evenly(10, np.array([2, 100, 100]))
     array([2, 4, 4])
     """
-    shares = np.zeros(len(most), dtype=np.int64)
+    shares = np.zeros(len(limits), dtype=np.int64)
     while True:
-        left, free = count - int(shares.sum()), np.flatnonzero(shares < most)
-        if left <= 0 or not len(free):
+        rest, free = count - int(shares.sum()), np.flatnonzero(shares < limits)
+        if rest <= 0 or not len(free):
             return shares
-        if left < len(free):
-            shares[free[:left]] += 1
+        if rest < len(free):
+            shares[free[:rest]] += 1
             return shares
-        shares[free] = np.minimum(most[free], shares[free] + left // len(free))
+        shares[free] = np.minimum(limits[free], shares[free] + rest // len(free))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -16,14 +16,14 @@ from daskcoreset.constructions.margin.active_run import OracleError
 from daskcoreset.constructions.margin.oracle import PoolLabels
 from daskcoreset.constructions.margin.pool import open_pool
 from daskcoreset.constructions.margin.separators import InseparableError
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.random import RandomState
 from daskcoreset.estimators.base import FLOATS, is_in_memory
-from daskcoreset.estimators.classifier import DecisionModel, LinearDecision
+from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, DecisionModel
 
 if TYPE_CHECKING:
     from daskcoreset.constructions.margin.active_run import ActiveRun
-    from daskcoreset.constructions.margin.active_state import ActiveMargin, Certificate
+    from daskcoreset.constructions.margin.active_state import ActiveMargin
     from daskcoreset.constructions.margin.oracle import Oracle
     from daskcoreset.constructions.margin.pool import Pool
     from daskcoreset.core.typing import AnyArray, IndexArray
@@ -106,23 +106,13 @@ class ActiveMaxMarginClassifier(DecisionModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "epsilon": [Interval(Real, 0, 1, closed="neither")],
+        **MARGIN_CONSTRAINTS,
         "error": [Interval(Real, 0, 1, closed="neither")],
         "delta": [Interval(Real, 0, 1, closed="neither")],
-        "fit_intercept": ["boolean"],
         "batch": [Interval(Integral, 1, None, closed="left")],
         "strategy": [StrOptions({"pool", "stream"})],
         "max_labels": [Interval(Integral, 1, None, closed="left"), None],
-        "on_inseparable": [StrOptions({"soft", "raise"})],
-        "C": [Interval(Real, 0, None, closed="neither")],
     }
-
-    margin_: float
-    n_labels_: int
-    n_labels_by_phase_: dict[str, int]
-    certificate_: Certificate
-    support_: IndexArray
-    result_: ActiveMargin
 
     def __init__(
         self,
@@ -183,8 +173,8 @@ class ActiveMaxMarginClassifier(DecisionModel):
         if oracle is not None and y is not None:
             raise InvalidInputError("both y and oracle are given; pass one of them.")
         pool, classes, oracle = self._opened(X, y, oracle)
-        asking = self._method(classes).start_on(pool)
-        self._keep(self._run(asking, oracle), classes)
+        run = self._method(classes).start_on(pool)
+        self._keep(self._complete(run, oracle), classes)
         return self
 
     def _opened(
@@ -194,18 +184,16 @@ class ActiveMaxMarginClassifier(DecisionModel):
         if oracle is not None and is_in_memory(X):
             rows = validate_data(self, X, dtype=FLOATS, accept_sparse="csr")
             return open_pool(rows), None, oracle
-        held = None if oracle is not None else self._hold(X, y, None)
-        if held is not None:
-            labels = held.y
-            classes = _two_classes(labels)
-            return open_pool(held.X), classes, _Looked(labels)
+        data = None if oracle is not None else self._validate_in_memory(X, y, None)
+        if data is not None:
+            return open_pool(data.X), _two_classes(data.y), partial(_look_up, data.y)
         if oracle is None and y is None:
             raise InvalidInputError(
                 "this estimator requires y to be passed, but the target y is None; pass y or an "
                 "oracle."
             )
         pool = open_pool(X, y)
-        self._note_columns(X, pool.blocks)
+        self._set_features(X, pool.blocks.rules.n_features, pool.blocks.columns)
         return pool, None, oracle or PoolLabels(pool)
 
     def _method(self, classes: AnyArray | None) -> ActiveMaxMargin:
@@ -222,60 +210,45 @@ class ActiveMaxMarginClassifier(DecisionModel):
             random_state=self.random_state,
         )
 
-    def _run(self, asking: ActiveRun, oracle: Oracle) -> ActiveMargin:
+    def _complete(self, run: ActiveRun, oracle: Oracle) -> ActiveMargin:
         try:
-            return asking.run(oracle)
+            return run.run(oracle)
         except OracleError as error:
             if self.on_inseparable == "raise" or not isinstance(error.__cause__, InseparableError):
                 raise
-            warnings.warn(
+            warn_user(
                 f"no separator agrees with the labels of rows "
                 f"{', '.join(map(str, error.__cause__.indices[:5].tolist()))}; errors are allowed "
                 f"from here on, with C={self.C}. Scale the features, choose C, or pass "
-                f'on_inseparable="raise" to stop instead.',
-                CoresetWarning,
-                stacklevel=3,
+                f'on_inseparable="raise" to stop instead.'
             )
-        asking.soften(float(self.C))
-        return asking.run(oracle)
+        run.soften(float(self.C))
+        return run.run(oracle)
 
-    def _keep(self, found: ActiveMargin, classes: AnyArray | None) -> None:
-        self.result_ = found
-        self.classes_ = np.array(found.classes) if classes is None else classes
-        self.coef_, self.intercept_ = found.w[None, :], np.array([found.b])
-        self._machine = LinearDecision(self.coef_, self.intercept_, self.classes_)
-        self.margin_ = found.margin
-        self.n_labels_, self.n_labels_by_phase_ = found.n_labels, found.n_labels_by_phase
-        self.certificate_, self.support_ = found.certificate, found.core_indices
-        if len(found.classes) == 1 and (classes is None or len(classes) > 1):
-            warnings.warn(
-                f"all {found.n_labels} labels seen are {found.classes[0]!r}, which is predicted "
-                f"throughout; lower error if the other class is rarer than that.",
-                CoresetWarning,
-                stacklevel=3,
+    def _keep(self, result: ActiveMargin, classes: AnyArray | None) -> None:
+        self.result_ = result
+        self.classes_ = np.array(result.classes) if classes is None else classes
+        self._set_hyperplanes(result.w[None, :], np.array([result.b]))
+        self.margin_ = result.margin
+        self.n_labels_, self.n_labels_by_phase_ = result.n_labels, result.n_labels_by_phase
+        self.certificate_, self.support_ = result.certificate, result.core_indices
+        if len(result.classes) == 1 and (classes is None or len(classes) > 1):
+            warn_user(
+                f"all {result.n_labels} labels seen are {result.classes[0]!r}, which is predicted "
+                f"throughout; lower error if the other class is rarer than that."
             )
 
 
-class _Looked:
-    """Labels in memory, as an oracle."""
-
-    def __init__(self, labels: Any) -> None:
-        self._labels = labels
-
-    def __call__(self, rows: AnyArray, indices: IndexArray) -> list[Any]:
-        del rows
-        chosen: list[Any] = self._labels[indices].tolist()
-        return chosen
+def _look_up(labels: Any, _rows: AnyArray, indices: IndexArray) -> list[Any]:
+    return list(labels[indices].tolist())
 
 
-def _two_classes(y: AnyArray | None) -> AnyArray:
+def _two_classes(y: Any) -> AnyArray:
     check_classification_targets(y)
-    assert y is not None  # noqa: S101 - checked with X
-    kind = type_of_target(y)
     classes: AnyArray = np.unique(y)
     if len(classes) > 2:
         raise InvalidInputError(
-            f"Only binary classification is supported. The type of the target is {kind}; pass "
-            f"two classes, or use StructuredMaxMargin for more."
+            f"Only binary classification is supported. The type of the target is "
+            f"{type_of_target(y)}; pass two classes, or use StructuredMaxMargin for more."
         )
     return classes

@@ -20,11 +20,11 @@ from daskcoreset.core.blocks import MAX_LABELS
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.estimators.classifier import LinearDecision, MarginModel, SeparatorDecision
+from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, MarginModel, SeparatorDecision
 from daskcoreset.estimators.kernel.kernels import resolve_gamma
+from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.estimators.margin.soft import (
     SOFT_ROWS,
-    one_against_rest,
     soft_kernel,
     soft_planes,
     uniform_rows,
@@ -140,14 +140,11 @@ class MaxMarginClassifier(MarginModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "epsilon": [Interval(Real, 0, 1, closed="neither")],
-        "fit_intercept": ["boolean"],
+        **MARGIN_CONSTRAINTS,
         "kernel": [StrOptions(set(KERNELS)), callable],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
         "degree": [Interval(Integral, 1, None, closed="left")],
         "coef0": [Real],
-        "on_inseparable": [StrOptions({"soft", "raise"})],
-        "C": [Interval(Real, 0, None, closed="neither")],
         "violators": [StrOptions({"auto", "block"}), Interval(Integral, 1, None, closed="left")],
         "max_passes": [Interval(Integral, 1, None, closed="left")],
         "verbose": ["verbose"],
@@ -209,8 +206,8 @@ class MaxMarginClassifier(MarginModel):
         self._validate_params()
         blocks, names = self._labelled_blocks(X, y, sample_weight)
         survey = find_classes(blocks, most=MAX_LABELS, keep=_STARTS)
-        found = survey.value.classes
-        self.classes_ = found if names is None else names[found]
+        labels = survey.value.classes
+        self.classes_ = labels if names is None else names[labels]
         try:
             self._separate(blocks, survey)
         except InvalidInputError as error:
@@ -218,7 +215,7 @@ class MaxMarginClassifier(MarginModel):
             if self.on_inseparable == "raise" or not hasattr(error, "coefficients"):
                 raise
             warn_user(f"a soft margin is fitted, for {error}")
-            self._soften(blocks, found, error)
+            self._soften(blocks, labels, error)
         return self
 
     def _separate(self, blocks: RowBlocks, survey: BlockResults[FirstRead]) -> None:
@@ -244,42 +241,41 @@ class MaxMarginClassifier(MarginModel):
             max_passes=self.max_passes,
             progress=bool(self.verbose),
         )
-        found = [
+        cores = [
             replace(coreset, positive=label).run_blocks(blocks, survey)
             for label in (survey.value.classes if several else survey.value.classes[1:])
         ]
         if self.kernel == "linear":
-            w = found[0].w
+            w = cores[0].w
             assert w is not None  # noqa: S101 - without a kernel
-            self.coef_ = w[None]
-            self.intercept_ = np.array([found[0].b])
-            self._machine = LinearDecision(self.coef_, self.intercept_, self.classes_)
+            self._set_hyperplanes(w[None], np.array([cores[0].b]))
         else:
-            self.intercept_ = np.array([one.b for one in found])
-            self._machine = SeparatorDecision(tuple(one.separator for one in found), self.classes_)
-        self._note(
-            tuple(found) if several else found[0],
-            margin=min(one.margin for one in found),
-            factor=min(one.factor for one in found),
-            indices=np.concatenate([one.indices for one in found]),
-            dual=np.concatenate([one.dual * one.signs for one in found]),
-            trace=tuple(step for one in found for step in one.trace),
+            self.intercept_ = np.array([core.b for core in cores])
+            self._decision = SeparatorDecision(
+                tuple(core.separator for core in cores), self.classes_
+            )
+        self._keep(
+            tuple(cores) if several else cores[0],
+            margin=min(core.margin for core in cores),
+            factor=min(core.factor for core in cores),
+            indices=np.concatenate([core.indices for core in cores]),
+            dual=np.concatenate([core.dual * core.signs for core in cores]),
+            trace=tuple(step for core in cores for step in core.trace),
         )
 
-    def _separate_classes(self, blocks: RowBlocks, found: AnyArray, epsilon: float) -> None:
+    def _separate_classes(self, blocks: RowBlocks, labels: AnyArray, epsilon: float) -> None:
         center, bias = None, 0.0
         if self.fit_intercept:
             # Weighted, unlike `multiclass_margin`: a row twice is a row of weight two.
             moments = map_reduce(blocks, _moments, merge_moments).value
             center = moments.mean
             bias = math.sqrt(float(moments.m2.sum()) / moments.weight) or 1.0
-        problem = MultiClassProblem(blocks.rules.n_features, len(found), center, bias)
+        problem = MultiClassProblem(blocks.rules.n_features, len(labels), center, bias)
         core = structured_margin(
-            blocks, problem, epsilon, classes=found, max_passes=self.max_passes
+            blocks, problem, epsilon, classes=labels, max_passes=self.max_passes
         )
-        self.coef_, self.intercept_ = plain_weights(problem, core.w)
-        self._machine = LinearDecision(self.coef_, self.intercept_, self.classes_)
-        self._note(
+        self._set_hyperplanes(*plain_weights(problem, core.w))
+        self._keep(
             core,
             margin=core.data_margin,
             factor=core.factor,
@@ -288,21 +284,23 @@ class MaxMarginClassifier(MarginModel):
             trace=core.trace,
         )
 
-    def _note(
+    def _keep(
         self,
         core: Any,
         *,
-        margin: float,
-        factor: float,
-        indices: IndexArray,
-        dual: FloatArray,
-        trace: tuple[Any, ...],
+        margin: float = 0.0,
+        factor: float = 0.0,
+        indices: IndexArray | None = None,
+        dual: FloatArray | None = None,
+        trace: tuple[Any, ...] = (),
         evidence: Any = None,
     ) -> None:
         if self.kernel != "linear" and hasattr(self, "coef_"):
             del self.coef_  # of an earlier fit
         self.core_, self.margin_, self.factor_ = core, margin, factor
-        self.core_indices_, self.dual_coef_ = self._in_data(indices), dual
+        no_rows = np.zeros(0, dtype=np.int64)
+        self.core_indices_ = no_rows if indices is None else self._in_data(indices)
+        self.dual_coef_ = np.zeros(0) if dual is None else dual
         self.trace_ = trace
         self.evidence_, self.separable_ = evidence, evidence is None
 
@@ -312,35 +310,23 @@ class MaxMarginClassifier(MarginModel):
         variance = summarise_classes(blocks).variance if self.gamma == "scale" else 1.0
         return resolve_gamma(self.gamma, blocks.rules.n_features, variance)
 
-    def _soften(self, blocks: RowBlocks, found: AnyArray, error: Exception) -> None:
+    def _soften(self, blocks: RowBlocks, classes: AnyArray, error: Exception) -> None:
         """Fit a soft margin to a uniform sample, or to all rows where they are few."""
         seed = resolve_seed(self.random_state)
         if self.kernel == "linear":
-            self.coef_, self.intercept_ = soft_planes(
-                blocks, found, self.C, intercept=self.fit_intercept, seed=seed
-            )
-            self._machine = LinearDecision(self.coef_, self.intercept_, self.classes_)
+            planes = soft_planes(blocks, classes, self.C, intercept=self.fit_intercept, seed=seed)
+            self._set_hyperplanes(*planes)
         else:
             rows, labels, weights = uniform_rows(blocks, SOFT_ROWS, seed)
             kernel = Kernel(self.kernel, self._gamma(blocks), self.degree, self.coef0)
             sides = tuple(
                 soft_kernel(rows, signs, weights, self.C, kernel)
-                for signs in one_against_rest(labels, found)
+                for signs in signs_of(labels, classes).T
             )
             self.intercept_ = np.array([side.intercept for side in sides])
-            self._machine = SeparatorDecision(sides, self.classes_)
-        none = np.zeros(0)
-        self._note(
-            None,
-            margin=0.0,
-            factor=0.0,
-            indices=none.astype(np.int64),
-            dual=none,
-            trace=(),
-            evidence=error,
-        )
+            self._decision = SeparatorDecision(sides, self.classes_)
+        self._keep(None, evidence=error)
 
 
-def _moments(block: Block, number: int, given: object) -> Moments:
-    del number, given
+def _moments(block: Block, _block_index: int, _broadcast: object) -> Moments:
     return moments_of(block.points, block.weights)

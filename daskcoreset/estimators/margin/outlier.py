@@ -18,13 +18,12 @@ from daskcoreset.constructions.margin.outlier import (
 from daskcoreset.core.blocks import MAX_LABELS
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.estimators.classifier import LinearDecision, MarginModel
+from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, MarginModel
 from daskcoreset.estimators.margin.soft import soft_planes
 
 if TYPE_CHECKING:
     from daskcoreset.constructions.margin.outlier import OutlierMargin
-    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-    from daskcoreset.inputs.blocks import RowBlocks
+    from daskcoreset.core.typing import FloatArray
 
 __all__ = ["OutlierMaxMarginClassifier"]
 
@@ -102,25 +101,14 @@ class OutlierMaxMarginClassifier(MarginModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **MARGIN_CONSTRAINTS,
         "k": [Interval(Integral, 0, None, closed="left")],
-        "epsilon": [Interval(Real, 0, 1, closed="neither")],
-        "fit_intercept": ["boolean"],
         "method": [StrOptions(set(METHODS))],
         "confidence": [Interval(Real, 0, 1, closed="neither")],
         "max_problems": [Interval(Integral, 1, None, closed="left")],
         "max_passes": [Interval(Integral, 1, None, closed="left")],
-        "on_inseparable": [StrOptions({"soft", "raise"})],
-        "C": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
     }
-
-    coef_: FloatArray
-    intercept_: FloatArray
-    margin_: float
-    outliers_: IndexArray
-    probability_: float
-    separable_: bool
-    result_: OutlierMargin | None
 
     def __init__(
         self,
@@ -176,13 +164,13 @@ class OutlierMaxMarginClassifier(MarginModel):
         self._validate_params()
         blocks, names = self._labelled_blocks(X, y, None)
         survey = find_classes(blocks, most=MAX_LABELS, keep=16)
-        found = survey.value.classes
-        if len(found) > 2:
+        labels = survey.value.classes
+        if len(labels) > 2:
             raise InvalidInputError(
                 "Only binary classification is supported. The type of the target is multiclass; "
                 "select two classes."
             )
-        self.classes_ = found if names is None else names[found]
+        self.classes_ = labels if names is None else names[labels]
         search = OutlierMaxMargin(
             k=self.k,
             epsilon=self.epsilon,
@@ -199,20 +187,17 @@ class OutlierMaxMarginClassifier(MarginModel):
             if self.on_inseparable == "raise":
                 raise
             warn_user(f"a soft margin is fitted, for {error}")
-            self._soften(blocks, found)
+            seed = resolve_seed(self.random_state)
+            planes = soft_planes(blocks, labels, self.C, intercept=self.fit_intercept, seed=seed)
+            self._keep(None, *planes)
             return self
-        self._note(result, result.w[None], np.array([result.b]))
+        self._keep(result, result.w[None], np.array([result.b]))
         return self
 
-    def _soften(self, blocks: RowBlocks, found: AnyArray) -> None:
-        seed = resolve_seed(self.random_state)
-        planes = soft_planes(blocks, found, self.C, intercept=self.fit_intercept, seed=seed)
-        self._note(None, *planes)
-
-    def _note(self, result: OutlierMargin | None, coef: FloatArray, intercept: FloatArray) -> None:
-        self.coef_, self.intercept_, self.result_ = coef, intercept, result
+    def _keep(self, result: OutlierMargin | None, coef: FloatArray, intercept: FloatArray) -> None:
+        self._set_hyperplanes(coef, intercept)
+        self.result_ = result
         self.separable_ = result is not None
         self.margin_ = result.margin if result else 0.0
         self.probability_ = result.probability if result else 0.0
         self.outliers_ = result.outliers if result else np.zeros(0, dtype=np.int64)
-        self._machine = LinearDecision(coef, intercept, self.classes_)

@@ -3,7 +3,8 @@ r"""A soft margin for rows that nothing separates: smooth, convex, solved to the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from scipy.optimize import minimize
@@ -14,6 +15,7 @@ from daskcoreset.constructions.margin.separators import Separator
 from daskcoreset.core.blocks import labels_of
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
+from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.execution.fold import map_reduce
 
 if TYPE_CHECKING:
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SOFT_ROWS",
-    "one_against_rest",
     "soft_kernel",
     "soft_margin",
     "soft_planes",
@@ -92,12 +93,12 @@ def soft_margin(
     scaled = (rows - center) / spread
     objective = _Objective(scaled, signs, C * weights, intercept)
     options = {"maxiter": 10_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-10}
-    start = np.zeros(rows.shape[1] + 1)
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
+    v = np.zeros(rows.shape[1] + 1)
+    v = minimize(objective, v, jac=True, method="L-BFGS-B", options=options).x
     if rows.shape[1] <= _MOST_COLUMNS:
-        found = _polished(objective, found)
-    w = found[:-1] / spread
-    b = float(found[-1] - w @ center) if intercept else 0.0
+        v = _polished(objective, v)
+    w = v[:-1] / spread
+    b = float(v[-1] - w @ center) if intercept else 0.0
     return w, b
 
 
@@ -113,10 +114,10 @@ def _polished(objective: _Objective, v: FloatArray) -> FloatArray:
         hessian[np.arange(d), np.arange(d)] += 1.0
         hessian[d, d] += 1e-12
         after = v - np.linalg.solve(hessian, gradient)
-        then = objective(after)[1]
-        if np.abs(then).max() >= np.abs(gradient).max():
+        gradient_after = objective(after)[1]
+        if np.abs(gradient_after).max() >= np.abs(gradient).max():
             return v
-        v, gradient = after, then
+        v, gradient = after, gradient_after
 
 
 def soft_kernel(
@@ -142,8 +143,8 @@ def soft_kernel(
     model = SVC(C=C, kernel="precomputed").fit(kernel(rows, rows), signs, weights)
     coefficients = np.asarray(model.dual_coef_[0], dtype=np.float64)
     intercept = float(model.intercept_[0])
-    held = rows[model.support_]
-    return Separator(kernel, rows=held, coefficients=coefficients, intercept=intercept)
+    support = rows[model.support_]
+    return Separator(kernel, rows=support, coefficients=coefficients, intercept=intercept)
 
 
 def soft_planes(
@@ -169,25 +170,13 @@ def soft_planes(
     rows, labels, weights = uniform_rows(blocks, SOFT_ROWS, seed)
     fits = [
         soft_margin(rows, signs, weights, C, intercept=intercept)
-        for signs in one_against_rest(labels, classes)
+        for signs in signs_of(labels, classes).T
     ]
     return np.stack([w for w, _ in fits]), np.array([b for _, b in fits])
 
 
-def one_against_rest(labels: AnyArray, classes: AnyArray) -> list[FloatArray]:
-    """+1 and -1 for the second of two classes, or for every one of more.
-
-    Examples
-    --------
-    >>> one_against_rest(np.array([3, 5]), np.array([3, 5]))
-    [array([-1.,  1.])]
-    """
-    positive = classes if len(classes) > 2 else classes[1:]
-    return [np.where(labels == one, 1.0, -1.0) for one in positive]
-
-
 def uniform_rows(
-    blocks: RowBlocks, most: int, seed: int
+    blocks: RowBlocks, max_rows: int, seed: int
 ) -> tuple[FloatArray, AnyArray, FloatArray]:
     """Draw rows uniformly and without replacement, in one read; all if they are few.
 
@@ -195,7 +184,7 @@ def uniform_rows(
     ----------
     blocks : RowBlocks
         With labels.
-    most : int
+    max_rows : int
     seed : int
 
     Returns
@@ -205,40 +194,27 @@ def uniform_rows(
     weights : ndarray of shape (m,), float64
         Of the input, times the rows that each drawn one stands for.
     """
-    blocks.refuse_zeros(most if blocks.n_rows is None else min(most, blocks.n_rows))
-    drawn = map_reduce(blocks, _Draw(most, seed), _Unite(most)).value
-    block = drawn.rows.block
-    share = drawn.n_used / max(1, len(drawn.rows))
+    blocks.refuse_zeros(max_rows if blocks.n_rows is None else min(max_rows, blocks.n_rows))
+    draw = partial(_draw, max_rows=max_rows, seed=seed)
+    sample, n_used = map_reduce(blocks, draw, partial(_merge_draws, max_rows=max_rows)).value
+    block = sample.block
+    share = n_used / max(1, len(sample))
     points = dense_rows(block.points).astype(np.float64)
     return points, labels_of(block), block.weights * share
 
 
-@dataclass(frozen=True, eq=False)
-class _Drawn:
-    rows: SelectedRows
-    n_used: int
+Draws: TypeAlias = tuple[SelectedRows, int]
+"""Rows drawn, and how many have a weight."""
 
 
-@dataclass(frozen=True)
-class _Draw:
-    most: int
-    seed: int
-
-    def __call__(self, block: Block, number: int, given: object) -> _Drawn:
-        del given
-        # The rows of smallest coins, of the block and of all: a sample without replacement.
-        coins = stream(self.seed, Stage.DRAWS, number).random(len(block))
-        used = np.flatnonzero(block.weights > 0.0)
-        rows = used[np.sort(np.argsort(coins[used], kind="stable")[: self.most])]
-        nothing = np.zeros(len(rows))
-        picked = SelectedRows(block.take(rows), np.full(len(rows), number), nothing, coins[rows])
-        return _Drawn(picked, len(used))
+def _draw(block: Block, block_index: int, _broadcast: object, *, max_rows: int, seed: int) -> Draws:
+    # The rows of smallest coins, of the block and of all: a sample without replacement.
+    coins = stream(seed, Stage.DRAWS, block_index).random(len(block))
+    used = np.flatnonzero(block.weights > 0.0)
+    rows = used[np.sort(np.argsort(coins[used], kind="stable")[:max_rows])]
+    indices = np.full(len(rows), block_index)
+    return SelectedRows(block.take(rows), indices, np.zeros(len(rows)), coins[rows]), len(used)
 
 
-@dataclass(frozen=True)
-class _Unite:
-    most: int
-
-    def __call__(self, first: _Drawn, second: _Drawn) -> _Drawn:
-        rows = smallest(concatenate_rows([first.rows, second.rows]), self.most)
-        return _Drawn(rows, first.n_used + second.n_used)
+def _merge_draws(first: Draws, second: Draws, *, max_rows: int) -> Draws:
+    return smallest(concatenate_rows([first[0], second[0]]), max_rows), first[1] + second[1]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from numbers import Integral, Real
+from functools import partial
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -27,9 +26,9 @@ from daskcoreset.constructions.margin.structured import (
     structured_margin,
 )
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.estimators.base import is_in_memory
-from daskcoreset.estimators.classifier import DecisionModel, LinearDecision
+from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, DecisionModel
 from daskcoreset.execution.fold import map_rows
 from daskcoreset.inputs.blocks import row_blocks
 
@@ -99,10 +98,11 @@ class StructuredMaxMargin(DecisionModel):
 
     Examples
     --------
+    >>> import warnings
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", CoresetWarning)  # two kinds overlap
+    ...     warnings.simplefilter("ignore")  # two kinds overlap
     ...     StructuredMaxMargin(C=10.0).fit(X, y).score(X, y) > 0.95
     True
 
@@ -113,20 +113,11 @@ class StructuredMaxMargin(DecisionModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **MARGIN_CONSTRAINTS,
         "problem": [StrOptions({"multiclass", "sequence"}), StructuredProblem, callable],
-        "epsilon": [Interval(Real, 0, 1, closed="neither")],
-        "fit_intercept": ["boolean"],
-        "on_inseparable": [StrOptions({"soft", "raise"})],
-        "C": [Interval(Real, 0, None, closed="neither")],
         "per_block": [Interval(Integral, 1, None, closed="left")],
         "max_passes": [Interval(Integral, 1, None, closed="left"), None],
     }
-
-    w_: FloatArray
-    problem_: StructuredProblem
-    margin_: float
-    data_margin_: float
-    result_: StructuredMargin
 
     def __init__(
         self,
@@ -177,18 +168,18 @@ class StructuredMaxMargin(DecisionModel):
                 'groups is None, and problem="sequence" needs them; pass the number of the '
                 "sequence of every row."
             )
-        held = self._hold(X, y, None) if is_in_memory(groups) else None
-        if held is not None:
-            check_classification_targets(held.y)
-            X, y = held.X, held.y
+        data = self._validate_in_memory(X, y, None) if is_in_memory(groups) else None
+        if data is not None:
+            check_classification_targets(data.y)
+            X, y = data.X, data.y
             groups = None if groups is None else run_numbers(groups, X.shape[0])
         elif y is None:
             raise InvalidInputError(
                 "this estimator requires y to be passed, but the target y is None; pass it."
             )
         blocks = row_blocks(X, y, groups)
-        if held is None:
-            self._note_columns(X, blocks)
+        if data is None:
+            self._set_features(X, blocks.rules.n_features, blocks.columns)
         grouped = groups is not None
         self.problem_, classes = self._problem_of(blocks, grouped=grouped)
         self._keep(self._solve(blocks, classes, grouped=grouped), classes)
@@ -230,34 +221,28 @@ class StructuredMaxMargin(DecisionModel):
         except InseparableError as error:
             if self.on_inseparable == "raise":
                 raise
-            warnings.warn(
+            warn_user(
                 f"{error} Errors are allowed with C={self.C}; scale the features, choose C, or "
-                f'pass on_inseparable="raise" to stop instead.',
-                CoresetWarning,
-                stacklevel=3,
+                f'pass on_inseparable="raise" to stop instead.'
             )
         return solve(float(self.C))
 
-    def _keep(self, found: StructuredMargin, classes: AnyArray | None) -> None:
-        self.result_, self.w_ = found, found.w
-        self.margin_, self.data_margin_ = found.margin, found.data_margin
-        largest = max((int(y.max()) for y in found.rivals), default=0)
+    def _keep(self, result: StructuredMargin, classes: AnyArray | None) -> None:
+        self.result_, self.w_ = result, result.w
+        self.margin_, self.data_margin_ = result.margin, result.data_margin
+        largest = max((int(y.max()) for y in result.rivals), default=0)
         self.classes_ = np.arange(largest + 1) if classes is None else classes
         for name in ("coef_", "intercept_"):
             if hasattr(self, name):
                 delattr(self, name)  # of an earlier fit
         if isinstance(self.problem_, MultiClassProblem) and classes is not None:
-            W, b = plain_weights(self.problem_, found.w)
+            W, b = plain_weights(self.problem_, result.w)
             two = len(classes) == 2
-            self.coef_ = W[1:] - W[:1] if two else W
-            self.intercept_ = b[1:] - b[:1] if two else b
-            self._machine = LinearDecision(self.coef_, self.intercept_, self.classes_)
-        if not found.converged:
-            warnings.warn(
-                f"stopped after {found.passes} reads at {found.factor:.3g} of the margin, where "
-                f"epsilon={self.epsilon} wants {1 - self.epsilon:.3g}; raise max_passes.",
-                CoresetWarning,
-                stacklevel=3,
+            self._set_hyperplanes(W[1:] - W[:1] if two else W, b[1:] - b[:1] if two else b)
+        if not result.converged:
+            warn_user(
+                f"stopped after {result.passes} reads at {result.factor:.3g} of the margin, where "
+                f"epsilon={self.epsilon} wants {1 - self.epsilon:.3g}; raise max_passes."
             )
 
     def predict(self, X: Any, *, groups: Any = None) -> Any:
@@ -282,16 +267,22 @@ class StructuredMaxMargin(DecisionModel):
         check_is_fitted(self)
         if groups is None and hasattr(self, "coef_"):
             return super().predict(X)
-        held = self._hold(X, None, None, reset=False) if is_in_memory(groups) else None
-        ask = _Ask(self.problem_, self.w_, self._values(), groups is not None)
-        if held is not None:
-            n = held.X.shape[0]
+        predict = partial(
+            _predict_block,
+            problem=self.problem_,
+            w=self.w_,
+            classes=self._values(),
+            grouped=groups is not None,
+        )
+        if is_in_memory(X, groups):
+            rows = self._validate_in_memory(X, None, None, reset=False).X  # type: ignore[union-attr] # it is in memory
+            n = rows.shape[0]
             runs = np.arange(n) if groups is None else run_numbers(groups, n)
-            return ask(Block(held.X, runs.astype(np.float64)))
+            return predict(Block(rows, runs.astype(np.float64)))
         blocks = self._open(X, None, groups)
         if groups is not None:
             check_whole(blocks)
-        return map_rows(blocks, ask, dtype=self.classes_.dtype)
+        return map_rows(blocks, predict, dtype=self.classes_.dtype)
 
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None
@@ -353,16 +344,15 @@ class StructuredMaxMargin(DecisionModel):
         return super().decision_function(X)
 
 
-@dataclass(frozen=True, eq=False)
-class _Ask:
-    """The best answer to every example of a block, whose weights tell them apart."""
-
-    problem: StructuredProblem
-    w: FloatArray
-    classes: AnyArray | None
-    grouped: bool
-
-    def __call__(self, block: Block) -> AnyArray:
-        runs = block.weights if self.grouped else np.arange(float(len(block)))
-        codes = answers_of(self.problem, self.w, block.points, runs)
-        return codes if self.classes is None else self.classes[codes]
+def _predict_block(
+    block: Block,
+    *,
+    problem: StructuredProblem,
+    w: FloatArray,
+    classes: AnyArray | None,
+    grouped: bool,
+) -> AnyArray:
+    """Predict the best answer to every example of a block, whose weights tell them apart."""
+    runs = block.weights if grouped else np.arange(float(len(block)))
+    codes = answers_of(problem, w, block.points, runs)
+    return codes if classes is None else classes[codes]

@@ -324,8 +324,8 @@ def test_fit__size_of_all_rows_and_the_same_bits_on_every_scheduler() -> None:
 
 
 def test_fit__size_auto_grows_with_the_core_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csvrg, "_FEWEST", 100)
-    monkeypatch.setattr(csvrg, "_EACH", 20)
+    monkeypatch.setattr(csvrg, "_MIN_ROWS", 100)
+    monkeypatch.setattr(csvrg, "_ROWS_PER_POINT", 20)
     auto = clone(MODELS[0]).set_params(size="auto").fit(*chunked())
     given = clone(MODELS[0]).set_params(size=800).fit(*chunked())
     assert auto.dual_coef_.tobytes() == given.dual_coef_.tobytes()
@@ -518,7 +518,7 @@ def test_odm__bad_data() -> None:
 def test_auto__csvrg_where_hessians_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     model = clone(MODELS[1]).set_params(solver="auto")
     assert clone(model).fit(X, TWO).solver_ == "exact"
-    monkeypatch.setattr("daskcoreset.estimators.kernel.csvrg._HESSIANS", 1000)
+    monkeypatch.setattr("daskcoreset.estimators.kernel.csvrg._MAX_HESSIAN_NUMBERS", 1000)
     assert clone(model).fit(X, TWO).solver_ == "csvrg"
 
 

@@ -81,7 +81,7 @@ def test_ask__gradient_and_hessian_by_finite_differences(loss: MarginLoss) -> No
     rng = np.random.default_rng(0)
     beta = 0.3 * rng.normal(size=(40, 1))
     asked = ObjectiveQuery(CORE, loss, np.array([-1, 1]), beta, gradient="rows", hessian=ALL_ROWS)
-    found = rows().ask(asked)
+    found = rows().evaluate(asked)
     assert found.hessian is not None
 
     def losses(at: FloatArray) -> float:
@@ -99,7 +99,7 @@ def test_ask__gradient_and_hessian_by_finite_differences(loss: MarginLoss) -> No
             place = at[:, np.newaxis]
             return (
                 rows()
-                .ask(ObjectiveQuery(CORE, loss, np.array([-1, 1]), place, gradient="rows"))
+                .evaluate(ObjectiveQuery(CORE, loss, np.array([-1, 1]), place, gradient="rows"))
                 .gradient[:, 0]
             )
 
@@ -119,7 +119,7 @@ def test_ask__cells_losses_along_a_move_and_table() -> None:
     rng = np.random.default_rng(0)
     beta, move = rng.normal(size=(2, 40, 1))
     lengths = (1.0, 0.5, 0.1)
-    found = rows().ask(
+    found = rows().evaluate(
         ObjectiveQuery(
             CORE, ODM, np.array([-1, 1]), beta, move=move, lengths=lengths, gradient="cells",
             table=True, truth=LOSSES["hinge"],
@@ -145,14 +145,18 @@ def test_ask__cells_losses_along_a_move_and_table() -> None:
 def test_ask__hessian_of_a_share_is_unbiased() -> None:
     """Mean of 200 estimates within 6 standard errors: false-alarm rate below 1e-8."""
     beta = np.zeros((40, 1))
-    full = rows().ask(ObjectiveQuery(CORE, ODM, np.array([-1, 1]), beta, hessian=ALL_ROWS)).hessian
+    full = (
+        rows()
+        .evaluate(ObjectiveQuery(CORE, ODM, np.array([-1, 1]), beta, hessian=ALL_ROWS))
+        .hessian
+    )
     assert full is not None
     data, traces = rows(), []
     for seed in range(200):
         asked = ObjectiveQuery(
             CORE, ODM, np.array([-1, 1]), beta, hessian=np.array([0.3]), seed=seed
         )
-        found = data.ask(asked).hessian
+        found = data.evaluate(asked).hessian
         assert found is not None
         traces.append(np.trace(found[0]))
     error = np.std(traces) / np.sqrt(len(traces))
@@ -165,8 +169,8 @@ def test_ask__every_problem_has_a_share_of_its_own() -> None:
     found = summarise_classes(blocks)
     data = TrainingRows(blocks, found.classes, found.weight, found.n_rows)
     beta, shares = np.zeros((40, 3)), np.array([1.0, 0.5, 0.1])
-    told = data.ask(ObjectiveQuery(CORE, ODM, found.classes, beta, hessian=shares))
-    whole = data.ask(ObjectiveQuery(CORE, ODM, found.classes, beta, hessian=np.ones(3)))
+    told = data.evaluate(ObjectiveQuery(CORE, ODM, found.classes, beta, hessian=shares))
+    whole = data.evaluate(ObjectiveQuery(CORE, ODM, found.classes, beta, hessian=np.ones(3)))
     assert told.bent[0] == whole.bent[0] == len(X)
     assert told.hessian is not None
     assert whole.hessian is not None
