@@ -195,8 +195,8 @@ def _merge(first: SmallestMargins, second: SmallestMargins) -> SmallestMargins:
     keys = np.concatenate([first.keys, second.keys])
     # Blocks are neighbours and rows are in order within them, so that no row comes twice.
     used = set(zip(block_indices.ravel().tolist(), positions.ravel().tolist(), strict=True))
-    rows = [i for i, key in enumerate(map(tuple, keys.tolist())) if key in used]
-    rows = np.array(rows, dtype=int)
+    is_used = np.array([tuple(key) in used for key in keys.tolist()], dtype=bool)
+    rows = np.flatnonzero(is_used)
     return SmallestMargins(
         np.take_along_axis(values, order, axis=1),
         block_indices,

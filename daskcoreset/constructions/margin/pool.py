@@ -267,7 +267,8 @@ class Pool:
         query = PoolQuery(self.starts, w, b, known)
         work = partial(_closest_rows, count=count)
         merge = partial(_merge_closest, count=count)
-        return map_reduce(self.blocks, work, merge, given=query).value
+        closest: PoolRows = map_reduce(self.blocks, work, merge, given=query).value
+        return closest
 
     def first_below(
         self, w: FloatArray, b: float, known: IndexArray, count: int, *, below: float, after: int

@@ -235,7 +235,7 @@ class NotSeparableError(InseparableError):
 
     def __reduce__(self) -> tuple[object, ...]:
         # An exception is otherwise made again from its message.
-        options = {"intercept": self.intercept, "duplicates": self.duplicates}
+        options: dict[str, Any] = {"intercept": self.intercept, "duplicates": self.duplicates}
         evidence = (self.indices, self.labels, self.coefficients, self.norm)
         return partial(type(self), **options), evidence
 
