@@ -22,11 +22,11 @@ from daskcoreset.core.typing import FloatArray, IndexArray, Points
 __all__ = [
     "CellSummary",
     "FarthestFirst",
-    "MergeSummaries",
-    "SummariseCells",
     "extend",
     "farthest_first",
-    "wanted_of",
+    "merge_summaries",
+    "n_offered_by_block",
+    "summarise_cells",
 ]
 
 _OFFERED = 200_000
@@ -42,13 +42,13 @@ class FarthestFirst:
     rows : ndarray of shape (c,), int64
     gaps : ndarray of shape (c,), float64
         Measure of each to those before it and the core points given; infinite for the very first.
-    left : float
+    remaining : float
         Measure of the farthest row that was not taken.
     """
 
     rows: IndexArray
     gaps: FloatArray
-    left: float
+    remaining: float
 
 
 def farthest_first(
@@ -75,12 +75,12 @@ def farthest_first(
 
     Returns
     -------
-    Traversal
+    FarthestFirst
 
     Examples
     --------
-    >>> found = farthest_first(np.array([[0.0], [1.0], [9.0]]), 2, Metric(boxes=False))
-    >>> found.rows, found.left
+    >>> chosen = farthest_first(np.array([[0.0], [1.0], [9.0]]), 2, Metric(boxes=False))
+    >>> chosen.rows, chosen.remaining
     (array([0, 2]), 1.0)
 
     References
@@ -108,7 +108,7 @@ def farthest_first(
 
 @dataclass(frozen=True, eq=False)
 class CellSummary:
-    """What a read of some blocks tells about the core points there are.
+    """Weights of the core points, and rows far from all of them, in some blocks.
 
     Attributes
     ----------
@@ -117,9 +117,9 @@ class CellSummary:
     farthest : float
         Measure of the farthest row.
     n_rows : int
-    offered : Core
+    offered : CoverRows
         Rows far away.
-    left : float
+    remaining : float
         Measure of the farthest row not offered, once those offered are core points.
     """
 
@@ -127,72 +127,68 @@ class CellSummary:
     farthest: float
     n_rows: int
     offered: CoverRows
-    left: float
+    remaining: float
 
 
-@dataclass(frozen=True)
-class SummariseCells:
-    """Work on one block: to which core points its rows are nearest, and which are too far.
+def summarise_cells(
+    block: Block,
+    block_index: int,
+    core: Sorted | None,
+    *,
+    metric: Metric,
+    limit: float,
+    radius: float,
+    n_offered: int,
+) -> CellSummary:
+    """Count the rows of a block by their nearest core point, and offer those too far from any.
 
-    Attributes
+    Parameters
     ----------
+    block, block_index
+    core : Sorted or None
     metric : Metric
     limit : float
         Measure up to which a row counts as covered.
     radius : float
         Where most rows have a core point; infinite where that is not known.
-    wanted : int
+    n_offered : int
         Rows to offer at most.
     """
-
-    metric: Metric
-    limit: float
-    radius: float
-    wanted: int
-
-    def __call__(self, block: Block, number: int, given: Sorted | None) -> CellSummary:
-        """Count the rows of a block."""
-        measures = np.full(len(block), np.inf)
-        weights = np.zeros(0 if given is None else len(given.order))
-        if given is not None:
-            for start, tile in dense_tiles(block.points):
-                stop = start + len(tile)
-                labels, measures[start:stop] = given.nearest(tile, self.radius)
-                weights += np.bincount(labels, block.weights[start:stop], len(weights))
-        farthest = float(measures.max(initial=0.0))
-        found = farthest_first(
-            block.points, self.wanted, self.metric, measures=measures, limit=self.limit
-        )
-        offered = take_rows(block, number, found.rows)
-        return CellSummary(weights, farthest, len(block), offered, found.left)
+    measures = np.full(len(block), np.inf)
+    weights = np.zeros(0 if core is None else len(core.order))
+    if core is not None:
+        for start, tile in dense_tiles(block.points):
+            stop = start + len(tile)
+            labels, measures[start:stop] = core.nearest(tile, radius)
+            weights += np.bincount(labels, block.weights[start:stop], len(weights))
+    farthest = float(measures.max(initial=0.0))
+    chosen = farthest_first(block.points, n_offered, metric, measures=measures, limit=limit)
+    offered = take_rows(block, block_index, chosen.rows)
+    return CellSummary(weights, farthest, len(block), offered, chosen.remaining)
 
 
-@dataclass(frozen=True)
-class MergeSummaries:
-    """Adds up the surveys of neighbouring blocks."""
-
-    def __call__(self, first: CellSummary, second: CellSummary) -> CellSummary:
-        """Add up two surveys."""
-        return CellSummary(
-            first.weights + second.weights,
-            max(first.farthest, second.farthest),
-            first.n_rows + second.n_rows,
-            join([first.offered, second.offered]),
-            max(first.left, second.left),
-        )
+def merge_summaries(first: CellSummary, second: CellSummary) -> CellSummary:
+    """Add up the summaries of neighbouring blocks."""
+    return CellSummary(
+        first.weights + second.weights,
+        max(first.farthest, second.farthest),
+        first.n_rows + second.n_rows,
+        join([first.offered, second.offered]),
+        max(first.remaining, second.remaining),
+    )
 
 
-def wanted_of(n_core: int, n_blocks: int, room: int) -> int:
-    """Return how many rows each block is asked for, given core points and room for more."""
+def n_offered_by_block(n_core: int, n_blocks: int, room: int) -> int:
+    """Return how many rows each block offers, for so many core points and room for more."""
     if n_blocks == 1:
         return room  # its traversal is that of all rows
     return min(room, max(16, min(3 * n_core, _OFFERED // n_blocks)))
 
 
-def extend(  # noqa: PLR0917 - two say what there is, one what is new, three what is wanted
+def extend(  # noqa: PLR0917 - the core points, the rows offered, and three limits
     core: CoverRows | None,
     known: Sorted | None,
-    survey: CellSummary,
+    summary: CellSummary,
     room: int,
     limit: float,
     metric: Metric,
@@ -201,9 +197,9 @@ def extend(  # noqa: PLR0917 - two say what there is, one what is new, three wha
 
     Parameters
     ----------
-    core, known : Core and Sorted, or None
+    core, known : CoverRows and Sorted, or None
         The core points there are.
-    survey : Survey
+    summary : CellSummary
     room : int
         Rows to add at most.
     limit : float
@@ -212,18 +208,17 @@ def extend(  # noqa: PLR0917 - two say what there is, one what is new, three wha
 
     Returns
     -------
-    core : Core
+    core : CoverRows
     gap : float
         Least measure between one that was added and those before it.
     """
-    points = survey.offered.points
+    points = summary.offered.points
     measures = np.full(len(points), np.inf) if known is None else known.nearest(points)[1]
-    # Beyond what is left, a row that was not offered might be farther; one is always right.
-    found = farthest_first(
-        points, room, metric, measures=measures.copy(), limit=max(limit, survey.left)
-    )
-    if not len(found.rows):
-        found = farthest_first(points, min(1, room), metric, measures=measures, limit=limit)
-    added = survey.offered.take(found.rows)
-    gap = float(found.gaps.min(initial=np.inf))
+    # Below `remaining`, a row that was not offered might be farther; one is always right.
+    reach = max(limit, summary.remaining)
+    chosen = farthest_first(points, room, metric, measures=measures.copy(), limit=reach)
+    if not len(chosen.rows):
+        chosen = farthest_first(points, min(1, room), metric, measures=measures, limit=limit)
+    added = summary.offered.take(chosen.rows)
+    gap = float(chosen.gaps.min(initial=np.inf))
     return (added if core is None else join([core, added])), gap

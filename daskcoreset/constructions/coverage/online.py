@@ -14,13 +14,13 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
 __all__ = [
     "DoublingCover",
-    "MergeDoubling",
-    "MergeOpened",
-    "OpenAtMost",
-    "OpenCells",
     "Opened",
     "at_most",
+    "merge_doubling",
+    "merge_opened",
     "online",
+    "open_at_most",
+    "open_cells",
 ]
 
 
@@ -74,9 +74,9 @@ def at_most(
             rows[before:count] += first
             if count <= most:
                 break
-            found = farthest_first(centers, max(1, most // 2), metric)
-            kept = np.sort(found.rows)
-            apart = max(apart, metric.distance(found.left))
+            chosen = farthest_first(centers, max(1, most // 2), metric)
+            kept = np.sort(chosen.rows)
+            apart = max(apart, metric.distance(chosen.remaining))
             radius = max(apart, _GROWTH * radius)
             centers[: len(kept)], rows[: len(kept)] = centers[kept], rows[kept]
             count = before = len(kept)
@@ -92,33 +92,22 @@ class DoublingCover:
     apart: float
 
 
-@dataclass(frozen=True)
-class OpenAtMost:
-    """Work on one block: at most `most` core points."""
-
-    metric: Metric
-    most: int
-
-    def __call__(self, block: Block, number: int, given: object) -> DoublingCover:
-        """Choose core points of a block."""
-        del given
-        rows, radius, apart = at_most(block.points, self.most, self.metric)
-        return DoublingCover(take_rows(block, number, rows), radius, apart)
+def open_at_most(
+    block: Block, block_index: int, _: object, *, max_points: int, metric: Metric
+) -> DoublingCover:
+    """Choose at most so many core points of a block."""
+    rows, radius, apart = at_most(block.points, max_points, metric)
+    return DoublingCover(take_rows(block, block_index, rows), radius, apart)
 
 
-@dataclass(frozen=True)
-class MergeDoubling:
-    """Merges the core points of neighbouring blocks in the same way."""
-
-    metric: Metric
-    most: int
-
-    def __call__(self, first: DoublingCover, second: DoublingCover) -> DoublingCover:
-        """Choose among the core points of both."""
-        both = join([first.core, second.core])
-        radius = max(first.radius, second.radius)
-        rows, radius, apart = at_most(both.points, self.most, self.metric, radius)
-        return DoublingCover(both.take(rows), radius, max(first.apart, second.apart, apart))
+def merge_doubling(
+    first: DoublingCover, second: DoublingCover, *, max_points: int, metric: Metric
+) -> DoublingCover:
+    """Choose among the core points of neighbouring blocks in the same way."""
+    both = join([first.core, second.core])
+    radius = max(first.radius, second.radius)
+    rows, radius, apart = at_most(both.points, max_points, metric, radius)
+    return DoublingCover(both.take(rows), radius, max(first.apart, second.apart, apart))
 
 
 _CAPACITY = 1024
@@ -165,23 +154,24 @@ def online(
     Le et al. (2017), Approximation Vector Machines, section 4.
     """
     n_features = points.shape[1]
-    given = np.empty((0, n_features)) if known is None else known
+    n_known = 0 if known is None else len(known)
     limit = metric.limit(radius, n_features)
-    centers = np.empty((len(given) + min(_CAPACITY, most), n_features))
-    centers[: len(given)] = given
+    centers = np.empty((n_known + min(_CAPACITY, most), n_features))
+    if known is not None:
+        centers[:n_known] = known
     rows = np.empty(len(centers), dtype=np.int64)
-    count = len(given)
+    count = n_known
     for first, tile in dense_tiles(points):
         stop, before = 0, count
         while True:
             count, stop = metric.open(tile, stop, limit, centers, count, rows)
-            if stop == len(tile) or count == len(given) + most:
+            if stop == len(tile) or count == n_known + most:
                 break
-            centers, rows = _room(centers, rows, len(given) + most)
+            centers, rows = _room(centers, rows, n_known + most)
         rows[before:count] += first
         if stop < len(tile):
             break
-    return rows[len(given) : count].copy(), stop < len(tile)
+    return rows[n_known:count].copy(), stop < len(tile)
 
 
 def _room(centers: FloatArray, rows: IndexArray, most: int) -> tuple[FloatArray, IndexArray]:
@@ -199,81 +189,54 @@ class Opened:
 
     Attributes
     ----------
-    core : Core
+    core : CoverRows
         At more than the radius from one another, in the order of the blocks.
-    dropped : Core or None
+    dropped : CoverRows or None
         Core points of blocks that others cover; None once there are too many to hold.
     full : bool
-        Whether there are more than may be held; then the promise is broken.
-    seen : int
-        Rows looked at.
+        Whether there are more than may be kept, so that rows stay uncovered.
     """
 
     core: CoverRows
     dropped: CoverRows | None
     full: bool
-    seen: int
 
 
-@dataclass(frozen=True)
-class OpenCells:
-    """Work on one block: its core points, beside those that all blocks are given.
+def open_cells(
+    block: Block,
+    block_index: int,
+    core_points: AnyArray | None,
+    *,
+    radius: float,
+    metric: Metric,
+    max_points: int,
+) -> Opened:
+    """Cover the rows of a block, beside the core points there are, with so many more at most."""
+    rows, full = online(block.points, radius, metric, known=core_points, most=max_points)
+    core = take_rows(block, block_index, rows)
+    return Opened(core, core.take(rows[:0]), full)
 
-    Attributes
-    ----------
-    radius : float
-    metric : Metric
-    most : int
-        Core points that a block may open.
+
+def merge_opened(
+    first: Opened,
+    second: Opened,
+    *,
+    radius: float,
+    metric: Metric,
+    max_points: int,
+    max_dropped: int,
+) -> Opened:
+    """Keep the core points of the first, and those of the second that it does not cover.
+
+    Of those that are dropped, at most `max_dropped` are kept aside.
     """
-
-    radius: float
-    metric: Metric
-    most: int
-
-    def __call__(self, block: Block, number: int, given: AnyArray | None) -> Opened:
-        """Cover the rows of a block."""
-        rows, full = online(block.points, self.radius, self.metric, known=given, most=self.most)
-        core = take_rows(block, number, rows)
-        return Opened(core, core.take(rows[:0]), full, len(block))
-
-
-@dataclass(frozen=True)
-class MergeOpened:
-    """Merges the core points of neighbouring blocks by the online rule.
-
-    Attributes
-    ----------
-    radius : float
-    metric : Metric
-    most : int
-    spare : int
-        Dropped core points to hold at most.
-    """
-
-    radius: float
-    metric: Metric
-    most: int
-    spare: int
-
-    def __call__(self, first: Opened, second: Opened) -> Opened:
-        """Keep the first, and those of the second that it does not cover."""
-        room = max(0, self.most - len(first.core))
-        kept, full = online(
-            second.core.points,
-            self.radius,
-            self.metric,
-            known=first.core.points,
-            most=room,
-        )
-        dropped = None
-        if first.dropped is not None and second.dropped is not None:
-            lost = np.setdiff1d(np.arange(len(second.core)), kept)
-            if len(first.dropped) + len(second.dropped) + len(lost) <= self.spare:
-                dropped = join([first.dropped, second.dropped, second.core.take(lost)])
-        return Opened(
-            join([first.core, second.core.take(kept)]),
-            dropped,
-            first.full or second.full or full,
-            first.seen + second.seen,
-        )
+    room = max(0, max_points - len(first.core))
+    points = second.core.points
+    kept, full = online(points, radius, metric, known=first.core.points, most=room)
+    dropped = None
+    if first.dropped is not None and second.dropped is not None:
+        covered = np.setdiff1d(np.arange(len(second.core)), kept)
+        if len(first.dropped) + len(second.dropped) + len(covered) <= max_dropped:
+            dropped = join([first.dropped, second.dropped, second.core.take(covered)])
+    core = join([first.core, second.core.take(kept)])
+    return Opened(core, dropped, first.full or second.full or full)

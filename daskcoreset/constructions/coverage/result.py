@@ -23,15 +23,15 @@ class CoverRows:
     ----------
     rows : Block
         Dense, numbered within the blocks they come from.
-    numbers : ndarray of shape (r,), int64
+    block_indices : ndarray of shape (r,), int64
         Numbers of those blocks.
     """
 
     rows: Block
-    numbers: IndexArray
+    block_indices: IndexArray
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self.block_indices)
 
     @property
     def points(self) -> AnyArray:
@@ -40,20 +40,20 @@ class CoverRows:
 
     def take(self, positions: IndexArray) -> CoverRows:
         """Return the rows at `positions`."""
-        return CoverRows(self.rows.take(positions), self.numbers[positions])
+        return CoverRows(self.rows.take(positions), self.block_indices[positions])
 
     def indices(self, offsets: Mapping[int, int]) -> IndexArray:
         """Return the numbers of the rows in the whole data, given the first of every block."""
-        starts = np.array([offsets[number] for number in self.numbers.tolist()], dtype=np.int64)
+        starts = np.array([offsets[i] for i in self.block_indices.tolist()], dtype=np.int64)
         assert self.rows.rows is not None  # noqa: S101 - `take_rows` numbers them
         return np.asarray(starts + self.rows.rows)
 
 
-def take_rows(block: Block, number: int, positions: IndexArray) -> CoverRows:
-    """Take rows out of block `number`, dense."""
+def take_rows(block: Block, block_index: int, positions: IndexArray) -> CoverRows:
+    """Take rows out of a block, dense."""
     rows = block.take(positions)
     rows = replace(rows, points=dense_rows(rows.points))
-    return CoverRows(rows, np.full(len(positions), number, dtype=np.int64))
+    return CoverRows(rows, np.full(len(positions), block_index, dtype=np.int64))
 
 
 def join(parts: Sequence[CoverRows]) -> CoverRows:
@@ -61,7 +61,7 @@ def join(parts: Sequence[CoverRows]) -> CoverRows:
     if len(parts) == 1:
         return parts[0]
     rows = concatenate([part.rows for part in parts])
-    return CoverRows(rows, np.concatenate([part.numbers for part in parts]))
+    return CoverRows(rows, np.concatenate([part.block_indices for part in parts]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,28 +1,30 @@
-"""The reads of a cover: what is asked of the blocks next, given what they have answered."""
+"""The reads of a cover, each determined by the results of those before."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daskcoreset.constructions.coverage.farthest_first import (
     CellSummary,
-    MergeSummaries,
-    SummariseCells,
     extend,
     farthest_first,
-    wanted_of,
+    merge_summaries,
+    n_offered_by_block,
+    summarise_cells,
 )
 from daskcoreset.constructions.coverage.metric import Cells, Metric, Sorted, metric_of
 from daskcoreset.constructions.coverage.online import (
     DoublingCover,
-    MergeDoubling,
-    MergeOpened,
-    OpenAtMost,
-    OpenCells,
     Opened,
+    merge_doubling,
+    merge_opened,
+    open_at_most,
+    open_cells,
 )
 from daskcoreset.constructions.coverage.result import Cover, CoverRows, join
 from daskcoreset.core.errors import InvalidInputError
@@ -39,8 +41,8 @@ _TRIALS = 6
 _CLOSE = 1.04
 """Ratio of diameters at which a search for the best stops."""
 
-_HELD = 2
-"""Core points that a block holds for each one wanted, where the diameter is to be found."""
+_ROUGH = 2
+"""Core points that a block keeps for each one wanted, where the diameter is to be found."""
 
 _SPARE = 0.02
 """Superfluous core points are kept up to this share of all, rather than reading once more."""
@@ -67,7 +69,7 @@ class Search:
     ----------
     blocks : RowBlocks
     cells : {"euclidean", "chebyshev"}
-    most : int
+    max_points : int
         Core points at most.
     split_every : int
     progress : bool or None
@@ -75,7 +77,7 @@ class Search:
 
     blocks: RowBlocks
     cells: Cells
-    most: int
+    max_points: int
     split_every: int
     progress: bool | None
 
@@ -113,11 +115,16 @@ class Search:
     ) -> BlockResults[Opened]:
         """Read once: open cells beside those there are; `keep` all, also superfluous ones."""
         n_core = 0 if core is None else len(core)
-        room = self.most - n_core
-        spare = room if keep else int(_SPARE * n_core)
+        room = self.max_points - n_core
+        max_dropped = room if keep else int(_SPARE * n_core)
+        options: dict[str, Any] = {
+            "radius": diameter / 2,
+            "metric": self.metric,
+            "max_points": room,
+        }
         return self._read(
-            OpenCells(diameter / 2, self.metric, room),
-            MergeOpened(diameter / 2, self.metric, room, spare),
+            partial(open_cells, **options),
+            partial(merge_opened, **options, max_dropped=max_dropped),
             None if core is None else core.points,
         )
 
@@ -131,7 +138,7 @@ class Search:
             if found.value.full:
                 return _Completed(core, found, reads, fits=False)
             dropped = found.value.dropped
-            if dropped is not None and len(core) + len(dropped) <= self.most:
+            if dropped is not None and len(core) + len(dropped) <= self.max_points:
                 return _Completed(join([core, dropped]), found, reads, fits=True)
         return _Completed(core, found, reads, fits=False)
 
@@ -141,11 +148,12 @@ class Search:
         # Half of the core points, the farthest first, say what diameter would need so many.
         some = core.points[:2048]
         half = farthest_first(some, max(1, len(some) // 2), self.metric)
-        wider = diameter + 2 * self.metric.distance(half.left)
+        wider = diameter + 2 * self.metric.distance(half.remaining)
         last = int(core.indices(_offsets(found)).max()) + 1
         return InvalidInputError(
-            f"diameter={diameter:g} needs more than {self.most:,} core points: {len(core):,} were "
-            f"found among the first {last:,} of {found.n_rows:,} rows. Pass a larger diameter (at "
+            f"diameter={diameter:g} needs more than {self.max_points:,} core points: "
+            f"{len(core):,} were found among the first {last:,} of {found.n_rows:,} rows. "
+            f"Pass a larger diameter (at "
             f"about {wider:.3g} half as many do for these rows), a larger max_points, or "
             f"max_points alone, which finds the diameter."
         )
@@ -154,14 +162,14 @@ class Search:
 
     def fitting(self) -> Cover:
         """Bound the diameter by doubling, then bisect it with the online rule."""
-        held = _HELD * self.most
+        options: dict[str, Any] = {"max_points": _ROUGH * self.max_points, "metric": self.metric}
         rough: BlockResults[DoublingCover] = self._read(
-            OpenAtMost(self.metric, held), MergeDoubling(self.metric, held)
+            partial(open_at_most, **options), partial(merge_doubling, **options)
         )
         core = rough.value.core
-        chosen = farthest_first(core.points, self.most, self.metric)
+        chosen = farthest_first(core.points, self.max_points, self.metric)
         # One more row than there may be cells, pairwise at least so far apart.
-        least = max(rough.value.apart, self.metric.distance(chosen.left))
+        least = max(rough.value.apart, self.metric.distance(chosen.remaining))
         if not 0.0 < least < np.inf:
             # Every row that differs from others is a core point; or distances overflow.
             return self._counted(core.take(chosen.rows), rough, 1, least=least)
@@ -208,24 +216,22 @@ class Search:
         reads, gap = 0, np.inf
         while True:
             n_core = 0 if core is None else len(core)
-            room = self.most - n_core
-            wanted = wanted_of(n_core, self.blocks.n_blocks, room)
-            work = SummariseCells(self.metric, limit, radius, wanted)
-            found: BlockResults[CellSummary] = self._read(work, MergeSummaries(), known)
+            room = self.max_points - n_core
+            n_offered = n_offered_by_block(n_core, self.blocks.n_blocks, room)
+            read = self._summarise(known, limit=limit, radius=radius, n_offered=n_offered)
             reads += 1
-            finished = core is not None and (found.value.farthest <= limit or not room)
-            if finished:
+            if core is not None and (read.value.farthest <= limit or not room):
                 break
-            core, least = extend(core, known, found.value, room, limit, self.metric)
-            core = _in_order(core, found)
+            core, least = extend(core, known, read.value, room, limit, self.metric)
+            core = _in_order(core, read)
             known = Sorted.of(core.points, self.metric)
             gap = min(gap, least)
         assert core is not None  # noqa: S101 - the first read has brought rows
-        if diameter is not None and found.value.farthest > limit:
-            raise self._too_many(core, found, diameter)
+        if diameter is not None and read.value.farthest > limit:
+            raise self._too_many(core, read, diameter)
         # With the farthest row, these core points are one row more than cells there may be.
-        least = min(self.metric.distance(gap), self.metric.distance(found.value.farthest))
-        return self._finished(core, found, reads, diameter=diameter, least=least)
+        least = min(self.metric.distance(gap), self.metric.distance(read.value.farthest))
+        return self._finished(core, read, reads, diameter=diameter, least=least)
 
     # --- the end
 
@@ -243,57 +249,58 @@ class Search:
         core = _in_order(core, before)
         known = Sorted.of(core.points, self.metric)
         reach = radius if diameter is None else diameter / 2
-        work = SummariseCells(self.metric, np.inf, reach, 0)
-        found = self._read(work, MergeSummaries(), known)
-        return self._finished(core, found, reads + 1, diameter=diameter, least=least)
+        read = self._summarise(known, limit=np.inf, radius=reach, n_offered=0)
+        return self._finished(core, read, reads + 1, diameter=diameter, least=least)
+
+    def _summarise(self, known: Sorted | None, **options: Any) -> BlockResults[CellSummary]:
+        work = partial(summarise_cells, metric=self.metric, **options)
+        return self._read(work, merge_summaries, known)
 
     def _finished(
         self,
         core: CoverRows,
-        found: BlockResults[CellSummary],
+        read: BlockResults[CellSummary],
         reads: int,
         *,
         diameter: float | None,
         least: float,
     ) -> Cover:
-        survey = found.value
-        if not np.isfinite(survey.farthest):
+        summary = read.value
+        if not np.isfinite(summary.farthest):
             raise InvalidInputError(
                 "X has values so large that squared distances overflow; scale the columns, for "
                 "example with sklearn.preprocessing.MinMaxScaler."
             )
-        if not survey.weights.sum() > 0.0:
+        if not summary.weights.sum() > 0.0:
             raise InvalidInputError(
                 "sample_weight is zero on every row; give at least one row a positive weight."
             )
-        farthest = self.metric.distance(survey.farthest)
+        farthest = self.metric.distance(summary.farthest)
         if diameter is None:
             diameter = self.metric.outside(2.0 * farthest, self.n_features)
         else:
             least = 0.0
         return Cover(
             points=core.points,
-            weights=survey.weights,
-            indices=core.indices(_offsets(found)),
+            weights=summary.weights,
+            indices=core.indices(_offsets(read)),
             diameter=diameter,
             cells=self.cells,
-            n_rows=survey.n_rows,
+            n_rows=summary.n_rows,
             reads=reads,
             labels=core.rows.labels,
             radius=farthest,
             least_diameter=least,
-            sizes=found.sizes,
+            sizes=read.sizes,
         )
 
 
-def _in_order(core: CoverRows, found: BlockResults[Any]) -> CoverRows:
-    return core.take(np.argsort(core.indices(_offsets(found)), kind="stable"))
+def _in_order(core: CoverRows, read: BlockResults[Any]) -> CoverRows:
+    return core.take(np.argsort(core.indices(_offsets(read)), kind="stable"))
 
 
-def _offsets(found: BlockResults[Any]) -> dict[int, int]:
-    starts: dict[int, int] = {}
-    total = 0
-    for number in sorted(found.sizes):
-        starts[number] = total
-        total += found.sizes[number]
-    return starts
+def _offsets(read: BlockResults[Any]) -> dict[int, int]:
+    """Return the number of the first row of every block."""
+    blocks = sorted(read.sizes)
+    starts = itertools.accumulate((read.sizes[block] for block in blocks), initial=0)
+    return dict(zip(blocks, starts, strict=False))

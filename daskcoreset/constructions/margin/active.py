@@ -90,18 +90,18 @@ class ActiveMaxMargin:
     >>> X = X[np.abs(X[:, 0] - 0.3) > 0.05]  # a margin
     >>> def oracle(rows):
     ...     return np.where(rows[:, 0] > 0.3, "right", "left")
-    >>> found = ActiveMaxMargin(oracle, random_state=0).run(X)
-    >>> found.stopped, found.n_labels < 150, len(X) > 18_000
+    >>> result = ActiveMaxMargin(oracle, random_state=0).run(X)
+    >>> result.stopped, result.n_labels < 150, len(X) > 18_000
     ('verified', True, True)
-    >>> bool((found.predict(X) == oracle(X)).all())
+    >>> bool((result.predict(X) == oracle(X)).all())
     True
 
     By hand, and kept on disk with ``store="labels.zarr"``:
 
-    >>> asking = ActiveMaxMargin(random_state=0).start(X)
-    >>> wanted = asking.ask()
-    >>> asking.tell(["left" if row[0] < 0.3 else "right" for row in wanted.rows])
-    >>> asking.n_labels
+    >>> run = ActiveMaxMargin(random_state=0).start(X)
+    >>> request = run.ask()
+    >>> run.tell(["left" if row[0] < 0.3 else "right" for row in request.rows])
+    >>> run.n_labels
     1
 
     References
@@ -176,7 +176,7 @@ class ActiveMaxMargin:
 
         Returns
         -------
-        Asking
+        ActiveRun
 
         Raises
         ------
@@ -201,12 +201,16 @@ class ActiveMaxMargin:
 
         Returns
         -------
-        Asking
+        ActiveRun
         """
         declared = self.classes is not None
-        labelled = self._nothing_labelled(pool)
-        state = ActiveState(self._rule(), labelled, queue_rows=labelled.rows)
-        state = state if known is None else _taught(state, pool, known, declared=declared)
+        none = np.empty(0, dtype=np.int64)
+        rows = np.empty((0, pool.n_features), dtype=pool.blocks.rules.dtype)
+        classes = () if self.classes is None else tuple(plain_labels(list(self.classes), 2))
+        labelled = Labelled(none, rows, none, none, classes)
+        state = ActiveState(self._active_options(), labelled, queue_rows=rows)
+        if known is not None:
+            state = _with_known_labels(state, pool, known, declared=declared)
         return ActiveRun(state, pool, declared=declared)
 
     @staticmethod
@@ -229,7 +233,7 @@ class ActiveMaxMargin:
 
         Returns
         -------
-        Asking
+        ActiveRun
 
         Raises
         ------
@@ -276,7 +280,7 @@ class ActiveMaxMargin:
             )
         return self.start(X, **options).run(self.oracle, progress=progress, report=report)
 
-    def _rule(self) -> ActiveOptions:
+    def _active_options(self) -> ActiveOptions:
         return ActiveOptions(
             float(self.epsilon),
             float(self.error),
@@ -289,14 +293,8 @@ class ActiveMaxMargin:
             resolve_seed(self.random_state),
         )
 
-    def _nothing_labelled(self, pool: Pool) -> Labelled:
-        none = np.empty(0, dtype=np.int64)
-        rows = np.empty((0, pool.n_features), dtype=pool.blocks.rules.dtype)
-        classes = () if self.classes is None else tuple(plain_labels(list(self.classes), 2))
-        return Labelled(none, rows, none, none, classes)
 
-
-def _taught(
+def _with_known_labels(
     state: ActiveState, pool: Pool, known: tuple[Any, Any], *, declared: bool
 ) -> ActiveState:
     """Take labels that are there already."""
@@ -318,13 +316,13 @@ def _taught(
     codes, classes = coded(
         plain_labels(known[1], len(indices)), state.labelled.classes, declared=declared
     )
-    found = pool.fetch(indices)
-    if len(found.indices) < len(indices):
+    rows = pool.fetch(indices)
+    if len(rows.indices) < len(indices):
         raise InvalidInputError(
             "known[0] names rows with NaN or infinity, which X leaves out; leave them out, too."
         )
-    given = replace(state.queued(found), phase=Phase.GIVEN, wanted=np.arange(len(indices)))
-    taught = add_labels(given, codes, classes)
-    if taught.separator is None:
-        taught = replace(taught.queued(None), phase=Phase.SEEDING)
-    return taught
+    state = replace(state.queued(rows), phase=Phase.GIVEN, requested=np.arange(len(indices)))
+    state = add_labels(state, codes, classes)
+    if state.separator is None:
+        state = replace(state.queued(None), phase=Phase.SEEDING)
+    return state

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from daskcoreset.constructions.margin.active_state import (
     Phase,
     Separator,
     Step,
-    corrected,
     result_of,
     separate,
 )
@@ -55,46 +53,49 @@ def save_state(
     Parameters
     ----------
     store : str, path-like, zarr Store or StorePath
-    state : Queries
+    state : ActiveState
     facts : dict
         Plain values about the pool, returned by `load_state`.
     overwrite : bool, default=True
         Whether to replace what is there.
     """
     labelled, separator = state.labelled, state.separator
+    told = np.stack([labelled.indices, labelled.codes, labelled.phases], axis=1)
+    trace = np.array([[float(getattr(step, name)) for name in _STEP] for step in state.trace])
     # Few arrays: each is a file that is flushed to the disk for every answer.
-    arrays: dict[str, AnyArray] = {
-        "labelled": np.stack([labelled.indices, labelled.codes, labelled.phases], axis=1),
-        "row": labelled.rows,
-        "queue": state.queue,
-        "queue_row": state.queue_rows,
-        "trace": np.array(
-            [[float(getattr(step, name)) for name in _STEP] for step in state.trace]
-        ).reshape(-1, len(_STEP)),
+    arrays: dict[str, tuple[AnyArray, tuple[str, ...]]] = {
+        "labelled": (told, ("labelled", "index_class_phase")),
+        "row": (labelled.rows, ("labelled", "feature")),
+        "queue": (state.queue, ("queue",)),
+        "queue_row": (state.queue_rows, ("queue", "feature")),
+        "trace": (trace.reshape(-1, len(_STEP)), ("step", "column")),
     }
-    dims: dict[str, tuple[str, ...]] = {
-        "labelled": ("labelled", "index_class_phase"),
-        "row": ("labelled", "feature"),
-        "queue": ("queue",),
-        "queue_row": ("queue", "feature"),
-        "trace": ("step", "column"),
-    }
+    if separator is not None:
+        core = np.stack(
+            [separator.core.astype(np.float64), separator.dual, separator.slack], axis=1
+        )
+        arrays["w"] = (separator.w, ("feature",))
+        arrays["core"] = (core, ("member", "position_dual_slack"))
+    # JSON has neither infinity nor integers above 2**53 that every reader keeps.
+    C, seed = state.options.C, str(state.options.seed)
     attributes: dict[str, JSON] = {
-        "rule": _plain_rule(state.rule),
+        "rule": {**asdict(state.options), "C": None if math.isinf(C) else C, "seed": seed},
         "classes": list(labelled.classes),
         "counters": {name: getattr(state, name) for name in _COUNTERS},
         "phase": int(state.phase),
-        "wanted": state.wanted.tolist(),
+        "wanted": state.requested.tolist(),
         "trace_columns": list(_STEP),
         "pool": facts,
         "level": None if separator is None else [separator.b, separator.margin],
     }
-    if separator is not None:
-        members = [separator.core.astype(np.float64), separator.dual, separator.slack]
-        arrays |= {"w": separator.w, "core": np.stack(members, axis=1)}
-        dims |= {"w": ("feature",), "core": ("member", "position_dual_slack")}
     write_group(
-        store, arrays, dims, attributes, kind=KIND, schema_version=VERSION, overwrite=overwrite
+        store,
+        {name: array for name, (array, _) in arrays.items()},
+        {name: dims for name, (_, dims) in arrays.items()},
+        attributes,
+        kind=KIND,
+        schema_version=VERSION,
+        overwrite=overwrite,
     )
 
 
@@ -107,7 +108,7 @@ def load_state(store: Location) -> tuple[ActiveState, dict[str, Any]]:
 
     Returns
     -------
-    state : Queries
+    state : ActiveState
     facts : dict
         As given to `save_state`.
 
@@ -123,34 +124,23 @@ def load_state(store: Location) -> tuple[ActiveState, dict[str, Any]]:
         position, dual, slack = np.ascontiguousarray(arrays["core"].T)
         separator = Separator(arrays["w"], b, margin, position.astype(np.int64), dual, slack)
     indices, codes, phases = np.ascontiguousarray(arrays["labelled"].T)
+    rule = attributes["rule"]
+    C = math.inf if rule["C"] is None else rule["C"]
     state = ActiveState(
-        rule=_rule(attributes["rule"]),
+        options=ActiveOptions(**{**rule, "C": C, "seed": int(rule["seed"])}),
         labelled=Labelled(indices, arrays["row"], codes, phases, tuple(attributes["classes"])),
         separator=separator,
         phase=Phase(attributes["phase"]),
         queue=arrays["queue"],
         queue_rows=arrays["queue_row"],
-        wanted=np.array(attributes["wanted"], dtype=np.int64),
-        trace=tuple(_step(row) for row in arrays["trace"].tolist()),
+        requested=np.array(attributes["wanted"], dtype=np.int64),
+        trace=tuple(
+            Step(int(n_labels), int(n_core), margin, closest, Phase(int(phase)))
+            for n_labels, n_core, margin, closest, phase in arrays["trace"].tolist()
+        ),
         **attributes["counters"],
     )
     return state, attributes["pool"]
-
-
-def _plain_rule(rule: ActiveOptions) -> dict[str, JSON]:
-    # JSON has neither infinity nor integers above 2**53 that every reader keeps.
-    plain = dataclasses.asdict(rule)
-    return {**plain, "C": None if math.isinf(rule.C) else rule.C, "seed": str(rule.seed)}
-
-
-def _rule(plain: dict[str, Any]) -> ActiveOptions:
-    C = math.inf if plain["C"] is None else plain["C"]
-    return ActiveOptions(**{**plain, "C": C, "seed": int(plain["seed"])})
-
-
-def _step(row: list[float]) -> Step:
-    n_labels, n_core, margin, closest, phase = row
-    return Step(int(n_labels), int(n_core), margin, closest, Phase(int(phase)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,8 +172,7 @@ class ActiveRun:
 
     Attributes
     ----------
-    state : Queries
-        All that is known, as a value.
+    state : ActiveState
     """
 
     def __init__(
@@ -217,7 +206,7 @@ class ActiveRun:
         return self.state.paid
 
     def ask(self) -> LabelRequest | None:
-        """Return the rows whose labels are wanted now, or None at the end.
+        """Return the rows whose labels are asked for now, or None at the end.
 
         Reads the pool where it has to. Until `tell`, it returns the same rows each time, also
         after a crash: what is asked follows from the answers, so that only these are stored.
@@ -228,8 +217,8 @@ class ActiveRun:
                 self._keep(state)
             return None
         self.state = state
-        wanted = state.wanted
-        return LabelRequest(state.queue[wanted], state.queue_rows[wanted], state.phase)
+        rows = state.requested
+        return LabelRequest(state.queue[rows], state.queue_rows[rows], state.phase)
 
     def tell(self, labels: Any) -> None:
         """Give the labels of the rows that `ask` returned, in the same order.
@@ -254,9 +243,9 @@ class ActiveRun:
         When it returns, the labels are on the disk where the run has a store.
         """
         state = self.state
-        if not len(state.wanted):
+        if not len(state.requested):
             raise InvalidInputError("nothing is asked for; call ask() first, and again after it.")
-        plain = plain_labels(labels, len(state.wanted))
+        plain = plain_labels(labels, len(state.requested))
         codes, classes = coded(plain, state.labelled.classes, declared=self._declared)
         self._keep(add_labels(state, codes, classes))
 
@@ -284,7 +273,7 @@ class ActiveRun:
                 )
             (value,) = plain_labels(label, 1)
             (code,), classes = coded([value], labelled.classes, declared=self._declared)
-            labelled = replace(corrected(labelled, position, int(code)), classes=classes)
+            labelled = replace(labelled.corrected(position, int(code)), classes=classes)
         self._keep(_separated_anew(replace(state, labelled=labelled)))
 
     def soften(self, C: float) -> None:
@@ -302,8 +291,8 @@ class ActiveRun:
         """
         if not 0 < C < math.inf:
             raise InvalidInputError(f"C must be positive and finite, got {C}; pass such a number.")
-        rule = replace(self.state.rule, C=float(C))
-        self._keep(_separated_anew(replace(self.state, rule=rule)))
+        options = replace(self.state.options, C=float(C))
+        self._keep(_separated_anew(replace(self.state, options=options)))
 
     def run(
         self,
@@ -333,30 +322,31 @@ class ActiveRun:
             If the oracle raises, or its answer cannot be used. Its attribute `asking` is this
             run, with all labels told before.
         """
-        limit = self.state.rule.max_labels or self._pool.n_usable
+        limit = self.state.options.max_labels or self._pool.n_usable
         with count_reads(progress, limit, unit="label") as advance:
             advance(self.n_labels)
-            seen = len(self.state.trace)
-            while (wanted := self.ask()) is not None:
-                self._ask_oracle(oracle, wanted)
-                advance(len(wanted))
-                seen = _report(report, self.state.trace, seen)
-            _report(report, self.state.trace, seen)
+            n_reported = len(self.state.trace)
+            while (request := self.ask()) is not None:
+                self._ask_oracle(oracle, request)
+                advance(len(request))
+                n_reported = _report(report, self.state.trace, n_reported)
+            _report(report, self.state.trace, n_reported)
         return self.result()
 
-    def _ask_oracle(self, oracle: Oracle, wanted: LabelRequest) -> None:
+    def _ask_oracle(self, oracle: Oracle, request: LabelRequest) -> None:
         try:
-            labels = answer(oracle, wanted.rows, wanted.indices)
+            labels = answer(oracle, request.rows, request.indices)
         except Exception as error:
             what = f"raised {type(error).__name__} ({error})."
-            raise self._oracle_error(what, wanted) from error
+            raise self._oracle_error(what, request) from error
         try:
             self.tell(labels)
         except InvalidInputError as error:
-            raise self._oracle_error(f"gave what cannot be used: {error}", wanted) from error
+            raise self._oracle_error(f"gave what cannot be used: {error}", request) from error
 
-    def _oracle_error(self, what: str, wanted: LabelRequest) -> OracleError:
-        rows = ", ".join(map(str, wanted.indices[:5].tolist())) + ("..." if len(wanted) > 5 else "")
+    def _oracle_error(self, what: str, request: LabelRequest) -> OracleError:
+        rows = ", ".join(map(str, request.indices[:5].tolist()))
+        rows += "..." if len(request) > 5 else ""
         kept = f" and in {self._store}" if self._store is not None else ""
         return OracleError(
             f"the oracle, asked for row {rows}, {what} The {len(self.state.labelled)} labels told "
@@ -404,37 +394,37 @@ class ActiveRun:
 
 def _separated_anew(state: ActiveState) -> ActiveState:
     """Separate the labels as they are now, and go back to asking."""
-    rule, old, labelled = state.rule, state.separator, state.labelled
+    labelled, before = state.labelled, state.separator
     separator, phase = None, Phase.SEEDING
     if labelled.both:
-        add = np.empty(0, np.int64) if old is None else old.core
-        separator = separate(labelled, None, add, rule)
+        add = np.empty(0, np.int64) if before is None else before.core
+        separator = separate(labelled, None, add, state.options)
         phase = Phase.QUERYING
     fresh = replace(state.queued(None), separator=separator, phase=phase, needed=0, right=0)
     return replace(fresh, idle=0, stopped="").noted()
 
 
-def _report(report: Callable[[Step], None] | None, trace: Trace, seen: int) -> int:
+def _report(report: Callable[[Step], None] | None, trace: Trace, n_reported: int) -> int:
     if report is not None:
-        for step in trace[seen:]:
+        for step in trace[n_reported:]:
             report(step)
     return len(trace)
 
 
 def _check_pool(state: ActiveState, facts: dict[str, Any], pool: Pool) -> None:
     """Refuse another pool than that of before: labels belong to its rows by number."""
-    found = (pool.n_rows, pool.n_features, pool.n_usable)
-    wanted = (facts["n_rows"], facts["n_features"], facts["n_usable"])
+    shape = (pool.n_rows, pool.n_features, pool.n_usable)
+    expected = (facts["n_rows"], facts["n_features"], facts["n_usable"])
     indices, rows = state.labelled.indices[:16], state.labelled.rows[:16]
-    same = found == wanted
+    same = shape == expected
     if same and len(indices):
         fetched = pool.fetch(indices)
         same = np.array_equal(fetched.indices, indices) and np.array_equal(fetched.rows, rows)
     if not same:
         raise InvalidInputError(
-            f"X has {found[0]} rows of {found[1]} columns, {found[2]} of them usable, and is not "
-            f"the pool that the labels belong to ({wanted[0]}, {wanted[1]} and {wanted[2]}, and "
-            f"the same rows); pass the same data in the same order, or start in another store."
+            f"X has {shape[0]} rows of {shape[1]} columns, {shape[2]} of them usable, and is not "
+            f"the pool that the labels belong to ({expected[0]}, {expected[1]} and {expected[2]}, "
+            f"and the same rows); pass the same data in the same order, or start in another store."
         )
 
 
@@ -443,7 +433,7 @@ class OracleError(InvalidInputError):
 
     Attributes
     ----------
-    asking : Asking
+    asking : ActiveRun
         The run as it was before the call: ``asking.run(oracle)`` goes on from there.
     """
 

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daskcoreset.constructions.margin.core_set import evidence_of, solve_margin
 from daskcoreset.constructions.margin.pool import decision_values
 from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
 
 if TYPE_CHECKING:
     from daskcoreset.constructions.margin.pool import PoolRows
-    from daskcoreset.solvers.hard_margin import HardMargin
 
 __all__ = [
     "ActiveMargin",
@@ -31,7 +30,6 @@ __all__ = [
     "Separator",
     "Step",
     "Trace",
-    "corrected",
     "result_of",
     "separate",
 ]
@@ -149,18 +147,22 @@ class Labelled:
             tuple(classes),
         )
 
-    def heights(self, separator: Separator) -> FloatArray:
+    def margins(self, separator: Separator) -> FloatArray:
         """Margin of every row, without slacks: negative where it is misclassified."""
-        products = decision_values(self.rows, separator.w, separator.b)
-        margins: FloatArray = self.signs * products
-        return margins
+        return np.asarray(self.signs * decision_values(self.rows, separator.w, separator.b))
+
+    def corrected(self, position: int, code: int) -> Labelled:
+        """Return the rows with another label for one of them."""
+        codes = self.codes.copy()
+        codes[position] = code
+        return replace(self, codes=codes)
 
 
 def separate(
     labelled: Labelled,
     before: Separator | None,
     add: IndexArray,
-    rule: ActiveOptions,
+    options: ActiveOptions,
 ) -> Separator:
     r"""Add rows to the core set, and then labelled rows that its separator comes too close to.
 
@@ -172,7 +174,7 @@ def separate(
         None for a first core set.
     add : ndarray of int64
         Positions of the rows to add.
-    rule : Rule
+    options : ActiveOptions
         Rows of margin below ``1 - epsilon`` times that on the core set are too close. With a
         finite C every core row has a coordinate of its own with the value ``1 / sqrt(C)``, in
         which all rows are separable: the squared hinge loss.
@@ -193,70 +195,58 @@ def separate(
         core = np.concatenate([before.core, add])
         dual = np.concatenate([before.dual, np.zeros(len(add))])
     while True:
-        found = _solve(labelled, core, dual, rule)
-        margins = labelled.heights(found)
+        separator = _solve(labelled, core, dual, options)
+        margins = labelled.margins(separator)
         margins[core] = np.inf
         worst = int(margins.argmin())
-        if margins[worst] >= (1.0 - rule.epsilon) * found.margin:
-            return found
-        core, dual = np.append(core, worst), np.append(found.dual, 0.0)
+        if margins[worst] >= (1.0 - options.epsilon) * separator.margin:
+            return separator
+        core, dual = np.append(core, worst), np.append(separator.dual, 0.0)
 
 
 def _solve(
     labelled: Labelled,
     core: IndexArray,
     dual: FloatArray | None,
-    rule: ActiveOptions,
+    options: ActiveOptions,
 ) -> Separator:
-    C = rule.C
+    C = options.C
     signs, d = labelled.signs[core], labelled.rows.shape[1]
     rows = labelled.rows[core].astype(np.float64)
     if np.isfinite(C):
         rows = np.concatenate([rows, np.diag(signs / np.sqrt(C))], axis=1)
-    found = (
-        hard_margin_bias(rows, signs, start=dual)
-        if rule.intercept
-        else hard_margin(rows * signs[:, None], start=dual)
-    )
-    if not found.separable:
-        raise _inseparable(labelled, core, found)
-    assert found.w is not None  # noqa: S101 - of explicit rows
-    slack = found.w[d:] * signs / np.sqrt(C) if np.isfinite(C) else np.zeros(len(core))
-    return Separator(found.w[:d], found.intercept, found.margin, core, found.dual, slack)
+    hard = solve_margin(rows, signs, intercept=options.intercept, start=dual)
+    if not hard.separable:
+        raise _inseparable(labelled, core, hard.dual)
+    assert hard.w is not None  # noqa: S101 - of explicit rows
+    slack = hard.w[d:] * signs / np.sqrt(C) if np.isfinite(C) else np.zeros(len(core))
+    return Separator(hard.w[:d], hard.intercept, hard.margin, core, hard.dual, slack)
 
 
-def _inseparable(labelled: Labelled, core: IndexArray, found: HardMargin) -> InseparableError:
-    held = np.flatnonzero(found.dual > 0.0)
-    held = held[np.argsort(-found.dual[held], kind="stable")]
-    positions = core[held]
+def _inseparable(labelled: Labelled, core: IndexArray, dual: FloatArray) -> InseparableError:
+    evidence = evidence_of(dual)
+    positions = core[evidence]
     shown = [
         f"{labelled.indices[i]} ({labelled.classes[labelled.codes[i]]!r})" for i in positions[:6]
     ]
     more = f" and {len(positions) - 6} more" if len(positions) > 6 else ""
-    twins = len(positions) == 2 and np.array_equal(*labelled.rows[positions])
+    duplicates = len(positions) == 2 and np.array_equal(*labelled.rows[positions])
     why = (
         "are the same row with two labels"
-        if twins
+        if duplicates
         else "hold a convex combination that no separator can tell apart"
     )
     return InseparableError(
         f"the labels contradict each other: rows {', '.join(shown)}{more} {why}; correct a label "
         f"with correct(), or allow errors with soften().",
         labelled.indices[positions],
-        found.dual[held],
+        dual[evidence],
     )
-
-
-def corrected(labelled: Labelled, position: int, code: int) -> Labelled:
-    """Return the rows with another label for one of them."""
-    codes = labelled.codes.copy()
-    codes[position] = code
-    return replace(labelled, codes=codes)
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What the random rows of the last verification say about all rows of the pool.
+    """Bound on the error over the pool, by the random rows of the last verification.
 
     Attributes
     ----------
@@ -374,16 +364,7 @@ class ActiveMargin:
 
 
 def result_of(state: ActiveState) -> ActiveMargin:
-    """Put together what a run knows.
-
-    Parameters
-    ----------
-    state : Queries
-
-    Returns
-    -------
-    ActiveMargin
-    """
+    """Return the result of a run, at its end or before."""
     labelled, separator = state.labelled, state.separator
     d = labelled.rows.shape[1]
     seen = sorted({labelled.classes[code] for code in labelled.codes.tolist()})
@@ -427,11 +408,11 @@ def _certificate(state: ActiveState) -> Certificate:
     A separator of error e reaches a streak of r with chance :math:`(1 - e)^r`, so that the
     bound fails with no more chance than in a verification of full length, whatever r is.
     """
-    rule, j = state.rule, max(state.verifications, 1)
+    delta, j = state.options.delta, max(state.verifications, 1)
     if state.stopped == "exhausted":
         wrong = 0
         if state.separator is not None:
-            wrong = int((state.labelled.heights(state.separator) <= 0.0).sum())
+            wrong = int((state.labelled.margins(state.separator) <= 0.0).sum())
         if not wrong:
             return Certificate(0.0, 1.0, 0, state.verifications)
     seeded = state.separator is None and len(state.labelled) > 0
@@ -440,8 +421,8 @@ def _certificate(state: ActiveState) -> Certificate:
     n_core = 1 if state.separator is None else len(state.separator.core)
     error = 1.0
     if right:
-        error = min(1.0, (math.log(max(n_core, j * (j + 1))) - math.log(rule.delta)) / right)
-    return Certificate(error, 1.0 - rule.delta, right, state.verifications)
+        error = min(1.0, (math.log(max(n_core, j * (j + 1))) - math.log(delta)) / right)
+    return Certificate(error, 1.0 - delta, right, state.verifications)
 
 
 @dataclass(frozen=True)
@@ -472,11 +453,11 @@ Trace = tuple[Step, ...]
 
 @dataclass(frozen=True, eq=False)
 class ActiveState:
-    """All that a run knows.
+    """Options, labelled rows, separator, requests and counters of a run.
 
     Attributes
     ----------
-    rule : Rule
+    options : ActiveOptions
     labelled : Labelled
         Rows with labels, in the order in which they were told.
     separator : Separator or None
@@ -485,7 +466,7 @@ class ActiveState:
     queue : ndarray of shape (q,), int64
         Rows to be looked at in order, some of which may have labels.
     queue_rows : ndarray of shape (q, d)
-    wanted : ndarray of shape (p,), int64
+    requested : ndarray of shape (p,), int64
         Positions in the queue whose labels are asked for now.
     draws : int
         Times that rows were drawn from the pool.
@@ -506,13 +487,13 @@ class ActiveState:
     trace : tuple of Step
     """
 
-    rule: ActiveOptions
+    options: ActiveOptions
     labelled: Labelled
     separator: Separator | None = None
     phase: Phase = Phase.SEEDING
     queue: IndexArray = field(default_factory=lambda: np.empty(0, np.int64))
     queue_rows: AnyArray = field(default_factory=lambda: np.empty((0, 0)))
-    wanted: IndexArray = field(default_factory=lambda: np.empty(0, np.int64))
+    requested: IndexArray = field(default_factory=lambda: np.empty(0, np.int64))
     draws: int = 0
     verifications: int = 0
     right: int = 0
@@ -528,23 +509,19 @@ class ActiveState:
         """Labels that were asked for."""
         return int((self.labelled.phases != Phase.GIVEN).sum())
 
-    def queued(self, found: PoolRows | None) -> ActiveState:
+    def queued(self, rows: PoolRows | None) -> ActiveState:
         """Return the run with rows to look at next, or none."""
         none = np.empty(0, np.int64)
-        if found is None:
-            return replace(self, queue=none, queue_rows=self.queue_rows[:0], wanted=none)
-        return replace(self, queue=found.indices, queue_rows=found.rows, wanted=none)
+        if rows is None:
+            return replace(self, queue=none, queue_rows=self.queue_rows[:0], requested=none)
+        return replace(self, queue=rows.indices, queue_rows=rows.rows, requested=none)
 
     def noted(self, closest: float = math.nan) -> ActiveState:
         """Return the run with one more step in its trace."""
-        rule = self.separator
-        step = Step(
-            len(self.labelled),
-            len(rule.core) if rule else 0,
-            rule.margin if rule else math.inf,
-            closest,
-            self.phase,
-        )
+        n_core, margin = 0, math.inf
+        if self.separator is not None:
+            n_core, margin = len(self.separator.core), self.separator.margin
+        step = Step(len(self.labelled), n_core, margin, closest, self.phase)
         return replace(self, trace=(*self.trace, step))
 
     def ended(self, why: str) -> ActiveState:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,13 +23,13 @@ __all__ = ["FirstRead", "find_classes", "signs_of"]
 
 @dataclass(frozen=True, eq=False)
 class FirstRead:
-    """What the first read tells.
+    """Classes, rows to start from, and number of rows, from the first read.
 
     Attributes
     ----------
     classes : ndarray of shape (c,)
         Labels of rows with a weight, sorted.
-    firsts : tuple of Picked
+    firsts : tuple of SelectedRows
         For each label, rows to start from, in the order of the blocks.
     n_used : int
         Rows with a positive weight.
@@ -47,55 +48,50 @@ def signs_of(block: Block, classes: AnyArray) -> FloatArray:
     return signs
 
 
-@dataclass(frozen=True)
-class _First:
-    """Leaf of the read: the labels, and the worst row of each class for a rough guess.
+def _first_read_of_block(
+    block: Block, block_index: int, _: object, *, max_classes: int
+) -> FirstRead | InvalidRow:
+    """Labels of a block, and the worst row of each class for a rough guess.
 
     The guess separates the means of the classes within the block (or, through the origin, is
     the mean of rows times labels), which is no more than a good place to start.
     """
-
-    most: int
-
-    def __call__(self, block: Block, number: int, given: object) -> FirstRead | InvalidRow:
-        del given
-        used = block.weights > 0.0
-        labels = labels_of(block)
-        problem = _missing(labels, used)
-        if problem is not None:
-            return problem
-        classes, codes = np.unique(labels[used], return_inverse=True)
-        if len(classes) > self.most:
-            return InvalidRow(_too_many(classes, self.most).replace("{", "{{").replace("}", "}}"))
-        rows = np.flatnonzero(used)
-        values = np.zeros(len(rows))
-        if len(classes) == 2:
-            signs = np.where(codes == 1, 1.0, -1.0)
-            values = signs * _rough(block, rows, signs)
-        firsts = []
-        for code in range(len(classes)):
-            members = np.flatnonzero(codes == code)
-            worst = members[[values[members].argmin()]]
-            row = block.take(rows[worst])
-            firsts.append(SelectedRows(row, np.full(1, number), np.zeros(1), values[worst]))
-        return FirstRead(classes, tuple(firsts), len(rows))
+    used = block.weights > 0.0
+    labels = labels_of(block)
+    problem = _missing(labels, used)
+    if problem is not None:
+        return problem
+    classes, codes = np.unique(labels[used], return_inverse=True)
+    if len(classes) > max_classes:
+        return InvalidRow(_too_many(classes, max_classes).replace("{", "{{").replace("}", "}}"))
+    rows = np.flatnonzero(used)
+    values = np.zeros(len(rows))
+    if len(classes) == 2:
+        signs = np.where(codes == 1, 1.0, -1.0)
+        values = signs * _rough_projections(block, rows, signs)
+    firsts = []
+    for code in range(len(classes)):
+        members = np.flatnonzero(codes == code)
+        worst = members[[values[members].argmin()]]
+        row = block.take(rows[worst])
+        firsts.append(SelectedRows(row, np.full(1, block_index), np.zeros(1), values[worst]))
+    return FirstRead(classes, tuple(firsts), len(rows))
 
 
-def _rough(block: Block, rows: Any, signs: FloatArray) -> FloatArray:
-    """Product of rows with the difference of the means of the classes, in this block."""
-    # A few rows say where the means are.
-    some = rows[:: max(1, len(rows) // 2000)]
-    of_some = signs[:: max(1, len(rows) // 2000)]
+def _rough_projections(block: Block, rows: Any, signs: FloatArray) -> FloatArray:
+    """Product of rows with the difference of the class means in this block."""
+    step = max(1, len(rows) // 2000)  # a few rows are enough for the means
+    sample, sample_signs = rows[::step], signs[::step]
     direction = np.zeros(block.points.shape[1])
     for sign in (1.0, -1.0):
-        members = some[of_some == sign]
+        members = sample[sample_signs == sign]
         if len(members):
             part: Any = block.points[members]
             # Dense or sparse, summed in float64 and in the order of the rows.
             total = np.asarray(part.sum(axis=0, dtype=np.float64)).ravel()
             direction += sign * total / len(members)
-    found: FloatArray = inner_products(block.points, direction[None])[rows, 0]
-    return found
+    projections: FloatArray = inner_products(block.points, direction[None])[rows, 0]
+    return projections
 
 
 def _missing(labels: AnyArray, used: Any) -> InvalidRow | None:
@@ -103,38 +99,32 @@ def _missing(labels: AnyArray, used: Any) -> InvalidRow | None:
         bad = ~np.isfinite(labels) & used
         if bad.any():
             row = int(bad.argmax())
-            found = f"y is {labels[row]}"
-            return InvalidRow(found + "{row}; give every row a label, or drop such rows.", row)
+            return InvalidRow(
+                f"y is {labels[row]}" + "{row}; give every row a label, or drop such rows.", row
+            )
     return None
 
 
-@dataclass(frozen=True)
-class _Unite:
-    most: int
-    keep: int
-
-    def __call__(self, first: FirstRead, second: FirstRead) -> FirstRead:
-        # An empty block may have labels of another dtype; NumPy would make text of numbers.
-        parts = [part for part in (first, second) if len(part.classes)]
-        n_used = first.n_used + second.n_used
-        if len(parts) < 2:
-            left = parts[0] if parts else first
-            return FirstRead(left.classes, left.firsts, n_used)
-        classes = np.unique(np.concatenate([part.classes for part in parts]))
-        firsts = []
-        for label in classes:
-            rows = [
-                part.firsts[int(position)]
-                for part in parts
-                for position in np.flatnonzero(part.classes == label)
-            ]
-            firsts.append(smallest(concatenate_rows(rows), self.keep))
-        return FirstRead(classes[: self.most + 1], tuple(firsts[: self.most + 1]), n_used)
+def _merge(first: FirstRead, second: FirstRead, *, max_classes: int, n_keep: int) -> FirstRead:
+    # An empty block may have labels of another dtype; NumPy would make text of numbers.
+    parts = [part for part in (first, second) if len(part.classes)]
+    n_used = first.n_used + second.n_used
+    if len(parts) < 2:
+        part = parts[0] if parts else first
+        return FirstRead(part.classes, part.firsts, n_used)
+    classes = np.unique(np.concatenate([part.classes for part in parts]))
+    firsts = []
+    for label in classes:
+        rows = [
+            part.firsts[int(position)]
+            for part in parts
+            for position in np.flatnonzero(part.classes == label)
+        ]
+        firsts.append(smallest(concatenate_rows(rows), n_keep))
+    return FirstRead(classes[: max_classes + 1], tuple(firsts[: max_classes + 1]), n_used)
 
 
-def find_classes(
-    blocks: RowBlocks, *, most: int = 2, keep: int = 1, split_every: int = 16
-) -> BlockResults[FirstRead]:
+def find_classes(blocks: RowBlocks, *, most: int = 2, keep: int = 1) -> BlockResults[FirstRead]:
     """Read all rows once for the labels that there are.
 
     Parameters
@@ -145,11 +135,10 @@ def find_classes(
         Classes allowed.
     keep : int, default=1
         Rows of each class to start from, at most; one a block competes.
-    split_every : int, default=16
 
     Returns
     -------
-    Gathered of Found
+    BlockResults of FirstRead
 
     Raises
     ------
@@ -159,21 +148,22 @@ def find_classes(
     """
     if not blocks.has_labels:
         raise InvalidInputError("y is missing; pass the labels that are to be separated.")
-    gathered = map_reduce(blocks, _First(most), _Unite(most, keep), split_every=split_every)
-    found = gathered.value
-    if not found.n_used:
+    work = partial(_first_read_of_block, max_classes=most)
+    read = map_reduce(blocks, work, partial(_merge, max_classes=most, n_keep=keep))
+    if not read.value.n_used:
         raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
-    if len(found.classes) < 2:
+    classes = read.value.classes
+    if len(classes) < 2:
         raise InvalidInputError(
-            f"y has one class, {found.classes[0]!r}; a margin needs rows of two classes."
+            f"y has one class, {classes[0]!r}; a margin needs rows of two classes."
         )
-    if len(found.classes) > most:
-        raise InvalidInputError(_too_many(found.classes, most))
-    return gathered
+    if len(classes) > most:
+        raise InvalidInputError(_too_many(classes, most))
+    return read
 
 
-def _too_many(classes: AnyArray, most: int) -> str:
+def _too_many(classes: AnyArray, max_classes: int) -> str:
     return (
-        f"y has more labels than the {most} that are expected, such as "
-        f"{classes[: most + 1].tolist()}; select two classes, or use MaxMarginClassifier."
+        f"y has more labels than the {max_classes} that are expected, such as "
+        f"{classes[: max_classes + 1].tolist()}; select two classes, or use MaxMarginClassifier."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,11 +38,21 @@ __all__ = [
     "SelectedRows",
     "any_violator_bound",
     "concatenate_rows",
+    "evidence_of",
     "fit_core",
+    "floors_of",
+    "margin_of_levels",
+    "numbers_of",
     "row_numbers",
     "smallest",
+    "solve_margin",
     "worst_violator_bound",
 ]
+
+
+_TOLERANCE = 1e-9
+
+"""Up to which hard-margin problems are solved."""
 
 
 def any_violator_bound(radius: float, margin: float, epsilon: float) -> float:
@@ -110,7 +120,7 @@ class SelectedRows:
     ----------
     block : Block
         The rows, numbered within the blocks that they came from.
-    numbers : ndarray of shape (r,), int64
+    block_indices : ndarray of shape (r,), int64
         Number of the block of each row.
     signs : ndarray of shape (r,), float64
         +1 for the second class and -1 for the first.
@@ -119,7 +129,7 @@ class SelectedRows:
     """
 
     block: Block
-    numbers: IndexArray
+    block_indices: IndexArray
     signs: FloatArray
     values: FloatArray
 
@@ -130,7 +140,7 @@ class SelectedRows:
         """Return some of the rows."""
         return SelectedRows(
             self.block.take(positions),
-            self.numbers[positions],
+            self.block_indices[positions],
             self.signs[positions],
             self.values[positions],
         )
@@ -140,38 +150,34 @@ def concatenate_rows(parts: Sequence[SelectedRows]) -> SelectedRows:
     """Put rows of neighbouring blocks after one another."""
     if len(parts) == 1:
         return parts[0]
+    # An empty block may have labels of another dtype, which would make text of numbers.
+    filled = [part.block for part in parts if len(part)]
     return SelectedRows(
-        _numbered([part.block for part in parts]),
-        np.concatenate([part.numbers for part in parts]),
+        concatenate(filled) if filled else parts[0].block,
+        np.concatenate([part.block_indices for part in parts]),
         np.concatenate([part.signs for part in parts]),
         np.concatenate([part.values for part in parts]),
     )
 
 
-def _numbered(blocks: Sequence[Block]) -> Block:
-    # An empty block may have labels of another dtype, which would make text of numbers.
-    filled = [block for block in blocks if len(block)]
-    return concatenate(filled) if filled else blocks[0]
-
-
-def smallest(rows: SelectedRows, most: int) -> SelectedRows:
+def smallest(rows: SelectedRows, n_keep: int) -> SelectedRows:
     """Keep the rows of smallest value, the first of equal ones, in the order they had."""
-    if len(rows) <= most:
+    if len(rows) <= n_keep:
         return rows
-    order = np.argsort(rows.values, kind="stable")[:most]
+    order = np.argsort(rows.values, kind="stable")[:n_keep]
     return rows.take(np.sort(order))
 
 
 def row_numbers(
-    gathered: BlockResults[Any], numbers: IndexArray, positions: IndexArray
+    read: BlockResults[Any], block_indices: IndexArray, positions: IndexArray
 ) -> IndexArray:
     """Numbers, in the whole data, of rows of blocks.
 
     Parameters
     ----------
-    gathered : Gathered
-        Of the read that gave the rows.
-    numbers, positions : ndarray of shape (r,), int64
+    read : BlockResults
+        The read that selected the rows.
+    block_indices, positions : ndarray of shape (r,), int64
         Block of each row, and row within it.
 
     Returns
@@ -184,16 +190,52 @@ def row_numbers(
     >>> row_numbers(BlockResults(None, {0: 10, 1: 5}), np.array([1, 0]), np.array([2, 3]))
     array([12,  3])
     """
-    blocks = np.array(sorted(gathered.sizes), dtype=np.int64)
-    sizes = np.array([gathered.sizes[int(block)] for block in blocks], dtype=np.int64)
+    blocks = np.array(sorted(read.sizes), dtype=np.int64)
+    sizes = np.array([read.sizes[int(block)] for block in blocks], dtype=np.int64)
     starts = np.cumsum(sizes) - sizes
-    found: IndexArray = starts[np.searchsorted(blocks, numbers)] + positions
-    return found
+    return np.asarray(starts[np.searchsorted(blocks, block_indices)] + positions)
+
+
+def numbers_of(read: BlockResults[Any], rows: SelectedRows) -> IndexArray:
+    """Numbers, in the whole data, of selected rows."""
+    positions: Any = rows.block.rows
+    return row_numbers(read, rows.block_indices, positions)
+
+
+def solve_margin(
+    rows: FloatArray, signs: FloatArray, *, intercept: bool, **options: Any
+) -> HardMargin:
+    """Separate rows with the largest margin, with an intercept or through the origin."""
+    if intercept:
+        return hard_margin_bias(rows, signs, **options)
+    return hard_margin(rows * signs[:, None], **options)
+
+
+def margin_of_levels(levels: FloatArray, *, intercept: bool) -> float:
+    """Margin of a separator, from the smallest products of the classes +1 and -1.
+
+    With an intercept the hyperplane goes into the middle of the strip between the classes.
+    """
+    return float(levels.sum()) / 2 if intercept else float(levels.min())
+
+
+def floors_of(hard: HardMargin, epsilon: float, *, intercept: bool) -> FloatArray:
+    """Products of the classes +1 and -1 below which a row violates the margin of a core set."""
+    if not intercept:
+        return np.full(2, (1.0 - epsilon) * hard.length)
+    # Together twice the share of the margin: some row is below unless it is reached.
+    return np.asarray(hard.levels + (hard.length - hard.margin) - epsilon * hard.length)
+
+
+def evidence_of(dual: FloatArray) -> IndexArray:
+    """Positions of the rows of a convex combination, the largest coefficients first."""
+    rows = np.flatnonzero(dual > 0.0)
+    return rows[np.argsort(-dual[rows], kind="stable")]
 
 
 @dataclass(frozen=True)
 class Pass:
-    """One solution on the core set, and what one read said of it.
+    """One solution on the core set, and its margin on the data, measured by one read.
 
     Attributes
     ----------
@@ -338,8 +380,7 @@ class MarginCoreset:
         -------
         ndarray of shape (n,)
         """
-        found: AnyArray = self.classes[(self.separator(points) > 0.0).astype(np.intp)]
-        return found
+        return np.asarray(self.classes[(self.separator(points) > 0.0).astype(np.intp)])
 
     def describe(self) -> dict[str, Any]:
         """Facts for a provenance, plain JSON."""
@@ -364,7 +405,7 @@ class CoreRows:
 
     Attributes
     ----------
-    rows : Picked
+    rows : SelectedRows
     indices : ndarray of shape (m,), int64
         Row numbers in the whole data.
     kernel : Kernel
@@ -391,8 +432,7 @@ class CoreRows:
         """Return the core set with its kernel values."""
         if self.kernel.is_linear:
             return self
-        gram = _symmetric(self.kernel(self.points, self.points))
-        return CoreRows(self.rows, self.indices, self.kernel, self.intercept, gram)
+        return replace(self, gram=_symmetric(self.kernel(self.points, self.points)))
 
     def with_rows(self, rows: SelectedRows, indices: IndexArray) -> CoreRows:
         """Return a core set with more rows, those left out that it has already."""
@@ -403,15 +443,14 @@ class CoreRows:
             across = self.kernel(self.points, rows.block.points)
             within = _symmetric(self.kernel(rows.block.points, rows.block.points))
             gram = np.block([[self.gram, across], [across.T, within]])
-        both = concatenate_rows([self.rows, rows])
-        numbers = np.concatenate([self.indices, indices])
-        return CoreRows(both, numbers, self.kernel, self.intercept, gram)
+        indices = np.concatenate([self.indices, indices])
+        return replace(self, rows=concatenate_rows([self.rows, rows]), indices=indices, gram=gram)
 
     def take(self, positions: IndexArray) -> CoreRows:
         """Return some of the rows."""
         gram = None if self.gram is None else self.gram[np.ix_(positions, positions)]
         rows, indices = self.rows.take(positions), self.indices[positions]
-        return CoreRows(rows, indices, self.kernel, self.intercept, gram)
+        return replace(self, rows=rows, indices=indices, gram=gram)
 
 
 @dataclass(frozen=True, eq=False)
@@ -432,17 +471,8 @@ class Fit:
     middle: FloatArray | None
 
 
-def fit_core(core: CoreRows, tol: float = 1e-9) -> Fit:
+def fit_core(core: CoreRows) -> Fit:
     """Solve the hard-margin problem on the rows of a core set.
-
-    Parameters
-    ----------
-    core : Core
-    tol : float, default=1e-9
-
-    Returns
-    -------
-    Fit
 
     Raises
     ------
@@ -450,35 +480,34 @@ def fit_core(core: CoreRows, tol: float = 1e-9) -> Fit:
         With the evidence.
     """
     signs = core.rows.signs
-    middle = None
     if core.gram is not None:
         with_bias = signs if core.intercept else None
-        hard = hard_margin_gram(core.gram * np.outer(signs, signs), with_bias, tol=tol)
+        hard = hard_margin_gram(core.gram * np.outer(signs, signs), with_bias, tol=_TOLERANCE)
         _check(core, hard)
         normal = 2.0 * hard.length if core.intercept else hard.length
-        held = np.flatnonzero(hard.dual > 0.0)
+        support = np.flatnonzero(hard.dual > 0.0)
         separator = Separator(
             core.kernel,
-            rows=core.points[held],
-            coefficients=hard.dual[held] * signs[held] / normal,
+            rows=core.points[support],
+            coefficients=hard.dual[support] * signs[support] / normal,
             intercept=hard.intercept,
         )
         return Fit(hard, separator, None)
     # Columns that are zero in every row of the core set are zero in the normal.
-    points, columns = _spread(core.points)
-    if core.intercept:
-        hard = hard_margin_bias(points, signs, tol=tol)
-        middle = np.zeros(core.points.shape[1])
-        middle[columns] = hard.dual @ points / 2.0
-    else:
-        hard = hard_margin(points * signs[:, None], tol=tol)
+    points, columns = _used_columns(core.points)
+    hard = solve_margin(points, signs, intercept=core.intercept, tol=_TOLERANCE)
     _check(core, hard)
     w = np.zeros(core.points.shape[1])
     w[columns] = hard.w
+    middle = None
+    if core.intercept:
+        middle = np.zeros(len(w))
+        middle[columns] = hard.dual @ points / 2.0
     return Fit(hard, Separator(core.kernel, w, intercept=hard.intercept), middle)
 
 
-def _spread(points: Points) -> tuple[FloatArray, Any]:
+def _used_columns(points: Points) -> tuple[FloatArray, Any]:
+    """Rows, dense, in the columns that are not zero throughout, and these columns."""
     if isinstance(points, np.ndarray):
         return points.astype(np.float64), slice(None)
     columns = np.unique(points.indices)
@@ -494,18 +523,15 @@ def _symmetric(gram: FloatArray) -> FloatArray:
 def _check(core: CoreRows, hard: HardMargin) -> None:
     if hard.separable:
         return
-    held = np.flatnonzero(hard.dual > 0.0)
+    support = np.flatnonzero(hard.dual > 0.0)
     labels: Any = core.rows.block.labels
+    points, _ = _used_columns(core.points)
     raise NotSeparableError(
-        core.indices[held],
-        labels[held],
-        hard.dual[held],
+        core.indices[support],
+        labels[support],
+        hard.dual[support],
         # The length is half of the distance between the hulls where there are two.
         2.0 * hard.length if core.intercept else hard.length,
         intercept=core.intercept,
-        duplicates=opposite_duplicates(_key(core.points), core.rows.signs, core.indices),
+        duplicates=opposite_duplicates(points, core.rows.signs, core.indices),
     )
-
-
-def _key(points: Points) -> AnyArray:
-    return _spread(points)[0]

@@ -73,7 +73,7 @@ class _Piece:
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """What a range of blocks leaves open at its ends, and runs that were cut within it.
+    """Runs of rows at the ends of a range of blocks, and runs that were cut within it.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Edges:
 
 
 def merge_edges(first: Edges, second: Edges) -> Edges:
-    """Join what two neighbouring ranges leave open; associative.
+    """Join the open ends of two neighbouring ranges; associative.
 
     Examples
     --------
@@ -113,24 +113,23 @@ def merge_edges(first: Edges, second: Edges) -> Edges:
     """
     if first.head is None or second.head is None:
         return second if first.head is None else first
-    left = first.head if first.tail is None else first.tail
-    right = second.head
+    last = first.head if first.tail is None else first.tail
     whole = (*first.whole, *second.whole)
-    if left.group == right.group:
-        joined = left.and_then(right)
+    if last.group == second.head.group:
+        joined = last.and_then(second.head)
         if first.tail is None:
             return Edges(joined, second.tail, whole)
         if second.tail is None:
             return Edges(first.head, joined, whole)
         return Edges(first.head, second.tail, (*first.whole, joined, *second.whole))
-    done = [piece for piece in (first.tail,) if piece is not None]
-    done += [right] if second.tail is not None else []
-    tail = right if second.tail is None else second.tail
+    done = [] if first.tail is None else [first.tail]
+    done += [] if second.tail is None else [second.head]
+    tail = second.tail or second.head
     return Edges(first.head, tail, (*first.whole, *done, *second.whole))
 
 
 def cut_block(
-    block: Block, number: int, labels: IndexArray, *, grouped: bool
+    block: Block, block_index: int, labels: IndexArray, *, grouped: bool
 ) -> tuple[Examples, Edges]:
     """Cut a block into examples; with groups, those at its ends stay open.
 
@@ -138,8 +137,7 @@ def cut_block(
     ----------
     block : Block
         With groups, they are its weights; without, rows of weight zero are left out.
-    number : int
-        Of the block.
+    block_index : int
     labels : ndarray of shape (n,), int64
     grouped : bool
 
@@ -152,40 +150,42 @@ def cut_block(
     n = len(block)
     rows = np.arange(n) if block.rows is None else block.rows
     if not grouped:
-        block, labels, rows = _weighing(block, labels, rows)
+        block, labels, rows = _with_weight(block, labels, rows)
         n = len(block)
-        places = np.stack([np.full(n, number), rows], axis=1)
+        places = np.stack([np.full(n, block_index), rows], axis=1)
         return Examples(block.points, labels, np.arange(n + 1), places), Edges()
     groups = block.weights
     bounds = np.flatnonzero(np.diff(groups)) + 1
     bounds = np.concatenate([[0], bounds, [n]]) if n else np.zeros(1, np.int64)
     runs = len(bounds) - 1
-    ends = [_piece(block, number, labels, bounds, i) for i in sorted({0, runs - 1}) if runs]
+    ends = [_piece(block, block_index, labels, bounds, i) for i in sorted({0, runs - 1}) if runs]
     inner = bounds[1:-1] if runs > 2 else np.zeros(1, np.int64)
     first, last = (int(inner[0]), int(inner[-1])) if runs > 2 else (0, 0)
-    places = np.stack([np.full(len(inner) - 1, number), rows[inner[:-1]]], axis=1)
+    places = np.stack([np.full(len(inner) - 1, block_index), rows[inner[:-1]]], axis=1)
     within = Examples(block.points[first:last], labels[first:last], inner - first, places)
     return within, Edges(ends[0] if ends else None, ends[1] if len(ends) > 1 else None)
 
 
-def _weighing(
+def _with_weight(
     block: Block, labels: IndexArray, rows: IndexArray
 ) -> tuple[Block, IndexArray, IndexArray]:
     """Leave out rows without weight."""
-    held = np.flatnonzero(block.weights)
-    if len(held) == len(block):
+    used = np.flatnonzero(block.weights)
+    if len(used) == len(block):
         return block, labels, rows
-    return block.take(held), labels[held], rows[held]
+    return block.take(used), labels[used], rows[used]
 
 
-def _piece(block: Block, number: int, labels: IndexArray, bounds: IndexArray, i: int) -> _Piece:
+def _piece(
+    block: Block, block_index: int, labels: IndexArray, bounds: IndexArray, i: int
+) -> _Piece:
     rows: Any = block.points[bounds[i] : bounds[i + 1]]
-    at = int(bounds[i])
+    first = int(bounds[i])
     return _Piece(
-        float(block.weights[at]),
+        float(block.weights[first]),
         np.array(rows) if isinstance(rows, np.ndarray) else rows.toarray(),
         np.array(labels[bounds[i] : bounds[i + 1]]),
-        (number, at if block.rows is None else int(block.rows[at])),
+        (block_index, first if block.rows is None else int(block.rows[first])),
     )
 
 
@@ -199,7 +199,7 @@ def encoded(block: Block, classes: AnyArray | None) -> IndexArray | InvalidRow:
 
     Returns
     -------
-    ndarray of shape (n,), int64, or Problem
+    ndarray of shape (n,), int64, or InvalidRow
         The first label that is no class, or no whole number.
     """
     labels = labels_of(block)
@@ -212,9 +212,9 @@ def encoded(block: Block, classes: AnyArray | None) -> IndexArray | InvalidRow:
         bad = classes[codes] != labels
     if not bad.any():
         return codes
-    at = int(np.flatnonzero(bad)[0])
-    found = f"y is {labels[at]!r}".replace("{", "{{").replace("}", "}}")
-    return InvalidRow(found + "{row}, which is no class; pass labels of the classes only.", at)
+    row = int(np.flatnonzero(bad)[0])
+    label = f"y is {labels[row]!r}".replace("{", "{{").replace("}", "}}")
+    return InvalidRow(label + "{row}, which is no class; pass labels of the classes only.", row)
 
 
 @dataclass(frozen=True, eq=False)

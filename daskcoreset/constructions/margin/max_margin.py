@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,10 +16,11 @@ from daskcoreset.constructions.margin.core_set import (
     Fit,
     MarginCoreset,
     Pass,
-    SelectedRows,
     concatenate_rows,
     fit_core,
-    row_numbers,
+    floors_of,
+    margin_of_levels,
+    numbers_of,
     smallest,
 )
 from daskcoreset.constructions.margin.separators import Kernel, KernelLike, NotSeparableError
@@ -35,67 +37,54 @@ from daskcoreset.inputs.blocks import row_blocks
 if TYPE_CHECKING:
     from daskcoreset.constructions.margin.classes import FirstRead
     from daskcoreset.core.blocks import Block
-    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+    from daskcoreset.core.typing import AnyArray, FloatArray
     from daskcoreset.execution.fold import BlockResults
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["MaxMarginCoreset", "Run", "build_margin", "find_twins", "margin_as_coreset"]
+__all__ = ["MaxMarginCoreset", "Run", "build_margin", "find_opposite_duplicate"]
 
 
-@dataclass(frozen=True, eq=False)
-class _Wanted:
-    points: AnyArray
-    signs: FloatArray
-    keys: FloatArray
-    key: FloatArray
-    classes: AnyArray
-
-
-def find_twins(blocks: RowBlocks, core: CoreRows, classes: AnyArray) -> tuple[int, int] | None:
-    """Look in all the data for a row equal to one of `core`, with the other label.
-
-    Parameters
-    ----------
-    blocks : RowBlocks
-        Read once.
-    core : Core
-        A few rows.
-    classes : ndarray of shape (2,)
+def find_opposite_duplicate(
+    blocks: RowBlocks, core: CoreRows, classes: AnyArray
+) -> tuple[int, int] | None:
+    """Look in all the data for a row equal to one of a core set, with the other label.
 
     Returns
     -------
     tuple of int or None
         Numbers of the two rows, the smaller one first.
     """
-    points = dense_rows(core.points)
-    # Equal rows have equal products with anything; few others have.
-    key = np.sqrt(np.arange(2.0, points.shape[1] + 2.0))
-    keys = inner_products(points, key[None])[:, 0]
-    wanted = _Wanted(points, core.rows.signs, keys, key, classes)
-    found = map_reduce(blocks, _look, _first, given=wanted)
-    if not found.value:
+    rows = (dense_rows(core.points), core.rows.signs)
+    work = partial(_duplicate_in_block, classes=classes)
+    read = map_reduce(blocks, work, _first_of, given=rows)
+    if not read.value:
         return None
-    number, position, row = found.value[0]
-    pair = sorted((found.row(number, position), int(core.indices[row])))
+    block_index, position, row = read.value[0]
+    pair = sorted((read.row(block_index, position), int(core.indices[row])))
     return pair[0], pair[1]
 
 
-def _look(block: Block, number: int, wanted: _Wanted) -> list[tuple[int, int, int]]:
-    signs = signs_of(block, wanted.classes)
-    keys = inner_products(block.points, wanted.key[None])[:, 0]
-    close = np.flatnonzero((signs != 0.0) & np.isin(keys, wanted.keys))
-    for position in close:
+def _duplicate_in_block(
+    block: Block, block_index: int, rows: tuple[AnyArray, FloatArray], *, classes: AnyArray
+) -> list[tuple[int, int, int]]:
+    points, core_signs = rows
+    signs = signs_of(block, classes)
+    # Equal rows have equal products with anything; few others have.
+    key = np.sqrt(np.arange(2.0, points.shape[1] + 2.0))[None]
+    products = inner_products(block.points, key)[:, 0]
+    core_products = inner_products(points, key)[:, 0]
+    for position in np.flatnonzero((signs != 0.0) & np.isin(products, core_products)):
         row: Any = dense_rows(block.points[[position]])[0]
-        same = (wanted.points == row).all(axis=1) & (wanted.signs == -signs[position])
+        same = (points == row).all(axis=1) & (core_signs == -signs[position])
         if same.any():
-            return [(number, int(position), int(same.argmax()))]
+            return [(block_index, int(position), int(same.argmax()))]
     return []
 
 
-def _first(
-    one: list[tuple[int, int, int]], two: list[tuple[int, int, int]]
+def _first_of(
+    first: list[tuple[int, int, int]], second: list[tuple[int, int, int]]
 ) -> list[tuple[int, int, int]]:
-    return one or two
+    return first or second
 
 
 class Run:
@@ -106,82 +95,80 @@ class Run:
         self.blocks = blocks
         self.kernel = kernel
         n_blocks, d = blocks.n_blocks, blocks.rules.n_features
-        wanted = options.violators
-        if wanted == "auto":
-            wanted = max(20, min(2 * d, 1000))
-        elif wanted == "block":
-            wanted = n_blocks
-        self.in_all = int(wanted)
+        in_all = options.violators
+        if in_all == "auto":
+            in_all = max(20, min(2 * d, 1000))
+        elif in_all == "block":
+            in_all = n_blocks
+        self.in_all = int(in_all)
         # Twice its share from each block, for blocks are not alike.
         share = -(-2 * self.in_all // n_blocks) if n_blocks > 1 else self.in_all
         self.per_block = 1 if options.violators == "block" else min(share, self.in_all)
 
     def result(self, survey: BlockResults[FirstRead] | None = None) -> MarginCoreset:
-        """Run it, from what a first read found."""
+        """Run it, from the first read."""
         core = self._first(survey)
         trace: list[Pass] = []
         best: tuple[CoreRows, Fit, float] | None = None
         upper = np.inf
-        ended = ""
+        reason = ""
         while True:
             fit = self._fit(core)
             upper = min(upper, fit.hard.length)
             if best is not None and best[2] >= (1.0 - self.options.epsilon) * upper:
                 break
             if len(trace) == self.options.max_passes:
-                ended = f"max_passes={len(trace)} is reached; pass a larger one"
+                reason = f"max_passes={len(trace)} is reached; pass a larger one"
                 break
-            answer = self._ask(core, fit, measure=not trace)
-            levels = answer.value.levels
-            margin = float(levels.sum()) / 2 if self.options.intercept else float(levels.min())
+            read = self._find_violators(fit, measure=not trace)
+            levels = read.value.levels
+            margin = margin_of_levels(levels, intercept=self.options.intercept)
             if best is None or margin > best[2]:
                 best = (core, self._centred(fit, levels), margin)
             if not trace:
-                self.radius = float(np.sqrt(answer.value.square))
+                self.radius = float(np.sqrt(read.value.square))
             trace.append(Pass(len(trace) + 2, len(core), fit.hard.margin, margin, best[2]))
-            self._tell(trace[-1])
+            self._report(trace[-1])
             if best[2] >= (1.0 - self.options.epsilon) * upper:
                 break
-            larger = self._grown(core, fit, answer)
+            larger = self._grown(core, fit, read)
             if larger is core:
-                ended = "the margin is too small for double precision; scale the columns"
+                reason = "the margin is too small for double precision; scale the columns"
                 break
             core = larger
         assert best is not None  # noqa: S101 - max_passes is at least one
-        if ended:
+        if reason:
             warn_user(
                 f"the margin is certified to {best[2] / upper:.3g} of the largest and not to "
-                f"{1 - self.options.epsilon:.3g}: {ended}."
+                f"{1 - self.options.epsilon:.3g}: {reason}."
             )
-        return self._pack(core, best, upper, tuple(trace), converged=not ended)
+        return self._pack(core, best, upper, tuple(trace), converged=not reason)
 
     def _first(self, survey: BlockResults[FirstRead] | None) -> CoreRows:
         """Take the classes and rows to start from, of each class as many."""
-        keep = 1 if self.options.violators == 1 else max(1, self.in_all // 2)
+        n_keep = 1 if self.options.violators == 1 else max(1, self.in_all // 2)
         positive = self.options.positive
-        most = 2 if positive is None else MAX_LABELS
-        gathered = survey or find_classes(self.blocks, most=most, keep=keep)
-        found = gathered.value
+        max_classes = 2 if positive is None else MAX_LABELS
+        read = survey or find_classes(self.blocks, most=max_classes, keep=n_keep)
+        classes = read.value.classes
         if positive is None:
-            side = found.classes == found.classes[1]
+            is_positive = classes == classes[1]
         else:
-            side = found.classes == positive
-            if not side.any():
+            is_positive = classes == positive
+            if not is_positive.any():
                 raise InvalidInputError(
                     f"positive is {positive!r}, but y has the labels "
-                    f"{found.classes[:10].tolist()}; pass one of them."
+                    f"{classes[:10].tolist()}; pass one of them."
                 )
         # Labels that are not the second one are on the negative side.
-        self.classes: AnyArray = found.classes[[int((~side).argmax()), int(side.argmax())]]
-        self.n_rows = gathered.n_rows
-        parts = [
-            SelectedRows(
-                part.block, part.numbers, np.full(len(part), 1.0 if up else -1.0), part.values
-            )
-            for part, up in zip([smallest(one, keep) for one in found.firsts], side, strict=True)
-        ]
+        self.classes: AnyArray = classes[[int((~is_positive).argmax()), int(is_positive.argmax())]]
+        self.n_rows = read.n_rows
+        parts = []
+        for firsts, side in zip(read.value.firsts, is_positive, strict=True):
+            part = smallest(firsts, n_keep)
+            parts.append(replace(part, signs=np.full(len(part), 1.0 if side else -1.0)))
         rows = concatenate_rows(parts)
-        core = CoreRows(rows, self._numbers(gathered, rows), self.kernel, self.options.intercept)
+        core = CoreRows(rows, numbers_of(read, rows), self.kernel, self.options.intercept)
         # The radius of rows about their own middle, not about a distant origin.
         self.center: FloatArray | None = None
         if self.options.intercept:
@@ -194,41 +181,27 @@ class Run:
             return fit_core(core)
         except NotSeparableError as error:
             if error.duplicates is None:
-                held = core.take(np.flatnonzero(np.isin(core.indices, error.indices)))
-                twins = find_twins(self.blocks, held, self.classes)
-                if twins is not None:
-                    raise NotSeparableError(
-                        error.indices,
-                        error.labels,
-                        error.coefficients,
-                        error.norm,
-                        intercept=error.intercept,
-                        duplicates=twins,
-                    ) from None
+                evidence = core.take(np.flatnonzero(np.isin(core.indices, error.indices)))
+                duplicates = find_opposite_duplicate(self.blocks, evidence, self.classes)
+                if duplicates is not None:
+                    raise error.with_duplicates(duplicates) from None
             raise
 
-    def _ask(self, core: CoreRows, fit: Fit, *, measure: bool) -> BlockResults[ViolatorRows]:
-        del core
-        hard, share = fit.hard, 1.0 - self.options.epsilon
-        floors = np.full(2, share * hard.length)
-        if self.options.intercept:
-            # Together twice the share of the margin: some row is below unless it is reached.
-            floors = hard.levels + (hard.length - hard.margin) - self.options.epsilon * hard.length
-        return find_violators(
-            self.blocks,
-            ViolatorQuery(
-                fit.separator,
-                self.classes,
-                floors,
-                hard.length,
-                share,
-                self.per_block,
-                self.in_all,
-                fit.middle,
-                self.center,
-                measure,
-            ),
+    def _find_violators(self, fit: Fit, *, measure: bool) -> BlockResults[ViolatorRows]:
+        options = self.options
+        query = ViolatorQuery(
+            fit.separator,
+            self.classes,
+            floors_of(fit.hard, options.epsilon, intercept=options.intercept),
+            fit.hard.length,
+            1.0 - options.epsilon,
+            self.per_block,
+            self.in_all,
+            fit.middle,
+            self.center,
+            measure,
         )
+        return find_violators(self.blocks, query)
 
     def _centred(self, fit: Fit, levels: FloatArray) -> Fit:
         """Move the hyperplane into the middle of the strip that the data leave."""
@@ -237,22 +210,19 @@ class Run:
         middle = float(levels[1] - levels[0]) / 2
         return replace(fit, separator=replace(fit.separator, intercept=middle))
 
-    def _grown(self, core: CoreRows, fit: Fit, answer: BlockResults[ViolatorRows]) -> CoreRows:
-        rows = answer.value.rows
-        # Without new violators rounding has the last word.
-        if rows is None or np.isin(self._numbers(answer, rows), core.indices).all():
+    def _grown(self, core: CoreRows, fit: Fit, read: BlockResults[ViolatorRows]) -> CoreRows:
+        rows = read.value.rows
+        if rows is None:
             return core
-        indices = self._numbers(answer, rows)
+        indices = numbers_of(read, rows)
+        # Without new violators rounding has the last word.
+        if np.isin(indices, core.indices).all():
+            return core
         if self.options.drop:
             core = core.take(np.flatnonzero(fit.hard.dual > 0.0))
         return core.with_rows(rows, indices)
 
-    @staticmethod
-    def _numbers(gathered: BlockResults[Any], rows: SelectedRows) -> IndexArray:
-        within: Any = rows.block.rows
-        return row_numbers(gathered, rows.numbers, within)
-
-    def _tell(self, done: Pass) -> None:
+    def _report(self, done: Pass) -> None:
         progress = self.options.progress
         if callable(progress):
             progress(done)
@@ -271,12 +241,12 @@ class Run:
         *,
         converged: bool,
     ) -> MarginCoreset:
-        of, fit, margin = best
+        best_core, fit, margin = best
         if self.options.drop:
-            core = of  # rows of the separator may have been dropped since
+            core = best_core  # rows of the separator may have been dropped since
         dual = np.zeros(len(core))
-        place = {int(row): i for i, row in enumerate(core.indices)}
-        dual[[place[int(row)] for row in of.indices]] = fit.hard.dual
+        positions = {int(row): i for i, row in enumerate(core.indices)}
+        dual[[positions[int(row)] for row in best_core.indices]] = fit.hard.dual
         block = core.rows.block
         return MarginCoreset(
             WeightedPoints(block.points, np.ones(len(core)), core.indices, block.labels),
@@ -429,8 +399,8 @@ class MaxMarginCoreset:
         ----------
         blocks : RowBlocks
             With labels.
-        survey : Gathered of Found, optional
-            What `find_classes` found in them; saves a read.
+        survey : BlockResults of FirstRead, optional
+            The result of `find_classes`; saves a read.
 
         Returns
         -------
@@ -473,32 +443,8 @@ def build_margin(X: Any, y: Any, sample_weight: Any = None, **options: Any) -> C
     blocks = row_blocks(
         X, y, sample_weight, chunks=construction.chunks, on_invalid=construction.on_invalid
     )
-    found = construction.run_blocks(blocks)
-    return margin_as_coreset(found, construction, source=blocks.name, columns=blocks.columns)
-
-
-def margin_as_coreset(
-    found: MarginCoreset,
-    construction: MaxMarginCoreset,
-    *,
-    source: str | None = None,
-    columns: tuple[str, ...] | None = None,
-) -> Coreset:
-    """Bring what was found to the form of a `Coreset`.
-
-    Parameters
-    ----------
-    found : MarginCoreset
-    construction : MaxMarginCoreset
-        What found it.
-    source : str or None, default=None
-    columns : tuple of str or None, default=None
-
-    Returns
-    -------
-    Coreset
-    """
-    core = found.core
+    margin_coreset = construction.run_blocks(blocks)
+    core = margin_coreset.core
     kernel = construction.kernel
     parameters = {
         "epsilon": float(construction.epsilon),
@@ -514,11 +460,11 @@ def margin_as_coreset(
         "method": "max_margin",
         "parameters": parameters,
         "m": len(core),
-        "n": found.n_rows,
+        "n": margin_coreset.n_rows,
         "d": core.n_features,
-        "source": source,
-        "columns": None if columns is None else list(columns),
+        "source": blocks.name,
+        "columns": None if blocks.columns is None else list(blocks.columns),
         "versions": package_versions(),
-        **found.describe(),
+        **margin_coreset.describe(),
     }
     return Coreset(core.points, core.weights, core.indices, core.labels, record)

@@ -8,18 +8,13 @@ what its own class is ahead of the next.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from daskcoreset.constructions.margin.examples import BatchProblem, Rival
-from daskcoreset.constructions.margin.structured import (
-    StructuredMargin,
-    StructuredStep,
-    structured_margin,
-)
 from daskcoreset.core.blocks import MAX_LABELS, InvalidRow, labels_of
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
@@ -31,7 +26,7 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["ClassSurvey", "MultiClassMargin", "MultiClassProblem", "multiclass_margin", "survey"]
+__all__ = ["ClassSurvey", "MultiClassProblem", "plain_weights", "survey"]
 
 _TILE = 4096
 """Rows whose scores are formed at a time."""
@@ -45,7 +40,7 @@ class MultiClassProblem(BatchProblem):
     ----------
     n_features, n_classes : int
     center : ndarray of shape (d,) or None, default=None
-        Taken off every row first; None for the origin. With a bias it costs nothing, and the
+        Subtracted from every row; None for the origin. With a bias it costs nothing, and the
         certificate gets better.
     bias : float, default=0.0
         A column of this value beside the rows, for classes with a bias; 0 for none.
@@ -117,8 +112,7 @@ class MultiClassProblem(BatchProblem):
         if self.center is not None:
             # Of rows far from the origin as exact as the rows, for products are of 64 bits.
             scores -= np.einsum("kj,j->k", inner, self.center)
-        total: FloatArray = scores + constant
-        return total
+        return np.asarray(scores + constant)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,31 +135,27 @@ class ClassSurvey:
         return math.sqrt(float(self.moments.m2.sum()) / (self.moments.weight or 1.0)) or 1.0
 
 
-@dataclass(frozen=True)
-class _Survey:
-    moments: bool
-    grouped: bool
-
-    def __call__(self, block: Block, number: int, given: object) -> ClassSurvey | InvalidRow:
-        del number, given
-        if not self.grouped and not block.weights.all():
-            block = block.take(np.flatnonzero(block.weights))
-        labels = labels_of(block)
-        if labels.dtype.kind == "f" and np.isnan(labels).any():
-            at = int(np.isnan(labels).argmax())
-            at = at if block.rows is None else int(block.rows[at])
-            return InvalidRow("y is NaN{row}; label such rows, or leave them out.", at)
-        classes = np.unique(labels)
-        if len(classes) > MAX_LABELS:
-            return InvalidRow(
-                f"y has more than {MAX_LABELS} values; pass class labels, not measurements."
-            )
-        weights = np.ones(len(block)) if self.grouped else block.weights
-        points = block.points if self.moments else np.empty((len(block), 0))
-        return ClassSurvey(classes, moments_of(points, weights))
+def _survey_block(
+    block: Block, _index: int, _: object, *, moments: bool, grouped: bool
+) -> ClassSurvey | InvalidRow:
+    if not grouped and not block.weights.all():
+        block = block.take(np.flatnonzero(block.weights))
+    labels = labels_of(block)
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        row = int(np.isnan(labels).argmax())
+        row = row if block.rows is None else int(block.rows[row])
+        return InvalidRow("y is NaN{row}; label such rows, or leave them out.", row)
+    classes = np.unique(labels)
+    if len(classes) > MAX_LABELS:
+        return InvalidRow(
+            f"y has more than {MAX_LABELS} values; pass class labels, not measurements."
+        )
+    weights = np.ones(len(block)) if grouped else block.weights
+    points = block.points if moments else np.empty((len(block), 0))
+    return ClassSurvey(classes, moments_of(points, weights))
 
 
-def _unite(first: ClassSurvey, second: ClassSurvey) -> ClassSurvey:
+def _merge(first: ClassSurvey, second: ClassSurvey) -> ClassSurvey:
     parts = [part.classes for part in (first, second) if len(part.classes)]
     classes = np.unique(np.concatenate(parts)) if parts else first.classes
     return ClassSurvey(classes, merge_moments(first.moments, second.moments))
@@ -194,99 +184,13 @@ def survey(blocks: RowBlocks, *, moments: bool = True, grouped: bool = False) ->
     """
     if not blocks.has_labels:
         raise InvalidInputError("y is missing; pass the label of every row.")
-    found: ClassSurvey = map_reduce(blocks, _Survey(moments, grouped), _unite).value
-    if len(found.classes) < 2:
+    work = partial(_survey_block, moments=moments, grouped=grouped)
+    known: ClassSurvey = map_reduce(blocks, work, _merge).value
+    if len(known.classes) < 2:
         raise InvalidInputError(
-            f"y has one class, {found.classes[0]!r}, and a margin needs two; pass rows of another."
+            f"y has one class, {known.classes[0]!r}, and a margin needs two; pass rows of another."
         )
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class MultiClassMargin:
-    """One vector a class, with a certificate.
-
-    Attributes
-    ----------
-    W : ndarray of shape (K, d), float64
-    b : ndarray of shape (K,), float64
-        The class of x is the one of largest ``W @ x + b``.
-    classes : ndarray of shape (K,), sorted
-    margin, data_margin : float
-        What every row's own class is ahead by, on the core set and on all data, in units of the
-        length of `found.w`, biases included.
-    problem : MultiClassProblem
-    found : StructuredMargin
-        Core triples, certificate and trace.
-    """
-
-    W: FloatArray
-    b: FloatArray
-    classes: AnyArray
-    margin: float
-    data_margin: float
-    problem: MultiClassProblem
-    found: StructuredMargin
-
-
-def multiclass_margin(
-    blocks: RowBlocks,
-    epsilon: float = 0.1,
-    *,
-    intercept: bool = True,
-    C: float = math.inf,
-    per_block: int = 10,
-    max_passes: int | None = None,
-    report: Callable[[StructuredStep], None] | None = None,
-) -> MultiClassMargin:
-    r"""Separate classes with the largest margin, up to ``1 - epsilon``.
-
-    Parameters
-    ----------
-    blocks : RowBlocks
-        Rows with labels of any kind.
-    epsilon : float, default=0.1
-    intercept : bool, default=True
-        Whether classes have a bias: rows are moved to their mean and get one more column, of
-        the root of their mean squared distance from it, which is part of the margin.
-    C, per_block, max_passes, report
-        As in `structured_margin`.
-
-    Returns
-    -------
-    MultiClassMargin
-
-    Raises
-    ------
-    InseparableError, InvalidInputError
-        As in `structured_margin`; with one class, or NaN among the labels.
-
-    Examples
-    --------
-    >>> from daskcoreset.inputs.blocks import row_blocks
-    >>> X = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [4.1, 0.2]])
-    >>> found = multiclass_margin(row_blocks(X, ["a", "b", "c", "b"]))
-    >>> found.classes[(X @ found.W.T + found.b).argmax(axis=1)]
-    array(['a', 'b', 'c', 'b'], dtype='<U1')
-    >>> found.data_margin >= 0.9 * found.margin
-    True
-    """
-    known = survey(blocks, moments=intercept)
-    d, K = blocks.rules.n_features, len(known.classes)
-    center, bias = (known.moments.mean, known.spread) if intercept else (None, 0.0)
-    problem = MultiClassProblem(d, K, center, bias)
-    found = structured_margin(
-        blocks,
-        problem,
-        epsilon,
-        classes=known.classes,
-        C=C,
-        per_block=per_block,
-        max_passes=max_passes,
-        report=report,
-    )
-    W, b = plain_weights(problem, found.w)
-    return MultiClassMargin(W, b, known.classes, found.margin, found.data_margin, problem, found)
+    return known
 
 
 def plain_weights(problem: MultiClassProblem, w: FloatArray) -> tuple[FloatArray, FloatArray]:

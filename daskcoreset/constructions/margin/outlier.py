@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from daskcoreset.constructions.margin.classes import find_classes
-from daskcoreset.constructions.margin.core_set import concatenate_rows, row_numbers
+from daskcoreset.constructions.margin.core_set import (
+    concatenate_rows,
+    numbers_of,
+    solve_margin,
+)
 from daskcoreset.constructions.margin.outlier_problems import (
     Draws,
     MarginProblem,
@@ -24,7 +28,6 @@ from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.validation import check_count, check_flag, check_share
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
 
 if TYPE_CHECKING:
     from daskcoreset.constructions.margin.classes import FirstRead
@@ -103,7 +106,7 @@ class OutlierMargin:
         return self.separator.intercept
 
 
-_TOGETHER = 512
+_PER_READ = 512
 
 """Separators measured by one read."""
 
@@ -117,7 +120,7 @@ def try_all_subsets(shared: SharedProblems, n_used: int, limit: int) -> int:
 
     Parameters
     ----------
-    shared : Shared
+    shared : SharedProblems
         Its best candidate improves.
     n_used : int
         Rows with a weight.
@@ -152,12 +155,12 @@ def try_all_subsets(shared: SharedProblems, n_used: int, limit: int) -> int:
                 f'max_problems is {limit}; pass method="auto".'
             )
         normals: list[FloatArray] = []
-        for held in itertools.combinations(range(n_used), c):
-            w = _normal(pool.rows[list(held)], pool.signs[list(held)], intercept=shared.intercept)
+        for subset in map(list, itertools.combinations(range(n_used), c)):
+            w = _normal(pool.rows[subset], pool.signs[subset], intercept=shared.intercept)
             if w is not None:
                 normals.append(w)
-        for start in range(0, len(normals), _TOGETHER):
-            shared.ask(np.array(normals[start : start + _TOGETHER]))
+        for start in range(0, len(normals), _PER_READ):
+            shared.measure(np.array(normals[start : start + _PER_READ]))
         margin = 0.0 if shared.best is None else max(0.0, shared.best.margin)
         fits = margin > 0 and c >= 32 * (radius / margin) ** 2 / shared.epsilon
         if c == enough or fits:
@@ -166,26 +169,21 @@ def try_all_subsets(shared: SharedProblems, n_used: int, limit: int) -> int:
 
 
 def _normal(rows: FloatArray, signs: FloatArray, *, intercept: bool) -> FloatArray | None:
-    if not intercept:
-        found = hard_margin(rows * signs[:, None])
-    elif abs(signs.sum()) < len(signs):
-        found = hard_margin_bias(rows, signs)
-    else:
-        return None
-    return found.w if found.separable else None
+    if intercept and abs(signs.sum()) == len(signs):
+        return None  # one class
+    hard = solve_margin(rows, signs, intercept=intercept)
+    return hard.w if hard.separable else None
 
 
 def _all_rows(shared: SharedProblems, n_used: int) -> Pool:
     """Every row of the data, in order: there are few."""
-    # Of length one as every normal: what is asked is measured, and kept if it is the best.
+    # Of length one as every normal: each is measured, and kept if it is the best.
     axis = np.eye(1, shared.pool.rows.shape[1])
-    answer = shared.ask(axis, most=n_used)
-    found = answer.found
-    return Pool(found.rows, found.signs, answer.indices)
+    return shared.measure(axis, n_keep=n_used).pool
 
 
 def n_draws(n_support: int, k: int, confidence: float) -> tuple[int, float, float]:
-    r"""Draws that are lucky once with the probability wanted.
+    r"""Draws of which one is lucky with the probability `confidence`.
 
     Parameters
     ----------
@@ -212,38 +210,35 @@ def n_draws(n_support: int, k: int, confidence: float) -> tuple[int, float, floa
     luck = share**n_support * (1.0 - share) ** k
     if luck >= 1.0:
         return 1, share, 1.0
-    wanted = math.log1p(-confidence) / math.log1p(-luck) if luck > 0 else math.inf
-    return (math.ceil(wanted) if wanted < 2**62 else 2**62), share, luck
+    draws = math.log1p(-confidence) / math.log1p(-luck) if luck > 0 else math.inf
+    return (math.ceil(draws) if draws < 2**62 else 2**62), share, luck
 
 
 class Search:
     """One search."""
 
     def __init__(
-        self, options: OutlierMaxMargin, blocks: RowBlocks, gathered: BlockResults[FirstRead]
+        self, options: OutlierMaxMargin, blocks: RowBlocks, read: BlockResults[FirstRead]
     ) -> None:
         self.options = options
-        found = gathered.value
-        if options.k > found.n_used - 2:
+        first = read.value
+        if options.k > first.n_used - 2:
             raise InvalidInputError(
-                f"k is {options.k}, but X has {found.n_used} rows with a weight; pass a smaller k."
+                f"k is {options.k}, but X has {first.n_used} rows with a weight; pass a smaller k."
             )
-        rows = concatenate_rows(found.firsts)
-        signs = np.repeat([-1.0, 1.0], [len(part) for part in found.firsts])
+        rows = concatenate_rows(first.firsts)
+        signs = np.repeat([-1.0, 1.0], [len(part) for part in first.firsts])
         points = dense_rows(rows.block.points).astype(np.float64)
-        within: Any = rows.block.rows
-        start = Pool(points, signs, row_numbers(gathered, rows.numbers, within))
-        self.n_rows = gathered.n_rows
-        self.n_used = found.n_used
+        start = Pool(points, signs, numbers_of(read, rows))
+        self.n_rows = read.n_rows
+        self.n_used = first.n_used
         self.n_problems = 0
         self.shared = SharedProblems(
-            blocks, found.classes, options.k, options.intercept, options.epsilon, start, reads=1
+            blocks, first.classes, options.k, options.intercept, options.epsilon, start, reads=1
         )
         # So that without any k rows something of each class is left.
         self.direction = _direction(start)
-        answer = self.shared.ask(self.direction[None])
-        more = Pool(answer.found.rows, answer.found.signs, answer.indices)
-        self.shared.pool = start.with_rows(more)
+        self.shared.pool = start.with_rows(self.shared.measure(self.direction[None]).pool)
 
     def result(self) -> OutlierMargin:
         """Search as the options say."""
@@ -272,13 +267,13 @@ class Search:
         )
 
     def _find(self) -> tuple[str, float]:
-        wanted = self.options.method
-        if wanted == "subsets":
+        method = self.options.method
+        if method == "subsets":
             self.n_problems = try_all_subsets(self.shared, self.n_used, self.options.max_problems)
             return "subsets", 1.0
-        if wanted != "random" and self._remove():
+        if method != "random" and self._remove():
             return "exact", 1.0
-        if wanted == "exact":
+        if method == "exact":
             raise InvalidInputError(
                 f"the exact search needs more than max_problems={self.options.max_problems} "
                 f'problems or max_passes={self.options.max_passes}; pass more, or method="random".'
@@ -309,33 +304,31 @@ class Search:
         options, shared = self.options, self.shared
         # The nearest point of a hull is a combination of d points, of two hulls of d + 1.
         n_support = shared.blocks.rules.n_features + int(options.intercept)
-        wanted, share, luck = n_draws(n_support, options.k, options.confidence)
-        count = min(wanted, options.max_problems)
+        n_needed, share, luck = n_draws(n_support, options.k, options.confidence)
+        count = min(n_needed, options.max_problems)
         seed = resolve_seed(options.random_state)
         self._improve()
         draws = Draws(seed, share, tuple(range(count)))
         pool = shared.pool
-        first = shared.ask(np.tile(self.direction, (count, 1)), draws)
-        shared.pool = Pool(first.found.rows, first.found.signs, first.indices, first.found.members)
-        # Only exact solutions bear the promise: what a subset left out has a say as well.
-        exact, shared.epsilon = shared.epsilon, 1e-9
-        problems = [MarginProblem(subset=number) for number in range(count)]
+        shared.pool = shared.measure(np.tile(self.direction, (count, 1)), draws).pool
+        # The probability holds for exact solutions only: those of a subset up to epsilon
+        # depend on rows outside of it.
+        epsilon, shared.epsilon = shared.epsilon, 1e-9
+        problems = [MarginProblem(subset=subset) for subset in range(count)]
         self._solve(problems, draws)
-        self._measure([one for one in problems if one.state in ("solved", "open")])
-        shared.pool, shared.epsilon = replace(pool), exact
+        ended = [one for one in problems if one.state in ("solved", "open")]
+        normals = [one.w for one in ended if one.w is not None]
+        if normals:
+            shared.measure(np.array(normals))
+        shared.pool, shared.epsilon = pool, epsilon
         done = sum(one.state != "open" for one in problems)
         probability = -math.expm1(done * math.log1p(-luck)) if luck < 1.0 else 1.0
         if probability < options.confidence:
             warn_user(
-                f"{done} of {wanted:,} draws were made, for a probability of {probability:.3g} "
+                f"{done} of {n_needed:,} draws were made, for a probability of {probability:.3g} "
                 f"and not {options.confidence}; pass a larger max_problems."
             )
         return probability
-
-    def _measure(self, problems: list[MarginProblem]) -> None:
-        normals = [one.w for one in problems if one.w is not None]
-        if normals:
-            self.shared.ask(np.array(normals))
 
     def _improve(self) -> None:
         """Leave out the worst rows of the best separator and solve again, while it helps.
@@ -405,7 +398,7 @@ class OutlierMaxMargin:
 
     Notes
     -----
-    What is promised for "random" is the probability that some draw is lucky. Besides, the
+    The probability of "random" is that some draw is lucky. Besides, the
     best separator is improved by leaving out its k worst rows and solving again until nothing
     changes, which can only help.
 
@@ -483,8 +476,8 @@ class OutlierMaxMargin:
         ----------
         blocks : RowBlocks
             With labels.
-        survey : Gathered of Found, optional
-            What `find_classes` found in them; saves a read.
+        survey : BlockResults of FirstRead, optional
+            The result of `find_classes`; saves a read.
 
         Returns
         -------

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daskcoreset.constructions.margin.classes import signs_of
-from daskcoreset.constructions.margin.core_set import row_numbers
+from daskcoreset.constructions.margin.core_set import (
+    floors_of,
+    margin_of_levels,
+    row_numbers,
+    solve_margin,
+)
 from daskcoreset.core.linalg import dense_rows, inner_products
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.execution.fold import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.solvers.hard_margin import HardMargin, hard_margin, hard_margin_bias
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
     from daskcoreset.inputs.blocks import RowBlocks
+    from daskcoreset.solvers.hard_margin import HardMargin
 
 __all__ = [
     "Candidate",
@@ -29,7 +35,6 @@ __all__ = [
     "Pool",
     "ReadResult",
     "SharedProblems",
-    "SmallestMargins",
     "find_smallest",
     "leave_out",
     "solve_problems",
@@ -54,49 +59,49 @@ class Draws:
     seed : int
     share : float
         Every row is in a subset with this probability, on its own.
-    numbers : tuple of int
+    subsets : tuple of int
         Numbers of the subsets.
     """
 
     seed: int
     share: float
-    numbers: tuple[int, ...]
+    subsets: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class MarginQuery:
-    """What every block is asked.
+    """Separators, and how many of their smallest margins to return.
 
     Attributes
     ----------
     normals : ndarray of shape (q, d), float64
     classes : ndarray of shape (2,)
         Labels of the classes -1 and +1.
-    most : int
-        Margins wanted of each class.
+    n_keep : int
+        Margins of each class.
     draws : Draws or None
         Separator j sees the rows of subset j only; None where all see all.
     """
 
     normals: FloatArray
     classes: AnyArray
-    most: int
+    n_keep: int
     draws: Draws | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class SmallestMargins:
-    r"""What some blocks answer.
+    r"""The smallest margins of every separator in some blocks, and the rows that have them.
 
     Attributes
     ----------
-    values : ndarray of shape (2, most, q), float64
+    values : ndarray of shape (2, n_keep, q), float64
         Smallest :math:`y \langle w, x\rangle` of the classes +1 and -1, increasing; infinity
         where there are fewer rows.
-    numbers, positions : ndarray of shape (2, most, q), int64
+    block_indices, positions : ndarray of shape (2, n_keep, q), int64
         Block and row within it.
     rows : ndarray of shape (r, d), float64
-        Every row named above, once.
+        Every row of these, once.
     keys : ndarray of shape (r, 2), int64
         Its block and its row within it.
     signs : ndarray of shape (r,), float64
@@ -105,7 +110,7 @@ class SmallestMargins:
     """
 
     values: FloatArray
-    numbers: IndexArray
+    block_indices: IndexArray
     positions: IndexArray
     rows: FloatArray
     keys: IndexArray
@@ -113,37 +118,26 @@ class SmallestMargins:
     members: Any
 
 
-def find_smallest(
-    blocks: RowBlocks, question: MarginQuery, *, split_every: int = 16
-) -> BlockResults[SmallestMargins]:
-    """Read all rows once for the smallest margins of several separators.
-
-    Parameters
-    ----------
-    blocks : RowBlocks
-    question : ManyQuestion
-    split_every : int, default=16
-
-    Returns
-    -------
-    Gathered of Smallest
-    """
-    return map_reduce(blocks, _answer, _merge, given=question, split_every=split_every)
+def find_smallest(blocks: RowBlocks, query: MarginQuery) -> BlockResults[SmallestMargins]:
+    """Read all rows once for the smallest margins of several separators."""
+    return map_reduce(blocks, _smallest_of_block, _merge, given=query)
 
 
-def _answer(block: Block, number: int, question: MarginQuery) -> SmallestMargins:
-    q, most = len(question.normals), question.most
-    signs = signs_of(block, question.classes)
+def _smallest_of_block(block: Block, block_index: int, query: MarginQuery) -> SmallestMargins:
+    q, n_keep = len(query.normals), query.n_keep
+    signs = signs_of(block, query.classes)
     n = len(signs)
-    values = np.full((2, most, q), np.inf)
-    places = np.full((2, most, q), _NONE, dtype=np.int64)
-    draws = question.draws
-    coins = [] if draws is None else [_coins(draws, number, one) for one in draws.numbers]
+    values = np.full((2, n_keep, q), np.inf)
+    positions = np.full((2, n_keep, q), _NONE, dtype=np.int64)
+    draws = query.draws
+    coins = []
+    if draws is not None:
+        coins = [stream(draws.seed, Stage.SUBSETS, block_index, one) for one in draws.subsets]
     members: dict[int, AnyArray] = {}
     tile = max(1, _TILE_NUMBERS // q)
     for start in range(0, n, tile):
         within = slice(start, min(n, start + tile))
-        products = inner_products(block.points[within], question.normals) * signs[within, None]
+        products = inner_products(block.points[within], query.normals) * signs[within, None]
         inside = None
         if draws is not None:
             size = within.stop - start
@@ -151,69 +145,66 @@ def _answer(block: Block, number: int, question: MarginQuery) -> SmallestMargins
             products[~inside] = np.inf
         for group, sign in enumerate((1.0, -1.0)):
             rows = np.flatnonzero(signs[within] == sign)
-            _compete(values[group], places[group], products[rows], rows + start)
+            _insert(values[group], positions[group], products[rows], rows + start)
         if inside is not None:
-            held = np.unique(places[(places >= start) & (places < within.stop)])
-            members |= {int(row): inside[row - start] for row in held}
-    held = np.unique(places[places >= 0])
-    every = np.ones((len(held), q), dtype=bool)
-    found = [members[int(row)] for row in held] if draws is not None else every
+            rows = np.unique(positions[(positions >= start) & (positions < within.stop)])
+            members |= {int(row): inside[row - start] for row in rows}
+    rows = np.unique(positions[positions >= 0])
+    in_subsets = np.ones((len(rows), q), dtype=bool)
+    if draws is not None:
+        in_subsets = np.array([members[int(row)] for row in rows], bool).reshape(len(rows), q)
     return SmallestMargins(
         values,
-        np.where(places >= 0, number, _NONE),
-        places,
-        dense_rows(block.points[held]).astype(np.float64),
-        np.stack([np.full(len(held), number), held], axis=1),
-        signs[held],
-        np.array(found, dtype=bool).reshape(len(held), q),
+        np.where(positions >= 0, block_index, _NONE),
+        positions,
+        dense_rows(block.points[rows]).astype(np.float64),
+        np.stack([np.full(len(rows), block_index), rows], axis=1),
+        signs[rows],
+        in_subsets,
     )
 
 
-def _coins(draws: Draws, number: int, subset: int) -> np.random.Generator:
-    return stream(draws.seed, Stage.SUBSETS, number, subset)
-
-
-def _compete(values: FloatArray, places: IndexArray, products: FloatArray, rows: Any) -> None:
+def _insert(values: FloatArray, positions: IndexArray, products: FloatArray, rows: Any) -> None:
     """Let new rows into the smallest so far; of equal ones the earlier stays ahead."""
-    most = len(values)
+    n_keep = len(values)
     if not len(rows):
         return
-    if len(rows) > most:
-        # Nearly all rows are above the largest held; one comparison clears them.
-        limit = np.minimum(values[-1], np.partition(products, most - 1, axis=0)[most - 1])
-        some = (products <= limit).any(axis=1)
-        products, rows = products[some], rows[some]
+    if len(rows) > n_keep:
+        # Nearly all rows are above the largest kept; one comparison clears them.
+        limit = np.minimum(values[-1], np.partition(products, n_keep - 1, axis=0)[n_keep - 1])
+        near = (products <= limit).any(axis=1)
+        products, rows = products[near], rows[near]
     both = np.concatenate([values, products])
-    place = np.concatenate([places, np.broadcast_to(rows[:, None], products.shape)])
-    order = np.argsort(both, axis=0, kind="stable")[:most]
+    both_rows = np.concatenate([positions, np.broadcast_to(rows[:, None], products.shape)])
+    order = np.argsort(both, axis=0, kind="stable")[:n_keep]
     values[:] = np.take_along_axis(both, order, axis=0)
-    places[:] = np.where(np.isfinite(values), np.take_along_axis(place, order, axis=0), _NONE)
+    chosen = np.take_along_axis(both_rows, order, axis=0)
+    positions[:] = np.where(np.isfinite(values), chosen, _NONE)
 
 
 def _merge(first: SmallestMargins, second: SmallestMargins) -> SmallestMargins:
-    most = first.values.shape[1]
-    both = np.concatenate([first.values, second.values], axis=1)
-    order = np.argsort(both, axis=1, kind="stable")[:, :most]
+    n_keep = first.values.shape[1]
+    values = np.concatenate([first.values, second.values], axis=1)
+    order = np.argsort(values, axis=1, kind="stable")[:, :n_keep]
 
-    def taken(one: Any, two: Any) -> Any:
+    def chosen(one: Any, two: Any) -> Any:
         return np.take_along_axis(np.concatenate([one, two], axis=1), order, axis=1)
 
-    numbers = taken(first.numbers, second.numbers)
-    positions = taken(first.positions, second.positions)
+    block_indices = chosen(first.block_indices, second.block_indices)
+    positions = chosen(first.positions, second.positions)
     keys = np.concatenate([first.keys, second.keys])
     # Blocks are neighbours and rows are in order within them, so that no row comes twice.
-    named = set(zip(numbers.ravel().tolist(), positions.ravel().tolist(), strict=True))
-    held = np.array(
-        [i for i, key in enumerate(map(tuple, keys.tolist())) if key in named], dtype=int
-    )
+    used = set(zip(block_indices.ravel().tolist(), positions.ravel().tolist(), strict=True))
+    is_used = np.array([tuple(key) in used for key in keys.tolist()], dtype=bool)
+    rows = np.flatnonzero(is_used)
     return SmallestMargins(
-        np.take_along_axis(both, order, axis=1),
-        numbers,
+        np.take_along_axis(values, order, axis=1),
+        block_indices,
         positions,
-        np.concatenate([first.rows, second.rows])[held],
-        keys[held],
-        np.concatenate([first.signs, second.signs])[held],
-        np.concatenate([first.members, second.members])[held],
+        np.concatenate([first.rows, second.rows])[rows],
+        keys[rows],
+        np.concatenate([first.signs, second.signs])[rows],
+        np.concatenate([first.members, second.members])[rows],
     )
 
 
@@ -257,14 +248,14 @@ def leave_out(values: FloatArray, k: int, *, intercept: bool) -> tuple[float, fl
     return float(halves[best]), float(values[1][k - best] - values[0][best]) / 2, best
 
 
-_SOLVED_TOGETHER = 16
+_PER_TASK = 16
 
 """Problems solved by one task."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Rows that some problem met.
+    """Rows that take part in some problem.
 
     Attributes
     ----------
@@ -281,18 +272,21 @@ class Pool:
     indices: IndexArray
     members: Any = None
 
+    def take(self, positions: Any) -> Pool:
+        """Return some of the rows."""
+        members = None if self.members is None else self.members[positions]
+        return Pool(self.rows[positions], self.signs[positions], self.indices[positions], members)
+
     def with_rows(self, other: Pool) -> Pool:
         """Return a pool with the rows of another that this one has not."""
-        new = ~np.isin(other.indices, self.indices)
-        if not new.any():
-            return self
+        new = other.take(~np.isin(other.indices, self.indices))
         members = None
         if self.members is not None:
-            members = np.concatenate([self.members, other.members[new]])
+            members = np.concatenate([self.members, new.members])
         return Pool(
-            np.concatenate([self.rows, other.rows[new]]),
-            np.concatenate([self.signs, other.signs[new]]),
-            np.concatenate([self.indices, other.indices[new]]),
+            np.concatenate([self.rows, new.rows]),
+            np.concatenate([self.signs, new.signs]),
+            np.concatenate([self.indices, new.indices]),
             members,
         )
 
@@ -304,7 +298,7 @@ class MarginProblem:
     Attributes
     ----------
     removed : frozenset of int
-        Numbers of rows it does without.
+        Numbers of rows that are left out.
     subset : int or None
         Number of its random subset; None for all rows.
     state : {"open", "solved", "inseparable", "beaten"}
@@ -322,13 +316,13 @@ class MarginProblem:
     w: FloatArray | None = None
 
     def allowed(self, pool: Pool) -> Any:
-        """Which rows of a pool it sees, bool of shape (m,)."""
+        """Which rows of a pool take part, bool of shape (m,)."""
         if self.subset is not None:
             return pool.members[:, self.subset]
         return self.sees(pool.indices)
 
     def sees(self, indices: IndexArray) -> Any:
-        """Which of some rows it does not do without."""
+        """Which of some rows are not left out."""
         return ~np.isin(indices, np.array(sorted(self.removed), dtype=np.int64))
 
 
@@ -355,7 +349,7 @@ class Candidate:
 
 @dataclass(eq=False)
 class SharedProblems:
-    r"""What all problems share: the data, the pool, and the best that was found.
+    r"""The data, the rows known, and the best separator, which all problems share.
 
     Attributes
     ----------
@@ -380,8 +374,8 @@ class SharedProblems:
     best: Candidate | None = None
     reads: int = 0
 
-    def ask(
-        self, normals: FloatArray, draws: Draws | None = None, *, most: int | None = None
+    def measure(
+        self, normals: FloatArray, draws: Draws | None = None, *, n_keep: int | None = None
     ) -> ReadResult:
         """Read once, for the smallest margins of every separator on the rows it may see.
 
@@ -392,23 +386,24 @@ class SharedProblems:
         draws : Draws or None, default=None
             Random subsets, one a separator; with None each is measured on all rows, and the
             best is kept.
-        most : int or None, default=None
-            Margins wanted of each class: k + 1, and one on a subset.
+        n_keep : int or None, default=None
+            Margins of each class: by default k + 1, and one on a subset.
         """
-        if most is None:
-            most = 1 if draws is not None else self.k + 1
-        question = MarginQuery(normals, self.classes, most, draws)
-        gathered = find_smallest(self.blocks, question)
+        if n_keep is None:
+            n_keep = 1 if draws is not None else self.k + 1
+        read = find_smallest(self.blocks, MarginQuery(normals, self.classes, n_keep, draws))
         self.reads += 1
-        found = gathered.value
-        indices = row_numbers(gathered, found.keys[:, 0], found.keys[:, 1])
-        of_values = np.full(found.numbers.shape, -1, dtype=np.int64)
-        there = found.numbers >= 0
-        of_values[there] = row_numbers(gathered, found.numbers[there], found.positions[there])
+        margins = read.value
+        indices = row_numbers(read, margins.keys[:, 0], margins.keys[:, 1])
+        of_values = np.full(margins.values.shape, -1, dtype=np.int64)
+        some = margins.positions >= 0
+        of_values[some] = row_numbers(read, margins.block_indices[some], margins.positions[some])
         if draws is None:
             for j, w in enumerate(normals):
-                self._propose(w, found.values[:, :, j], of_values[:, :, j])
-        return ReadResult(found, indices, of_values)
+                self._propose(w, margins.values[:, :, j], of_values[:, :, j])
+        members = None if draws is None else margins.members
+        pool = Pool(margins.rows, margins.signs, indices, members)
+        return ReadResult(margins.values, of_values, pool)
 
     def _propose(self, w: FloatArray, values: FloatArray, indices: IndexArray) -> None:
         """Keep a separator if it is the best so far."""
@@ -422,27 +417,21 @@ class SharedProblems:
 
 @dataclass(frozen=True, eq=False)
 class ReadResult:
-    """What a read gave.
+    """The smallest margins of every separator on all the data.
 
     Attributes
     ----------
-    found : Smallest
-    indices : ndarray of shape (r,), int64
-        Row numbers of its rows.
-    of_values : ndarray of shape (2, most, q), int64
-        Row numbers of its values, -1 for none.
+    values : ndarray of shape (2, n_keep, q), float64
+        Of the classes +1 and -1, increasing; infinity where there are fewer rows.
+    of_values : ndarray of shape (2, n_keep, q), int64
+        Numbers of the rows that have them, -1 for none.
+    pool : Pool
+        These rows; their `members` are of the subsets of the read.
     """
 
-    found: SmallestMargins
-    indices: IndexArray
+    values: FloatArray
     of_values: IndexArray
-
-
-@dataclass(frozen=True, eq=False)
-class _Given:
     pool: Pool
-    allowed: Any
-    intercept: bool
 
 
 def solve_problems(
@@ -456,9 +445,9 @@ def solve_problems(
 
     Parameters
     ----------
-    shared : Shared
+    shared : SharedProblems
         Its pool grows, and its best candidate improves.
-    problems : list of Problem
+    problems : list of MarginProblem
         Their states are set. Those that are open at the end ran out of passes.
     max_passes : int
     draws : Draws or None, default=None
@@ -468,18 +457,18 @@ def solve_problems(
     for _ in range(max_passes):
         active = [one for one in problems if one.state == "open"]
         fits = _solve_all(shared, active) if active else []
-        left = []
+        remaining = []
         for problem, fit in zip(active, fits, strict=True):
-            _note(shared, problem, fit)
+            _update_state(shared, problem, fit)
             if problem.state == "open" and fit is not None:
-                left.append((problem, fit))
-        if not left:
+                remaining.append((problem, fit))
+        if not remaining:
             return
-        _improve(shared, left, draws)
+        _improve(shared, remaining, draws)
 
 
-def _note(shared: SharedProblems, problem: MarginProblem, fit: HardMargin | None) -> None:
-    """Tell inseparable problems, and those that cannot win any more."""
+def _update_state(shared: SharedProblems, problem: MarginProblem, fit: HardMargin | None) -> None:
+    """Mark inseparable problems, and those that cannot win any more."""
     if fit is None:
         problem.state = "inseparable"
         return
@@ -497,71 +486,58 @@ def _note(shared: SharedProblems, problem: MarginProblem, fit: HardMargin | None
 
 
 def _improve(
-    shared: SharedProblems, left: list[tuple[MarginProblem, HardMargin]], draws: Draws | None
+    shared: SharedProblems, remaining: list[tuple[MarginProblem, HardMargin]], draws: Draws | None
 ) -> None:
-    """Read once for all problems that are not done; solved ones are told, rows are added."""
+    """Read once for all problems that are open; mark those that are solved, and add rows."""
     if draws is not None:
-        draws = replace(draws, numbers=tuple(int(one.subset or 0) for one, _ in left))
-    answer = shared.ask(np.array([fit.w for _, fit in left]), draws)
-    wanted: set[int] = set()
-    for j, (problem, fit) in enumerate(left):
-        values, indices = answer.found.values[:, :, j], answer.of_values[:, :, j]
+        draws = replace(draws, subsets=tuple(int(one.subset or 0) for one, _ in remaining))
+    read = shared.measure(np.array([fit.w for _, fit in remaining]), draws)
+    violators: set[int] = set()
+    for j, (problem, fit) in enumerate(remaining):
+        values, indices = read.values[:, :, j], read.of_values[:, :, j]
         seen = np.where(problem.sees(indices) & (indices >= 0), values, np.inf)
-        smallest = seen.min(axis=1)
-        margin = float(smallest.sum()) / 2 if shared.intercept else float(smallest.min())
+        margin = margin_of_levels(seen.min(axis=1), intercept=shared.intercept)
         if margin >= (1.0 - shared.epsilon) * fit.length:
             problem.state = "solved"
             continue
         known = shared.pool.indices[problem.allowed(shared.pool)]
-        floors = _floors(shared, fit)
+        floors = floors_of(fit, shared.epsilon, intercept=shared.intercept)
         new = np.setdiff1d(indices[seen < floors[:, None]], known)
         if not len(new):
             problem.state = "solved"  # all that double precision can tell
-        wanted |= set(new.tolist())
-    _extend(shared, answer, wanted, None if draws is None else draws.numbers)
-
-
-def _floors(shared: SharedProblems, fit: HardMargin) -> FloatArray:
-    if not shared.intercept:
-        return np.full(2, (1.0 - shared.epsilon) * fit.length)
-    floors: FloatArray = fit.levels + (fit.length - fit.margin) - shared.epsilon * fit.length
-    return floors
-
-
-def _extend(
-    shared: SharedProblems, answer: ReadResult, wanted: set[int], numbers: tuple[int, ...] | None
-) -> None:
-    held = np.flatnonzero(np.isin(answer.indices, np.array(sorted(wanted), dtype=np.int64)))
-    found, members = answer.found, None
-    if numbers is not None:
-        members = np.zeros((len(held), shared.pool.members.shape[1]), dtype=bool)
-        members[:, list(numbers)] = found.members[held]
-    more = Pool(found.rows[held], found.signs[held], answer.indices[held], members)
-    shared.pool = shared.pool.with_rows(more)
+        violators |= set(new.tolist())
+    rows = read.pool.take(np.isin(read.pool.indices, np.array(sorted(violators), dtype=np.int64)))
+    if draws is not None:
+        members = np.zeros((len(rows.indices), shared.pool.members.shape[1]), dtype=bool)
+        members[:, list(draws.subsets)] = rows.members
+        rows = replace(rows, members=members)
+    shared.pool = shared.pool.with_rows(rows)
 
 
 def _solve_all(shared: SharedProblems, active: list[MarginProblem]) -> list[HardMargin | None]:
     """Solve on the pool; on the scheduler where there are many."""
     allowed = np.stack([one.allowed(shared.pool) for one in active])
-    given = _Given(shared.pool, allowed, shared.intercept)
-    numbers = np.arange(len(active), dtype=np.float64)[:, None]
-    tasks = row_blocks(numbers, chunks=_SOLVED_TOGETHER)
-    found: list[HardMargin | None] = map_reduce(tasks, _solve_some, add, given=given).value
-    return found
+    problems = np.arange(len(active), dtype=np.float64)[:, None]
+    fits: list[HardMargin | None] = map_reduce(
+        row_blocks(problems, chunks=_PER_TASK),
+        partial(_solve_some, intercept=shared.intercept),
+        add,
+        given=(shared.pool, allowed),
+    ).value
+    return fits
 
 
-def _solve_some(block: Block, number: int, given: _Given) -> list[HardMargin | None]:
-    del number
-    points: Any = block.points
+def _solve_some(
+    block: Block, _: int, broadcast: tuple[Pool, Any], *, intercept: bool
+) -> list[HardMargin | None]:
+    """Solve the problems of one task, whose numbers are its rows; None without two classes."""
+    pool, allowed = broadcast
+    problems: Any = block.points
     fits: list[HardMargin | None] = []
-    pool = given.pool
-    for one in points[:, 0].astype(int):
-        held = given.allowed[one]
-        rows, signs = pool.rows[held], pool.signs[held]
-        if len(np.unique(signs)) < (2 if given.intercept else 1):
+    for problem in problems[:, 0].astype(int):
+        rows, signs = pool.rows[allowed[problem]], pool.signs[allowed[problem]]
+        if len(np.unique(signs)) < (2 if intercept else 1):
             fits.append(None)
-        elif given.intercept:
-            fits.append(hard_margin_bias(rows, signs, tol=1e-10))
         else:
-            fits.append(hard_margin(rows * signs[:, None], tol=1e-10))
+            fits.append(solve_margin(rows, signs, intercept=intercept, tol=1e-10))
     return fits

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,20 +20,12 @@ if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
 __all__ = [
-    "BestOf",
-    "Closest",
-    "FirstWithinMargin",
     "Pool",
-    "PoolQuery",
     "PoolRows",
-    "TakeRequest",
-    "TakeRows",
     "decision_values",
     "join",
     "open_pool",
     "smallest",
-    "take_survey",
-    "unite",
 ]
 
 
@@ -66,9 +60,9 @@ class PoolRows:
         Their numbers in the whole pool.
     rows : ndarray of shape (q, d), float32 or float64
     keys : ndarray of shape (q,), float64
-        What they were chosen by.
+        The values by which they were selected.
     labels : ndarray of shape (q,) or None
-        Of rows that were fetched from data with labels.
+        None where the data have no labels.
     """
 
     indices: IndexArray
@@ -95,7 +89,7 @@ def join(first: PoolRows, second: PoolRows) -> PoolRows:
     )
 
 
-def _found(block: Block, positions: IndexArray, start: int, keys: FloatArray) -> PoolRows:
+def _pool_rows(block: Block, positions: IndexArray, start: int, keys: FloatArray) -> PoolRows:
     """Rows of a block, dense, with their numbers in the pool."""
     points: Any = block.points[positions]
     rows = points if isinstance(points, np.ndarray) else points.toarray()
@@ -106,28 +100,41 @@ def _found(block: Block, positions: IndexArray, start: int, keys: FloatArray) ->
 
 @dataclass(frozen=True, eq=False)
 class PoolQuery:
-    """What the blocks need to know: the separator, what has a label, and where blocks start."""
+    """A query for rows without a label, by their distance from a boundary.
+
+    Attributes
+    ----------
+    starts : ndarray of shape (n_blocks,), int64
+        Number of the first row of every block.
+    w, b
+        The boundary.
+    known : ndarray of int64
+        Numbers of the rows with a label, sorted.
+    below : float
+        Rows at this distance or farther do not count.
+    after : int
+        Rows up to this one do not count where the first ones are looked for.
+    """
 
     starts: IndexArray
     w: FloatArray
-    b: float = 0.0
-    known: IndexArray = field(default_factory=lambda: np.empty(0, np.int64))  # sorted
+    b: float
+    known: IndexArray
     below: float = np.inf
     after: int = -1
 
 
-def _gaps(block: Block, number: int, request: PoolQuery) -> FloatArray:
-    """Distance of every row that may be asked for from the boundary, infinite for the others."""
-    gaps = np.abs(decision_values(block.points, request.w, request.b))
+def _gaps(block: Block, block_index: int, query: PoolQuery) -> FloatArray:
+    """Distance of every usable row without a label from the boundary; infinite for others."""
+    gaps = np.abs(decision_values(block.points, query.w, query.b))
     gaps[block.weights == 0.0] = np.inf
-    start = int(request.starts[number])
-    within = request.known - start
+    within = query.known - int(query.starts[block_index])
     if block.rows is None:
         within = within[(within >= 0) & (within < len(block))]
     elif len(block):
         within = np.flatnonzero(np.isin(block.rows, within))
     gaps[within] = np.inf
-    gaps[gaps >= request.below] = np.inf
+    gaps[gaps >= query.below] = np.inf
     return gaps
 
 
@@ -149,97 +156,66 @@ def smallest(keys: FloatArray, count: int) -> IndexArray:
     return order
 
 
-@dataclass(frozen=True)
-class Closest:
-    """The rows of a block that are closest to the boundary."""
-
-    count: int
-
-    def __call__(self, block: Block, number: int, request: PoolQuery) -> PoolRows:
-        """Return them, the closest first."""
-        gaps = _gaps(block, number, request)
-        chosen = smallest(gaps, self.count)
-        return _found(block, chosen, int(request.starts[number]), gaps[chosen])
+def _closest_rows(block: Block, block_index: int, query: PoolQuery, *, count: int) -> PoolRows:
+    """Rows of a block that are closest to the boundary, the closest first."""
+    gaps = _gaps(block, block_index, query)
+    chosen = smallest(gaps, count)
+    return _pool_rows(block, chosen, int(query.starts[block_index]), gaps[chosen])
 
 
-@dataclass(frozen=True)
-class BestOf:
-    """The closest rows of two ranges of blocks."""
-
-    count: int
-
-    def __call__(self, first: PoolRows, second: PoolRows) -> PoolRows:
-        """Return them, the closest first."""
-        both = join(first, second)
-        return both.take(smallest(both.keys, self.count))
+def _merge_closest(first: PoolRows, second: PoolRows, *, count: int) -> PoolRows:
+    both = join(first, second)
+    return both.take(smallest(both.keys, count))
 
 
-@dataclass(frozen=True)
-class FirstWithinMargin:
-    """The first rows of a block, after a place, that are closer than `request.below`."""
-
-    count: int
-
-    def __call__(self, block: Block, number: int, request: PoolQuery) -> PoolRows:
-        """Return them in their order."""
-        gaps = _gaps(block, number, request)
-        start = int(request.starts[number])
-        within = np.arange(len(block)) if block.rows is None else block.rows
-        fits = np.isfinite(gaps) & (within + start > request.after)
-        chosen = np.flatnonzero(fits)[: self.count]
-        return _found(block, chosen, start, gaps[chosen])
+def _first_within_margin(
+    block: Block, block_index: int, query: PoolQuery, *, count: int
+) -> PoolRows:
+    """First rows of a block that follow row `query.after` and are closer than `query.below`."""
+    gaps = _gaps(block, block_index, query)
+    start = int(query.starts[block_index])
+    within = np.arange(len(block)) if block.rows is None else block.rows
+    fits = np.isfinite(gaps) & (within + start > query.after)
+    chosen = np.flatnonzero(fits)[:count]
+    return _pool_rows(block, chosen, start, gaps[chosen])
 
 
 @dataclass(frozen=True, eq=False)
-class TakeRequest:
-    """Rows to take, sorted by block."""
+class _TakeRequest:
+    """Rows to take, by block: positions, or values of the running sum of weights."""
 
     starts: IndexArray
-    of_block: dict[int, FloatArray]
+    values: dict[int, FloatArray]
 
 
-@dataclass(frozen=True)
-class TakeRows:
-    """Given rows of a block: by their numbers, or by where a running sum of weights reaches."""
-
-    by_weight: bool
-
-    def __call__(self, block: Block, number: int, wanted: TakeRequest) -> PoolRows:
-        """Return them in the order asked for."""
-        asked = wanted.of_block.get(number, np.empty(0))
-        if self.by_weight:
-            edges = np.cumsum(block.weights)
-            # The last row with a weight ends where the sum does, whatever the rounding.
-            last = int(np.flatnonzero(block.weights)[-1]) if len(asked) else 0
-            positions = np.minimum(np.searchsorted(edges, asked, side="right"), last)
-        else:
-            within = np.arange(len(block)) if block.rows is None else block.rows
-            positions = np.searchsorted(within, asked)
-            there = positions < len(within)
-            there[there] = within[positions[there]] == asked[there]
-            positions, asked = positions[there], asked[there]
-        return _found(block, positions.astype(np.int64), int(wanted.starts[number]), asked)
+def _take_rows(
+    block: Block, block_index: int, request: _TakeRequest, *, by_weight: bool
+) -> PoolRows:
+    """Take the requested rows of a block, in the order of the request."""
+    values = request.values.get(block_index, np.empty(0))
+    if by_weight:
+        edges = np.cumsum(block.weights)
+        # The last row with a weight ends where the sum does, whatever the rounding.
+        last = int(np.flatnonzero(block.weights)[-1]) if len(values) else 0
+        positions = np.minimum(np.searchsorted(edges, values, side="right"), last)
+    else:
+        within = np.arange(len(block)) if block.rows is None else block.rows
+        positions = np.searchsorted(within, values)
+        present = positions < len(within)
+        present[present] = within[positions[present]] == values[present]
+        positions, values = positions[present], values[present]
+    start = int(request.starts[block_index])
+    return _pool_rows(block, positions.astype(np.int64), start, values)
 
 
-_Survey = dict[int, tuple[float, int]]
-
-"""Weight and number of the rows of every block that may be asked for."""
-
-
-def take_survey(block: Block, number: int, given: object) -> _Survey:
-    """Weigh and count the rows of a block that may be asked for."""
-    del given
-    return {number: (float(block.weights.sum()), int(np.count_nonzero(block.weights)))}
-
-
-def unite(first: _Survey, second: _Survey) -> _Survey:
-    """Put what was found of some blocks together."""
-    return {**first, **second}
+def _weigh(block: Block, block_index: int, _: object) -> dict[int, tuple[float, int]]:
+    """Weight and number of the usable rows of a block."""
+    return {block_index: (float(block.weights.sum()), int(np.count_nonzero(block.weights)))}
 
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Rows out of core, with what one read has told about them.
+    """Rows out of core, with the size and weight of every block.
 
     Attributes
     ----------
@@ -285,11 +261,14 @@ class Pool:
 
         Returns
         -------
-        Found
+        PoolRows
             The closest first; rows at one distance in the order of the pool.
         """
-        request = PoolQuery(self.starts, w, b, known)
-        return map_reduce(self.blocks, Closest(count), BestOf(count), given=request).value
+        query = PoolQuery(self.starts, w, b, known)
+        work = partial(_closest_rows, count=count)
+        merge = partial(_merge_closest, count=count)
+        closest: PoolRows = map_reduce(self.blocks, work, merge, given=query).value
+        return closest
 
     def first_below(
         self, w: FloatArray, b: float, known: IndexArray, count: int, *, below: float, after: int
@@ -303,15 +282,14 @@ class Pool:
         first = int(np.searchsorted(starts, after, side="right")) - 1 if after >= 0 else 0
         turns = [(first + i) % n_blocks for i in range(n_blocks)]
         # At the end the first block again, for its rows up to `after`.
-        for number, beyond in [(first, after), *((turn, -1) for turn in [*turns[1:], first])]:
-            if not self.weights[number]:
+        work = partial(_first_within_margin, count=count)
+        for block_index, last in [(first, after), *((turn, -1) for turn in [*turns[1:], first])]:
+            if not self.weights[block_index]:
                 continue
-            request = PoolQuery(starts, w, b, known, below, beyond)
-            found = map_reduce(
-                self.blocks.select([number]), FirstWithinMargin(count), join, given=request
-            ).value
-            if len(found.indices):
-                return found
+            query = PoolQuery(starts, w, b, known, below, last)
+            rows = map_reduce(self.blocks.select([block_index]), work, join, given=query).value
+            if len(rows.indices):
+                return rows
         return None
 
     def fetch(self, indices: IndexArray) -> PoolRows:
@@ -321,33 +299,31 @@ class Pool:
         returned; the others come in the order asked for.
         """
         indices = np.asarray(indices, dtype=np.int64)
-        numbers = np.searchsorted(self.starts, indices, side="right") - 1
-        found = self._take(numbers, indices - self.starts[numbers], by_weight=False)
-        where = {int(index): i for i, index in enumerate(found.indices)}
-        return found.take([where[i] for i in indices.tolist() if i in where])
+        block_indices = np.searchsorted(self.starts, indices, side="right") - 1
+        rows = self._take(block_indices, indices - self.starts[block_indices], by_weight=False)
+        positions = {int(index): i for i, index in enumerate(rows.indices)}
+        return rows.take([positions[i] for i in indices.tolist() if i in positions])
 
     def draw(self, rng: np.random.Generator, count: int) -> PoolRows:
         """Draw rows in proportion to their weights, each on its own; reads only their blocks."""
         edges = np.cumsum(self.weights)
-        at = rng.random(count) * edges[-1]
-        numbers = np.searchsorted(edges, at, side="right")
+        drawn = rng.random(count) * edges[-1]
         last = int(np.flatnonzero(self.weights)[-1])
-        numbers = np.minimum(numbers, last)
-        within = at - (edges[numbers] - self.weights[numbers])
-        found = self._take(numbers, within, by_weight=True)
-        order = np.lexsort((np.arange(count), numbers))
-        back = np.empty(count, dtype=np.int64)
-        back[order] = np.arange(count)
-        return found.take(back)
+        block_indices = np.minimum(np.searchsorted(edges, drawn, side="right"), last)
+        within = drawn - (edges[block_indices] - self.weights[block_indices])
+        rows = self._take(block_indices, within, by_weight=True)
+        # Rows come in the order of their blocks; this is the order in which they were drawn.
+        return rows.take(np.argsort(np.argsort(block_indices, kind="stable")))
 
-    def _take(self, numbers: IndexArray, values: Any, *, by_weight: bool) -> PoolRows:
+    def _take(self, block_indices: IndexArray, values: Any, *, by_weight: bool) -> PoolRows:
         of_block: dict[int, FloatArray] = {
-            int(number): np.asarray(values[numbers == number], dtype=np.float64)
-            for number in np.unique(numbers)
+            int(i): np.asarray(values[block_indices == i], dtype=np.float64)
+            for i in np.unique(block_indices)
         }
-        wanted = TakeRequest(self.starts, of_block)
+        request = _TakeRequest(self.starts, of_block)
+        work = partial(_take_rows, by_weight=by_weight)
         blocks = self.blocks.select(sorted(of_block))
-        return map_reduce(blocks, TakeRows(by_weight), join, given=wanted).value
+        return map_reduce(blocks, work, join, given=request).value
 
 
 def open_pool(X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Pool:
@@ -368,14 +344,13 @@ def open_pool(X: Any, y: Any = None, sample_weight: Any = None, **options: Any) 
         As `daskcoreset.inputs.blocks.row_blocks`, or if no row has a weight.
     """
     blocks = row_blocks(X, y, sample_weight, **options)
-    found = map_reduce(blocks, take_survey, unite)
-    numbers = [spec.number for spec in blocks.specs]
-    weights = np.array([found.value[number][0] for number in numbers])
-    n_usable = sum(found.value[number][1] for number in numbers)
+    read = map_reduce(blocks, _weigh, or_)
+    usable = [read.value[spec.number] for spec in blocks.specs]
+    weights = np.array([weight for weight, _ in usable])
     if not weights.sum():
         raise InvalidInputError(
             "no row of X can be asked for: all are invalid or have sample_weight zero; pass at "
             "least one usable row."
         )
-    sizes = np.array([found.sizes[number] for number in numbers], dtype=np.int64)
-    return Pool(blocks, sizes, weights, n_usable)
+    sizes = np.array([read.sizes[spec.number] for spec in blocks.specs], dtype=np.int64)
+    return Pool(blocks, sizes, weights, sum(n_rows for _, n_rows in usable))

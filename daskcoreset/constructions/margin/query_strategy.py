@@ -1,6 +1,6 @@
 r"""Which label to ask for next: Fig. 2 of Har-Peled, Roth and Zimak as a value and two steps.
 
-`ActiveState` is all that a run knows. `next_request` reads the pool until rows are known whose
+`ActiveState` holds all of a run. `next_request` reads the pool until rows are known whose
 labels are needed, `add_labels` takes their labels; both return a new value and leave the old one as
 it is, so that whatever fails between them loses nothing.
 
@@ -38,7 +38,7 @@ __all__ = ["add_labels", "next_request", "verification_length"]
 _CANDIDATES = 8
 """Rows looked at for each that is asked for, where several are asked for at a time."""
 
-_MOST_DRAWN = 2048
+_MAX_DRAWN = 2048
 """Random rows drawn at a time; they are kept with the run."""
 
 _STALLED = 20
@@ -81,21 +81,14 @@ def verification_length(error: float, delta: float, n_core: int, phase: int) -> 
 def next_request(state: ActiveState, pool: Pool) -> ActiveState:
     """Read the pool until it is known which labels are needed.
 
-    Parameters
-    ----------
-    state : Queries
-    pool : Pool
-
     Returns
     -------
-    Queries
-        With `wanted`, or at its end. Asked again, it is the same.
+    ActiveState
+        With `requested` rows, or at its end; for such a state, the same.
     """
-    while state.phase is not Phase.DONE and not len(state.wanted):
+    while state.phase is not Phase.DONE and not len(state.requested):
         if len(state.queue):
-            state = _look(state)
-        elif state.phase is Phase.SEEDING:
-            state = _seed(state, pool)
+            state = _advance(state)
         elif state.phase is Phase.QUERYING:
             state = _query(state, pool)
         else:
@@ -104,57 +97,54 @@ def next_request(state: ActiveState, pool: Pool) -> ActiveState:
 
 
 def add_labels(state: ActiveState, codes: IndexArray, classes: tuple[object, ...]) -> ActiveState:
-    """Take the labels of the wanted rows.
+    """Take the labels of the requested rows.
 
     Parameters
     ----------
-    state : Queries
+    state : ActiveState
     codes : ndarray of shape (p,), int64
-        Number, in `classes`, of the label of each wanted row.
+        Number, in `classes`, of the label of each requested row.
     classes : tuple
-        The values of labels told so far, at most two, in the order of their appearance.
+        The values of labels so far, at most two, in the order of their appearance.
 
     Returns
     -------
-    Queries
+    ActiveState
 
     Raises
     ------
-    daskcoreset.constructions.margin.active_state.InseparableError
-        If no separator agrees with all labels, and the rule has no finite C.
+    InseparableError
+        If no separator agrees with all labels, and C is infinite.
     """
-    indices, rows = state.queue[state.wanted], state.queue_rows[state.wanted]
+    indices, rows = state.queue[state.requested], state.queue_rows[state.requested]
     labelled = state.labelled.with_rows(indices, rows, codes, state.phase, classes)
-    before, rule = state.separator, state.rule
+    before = state.separator
     new = np.arange(len(labelled) - len(indices), len(labelled))
-    state = replace(state, labelled=labelled, wanted=state.wanted[:0], idle=0)
+    state = replace(state, labelled=labelled, requested=state.requested[:0], idle=0)
     if not labelled.both:
         return state.noted()
     add = new
     if before is not None and state.phase is Phase.VERIFYING:
-        add = new[labelled.heights(before)[new] <= 0.0]
+        add = new[labelled.margins(before)[new] <= 0.0]
     if before is None or len(add):
-        separator = separate(labelled, before, add, rule)
-        state = replace(state, separator=separator)
-    if before is None:  # the second class ends the search for it
-        state = replace(state.queued(None), phase=Phase.QUERYING, needed=0, right=0)
-    elif state.phase is Phase.QUERYING:
+        state = replace(state, separator=separate(labelled, before, add, state.options))
+    if state.phase is Phase.QUERYING:
         state = state.queued(None)
-    elif len(add):
+    elif before is None or len(add):  # the second class ends the search for it
         state = replace(state.queued(None), phase=Phase.QUERYING, needed=0, right=0)
     return state.noted()
 
 
-def _look(state: ActiveState) -> ActiveState:
-    """Go through the queue up to rows without labels, and ask for these."""
+def _advance(state: ActiveState) -> ActiveState:
+    """Go through the queue up to rows without labels, and request these."""
     known = state.labelled.position_of
     for i, index in enumerate(state.queue.tolist()):
         if index not in known:
-            limit = state.rule.max_labels
+            limit = state.options.max_labels
             if limit is not None and state.paid >= limit:
                 return state.ended("max_labels")
             rest = replace(state, queue=state.queue[i:], queue_rows=state.queue_rows[i:])
-            return replace(rest, wanted=_unknown(rest))
+            return replace(rest, requested=_unlabelled(rest))
         if state.phase is Phase.VERIFYING and not _is_right(state, index):
             # Only with a finite C: nothing to pay for, nothing to add, so draw again.
             state = replace(state.queued(None), needed=0, right=0, idle=state.idle + 1)
@@ -163,10 +153,11 @@ def _look(state: ActiveState) -> ActiveState:
     return state.queued(None)
 
 
-def _unknown(state: ActiveState) -> IndexArray:
+def _unlabelled(state: ActiveState) -> IndexArray:
     """Positions of the first rows of the queue that have no label, each row once."""
-    limit = state.rule.max_labels
-    count = state.rule.batch if limit is None else min(state.rule.batch, limit - state.paid)
+    count, limit = state.options.batch, state.options.max_labels
+    if limit is not None:
+        count = min(count, limit - state.paid)
     chosen: dict[int, int] = {}
     for i, index in enumerate(state.queue.tolist()):
         if len(chosen) < count and index not in state.labelled.position_of:
@@ -177,58 +168,36 @@ def _unknown(state: ActiveState) -> IndexArray:
 def _is_right(state: ActiveState, index: int) -> bool:
     assert state.separator is not None  # noqa: S101 - there is one while verifying
     position = state.labelled.position_of[index]
-    return bool(state.labelled.heights(state.separator)[position] > 0.0)
-
-
-def _draw(state: ActiveState, pool: Pool) -> ActiveState:
-    """Draw random rows, of those that this verification still needs as many as fit in memory."""
-    count = min(state.needed - state.right, _MOST_DRAWN)
-    found = pool.draw(stream(state.rule.seed, Stage.LABELS, fold=state.draws), count)
-    return replace(state.queued(found), draws=state.draws + 1)
-
-
-def _seed(state: ActiveState, pool: Pool) -> ActiveState:
-    if state.needed and state.right >= state.needed:
-        # One class throughout. The first row chose it, so that one more was needed.
-        return state.ended("verified")
-    if len(state.labelled) >= pool.n_usable:
-        return state.ended("exhausted")
-    if not state.needed:
-        first = int(not len(state.labelled))
-        length = verification_length(state.rule.error, state.rule.delta, 1, 1)
-        state = replace(state, verifications=1, right=0, needed=length + first)
-    return _draw(state, pool)
+    return bool(state.labelled.margins(state.separator)[position] > 0.0)
 
 
 def _query(state: ActiveState, pool: Pool) -> ActiveState:
-    rule, separator = state.rule, state.separator
+    separator, batch = state.separator, state.options.batch
     assert separator is not None  # noqa: S101 - there are two classes
     known = np.sort(state.labelled.indices)
-    below = (1.0 - rule.epsilon) * separator.margin
-    found: PoolRows | None
-    if rule.stream:
-        found = pool.first_below(
-            separator.w, separator.b, known, rule.batch, below=below, after=state.cursor
+    below = (1.0 - state.options.epsilon) * separator.margin
+    if state.options.stream:
+        first = pool.first_below(
+            separator.w, separator.b, known, batch, below=below, after=state.cursor
         )
-        if found is not None:
-            state = replace(state, cursor=int(found.indices[-1]))
-            return state.queued(found)
+        if first is not None:
+            return replace(state.queued(first), cursor=int(first.indices[-1]))
         return replace(state, phase=Phase.VERIFYING, reads=state.reads + 1).noted()
-    count = rule.batch if rule.batch == 1 else _CANDIDATES * rule.batch
-    found = pool.closest(separator.w, separator.b, known, count)
+    count = batch if batch == 1 else _CANDIDATES * batch
+    closest = pool.closest(separator.w, separator.b, known, count)
     state = replace(state, reads=state.reads + 1)
-    if not len(found.indices):
+    if not len(closest.indices):
         return state.ended("exhausted")
-    state = state.noted(float(found.keys[0]))
-    close = found.take(np.flatnonzero(found.keys < below))
-    if not len(close.indices):
+    state = state.noted(float(closest.keys[0]))
+    within = closest.take(np.flatnonzero(closest.keys < below))
+    if not len(within.indices):
         return replace(state, phase=Phase.VERIFYING)
-    return state.queued(close.take(_spread(close, rule.batch)))
+    return state.queued(within.take(_spread(within, batch)))
 
 
-def _spread(found: PoolRows, count: int) -> IndexArray:
+def _spread(candidates: PoolRows, count: int) -> IndexArray:
     """Choose the closest row, then the one farthest from those chosen, and so on; none twice."""
-    rows = found.rows.astype(np.float64)
+    rows = candidates.rows.astype(np.float64)
     chosen = [0]
     gaps = np.square(rows - rows[0]).sum(axis=1)
     while len(chosen) < count and gaps.max() > 0.0:
@@ -238,13 +207,22 @@ def _spread(found: PoolRows, count: int) -> IndexArray:
 
 
 def _verify(state: ActiveState, pool: Pool) -> ActiveState:
+    """Draw random rows for a verification, at first of the rule "all rows are of one class"."""
     if state.needed and state.right >= state.needed:
         return state.ended("verified")
     if len(state.labelled) >= pool.n_usable:
         return state.ended("exhausted")
-    assert state.separator is not None  # noqa: S101 - there are two classes
+    options = state.options
     if not state.needed:
-        rule, number, n_core = state.rule, state.verifications + 1, len(state.separator.core)
-        length = verification_length(rule.error, rule.delta, n_core, number)
-        state = replace(state, verifications=number, right=0, needed=length)
-    return _draw(state, pool)
+        if state.separator is None:
+            verification, n_core = 1, 1
+        else:
+            verification, n_core = state.verifications + 1, len(state.separator.core)
+        needed = verification_length(options.error, options.delta, n_core, verification)
+        if not len(state.labelled):
+            needed += 1  # the first row chooses the class
+        state = replace(state, verifications=verification, right=0, needed=needed)
+    # Of the rows that this verification still needs, as many as fit in memory.
+    count = min(state.needed - state.right, _MAX_DRAWN)
+    drawn = pool.draw(stream(options.seed, Stage.LABELS, fold=state.draws), count)
+    return replace(state.queued(drawn), draws=state.draws + 1)

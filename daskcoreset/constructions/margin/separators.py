@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -87,20 +88,19 @@ class Kernel:
         from scipy.spatial.distance import cdist
 
         if callable(self.name):
-            found = np.asarray(self.name(points, others), dtype=np.float64)
-            wanted = (points.shape[0], others.shape[0])
-            if found.shape != wanted:
+            values = np.asarray(self.name(points, others), dtype=np.float64)
+            n, m = points.shape[0], others.shape[0]
+            if values.shape != (n, m):
                 raise InvalidTypeError(
-                    f"kernel returned shape {found.shape} for {wanted[0]} and {wanted[1]} rows; "
+                    f"kernel returned shape {values.shape} for {n} and {m} rows; "
                     f"return a matrix with a value for every pair."
                 )
-            return found
+            return values
         rows = dense_rows(others).astype(np.float64)
         if self.name == "rbf":
             # Formed from differences: a common offset costs no digits.
             squares = cdist(dense_rows(points).astype(np.float64), rows, "sqeuclidean")
-            near: FloatArray = np.exp(-self.gamma * squares)
-            return near
+            return np.asarray(np.exp(-self.gamma * squares))
         return self._of_products(inner_products(points, rows))
 
     def diagonal(self, points: Points) -> FloatArray:
@@ -116,8 +116,7 @@ class Kernel:
         if self.name == "linear":
             return products
         inner = self.gamma * products + self.coef0
-        found: FloatArray = inner**self.degree if self.name == "poly" else np.tanh(inner)
-        return found
+        return np.asarray(inner**self.degree if self.name == "poly" else np.tanh(inner))
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,19 +230,19 @@ class NotSeparableError(InseparableError):
         self.norm = norm
         self.intercept = intercept
         self.duplicates = duplicates
-        self.indices, self.coefficients = indices, coefficients  # of which the message tells
+        self.indices, self.coefficients = indices, coefficients  # the message names them
         super().__init__(self._message(), indices, coefficients)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # By name, for an exception is otherwise made again from its message.
-        return _again, (
-            self.indices,
-            self.labels,
-            self.coefficients,
-            self.norm,
-            self.intercept,
-            self.duplicates,
-        )
+        # An exception is otherwise made again from its message.
+        options: dict[str, Any] = {"intercept": self.intercept, "duplicates": self.duplicates}
+        evidence = (self.indices, self.labels, self.coefficients, self.norm)
+        return partial(type(self), **options), evidence
+
+    def with_duplicates(self, duplicates: tuple[int, int]) -> NotSeparableError:
+        """Return the error with two equal rows of opposite labels as its reason."""
+        evidence = (self.indices, self.labels, self.coefficients, self.norm)
+        return NotSeparableError(*evidence, intercept=self.intercept, duplicates=duplicates)
 
     def _message(self) -> str:
         remedy = (
@@ -263,30 +262,15 @@ class NotSeparableError(InseparableError):
         named = ", ".join(str(row) for row in self.indices[:_MOST_NAMED])
         more = len(self.indices) - _MOST_NAMED
         named += f" and {more} more" if more > 0 else ""
-        found = (
-            "the hulls of the two classes meet"
-            if self.intercept
-            else "a convex combination of rows times labels is zero"
-        )
-        kind = "" if self.intercept else " through the origin"
-        other = "" if self.intercept else "use an intercept, "
+        kind, reason = "", "the hulls of the two classes meet"
+        if not self.intercept:
+            kind = " through the origin"
+            reason = "a convex combination of rows times labels is zero"
+            remedy = f"use an intercept, {remedy}"
         return (
-            f"X and y are not separable by a hyperplane{kind}: {found}, with coefficients on the "
-            f"rows {named} and length {self.norm:.2g}; {other}{remedy}"
+            f"X and y are not separable by a hyperplane{kind}: {reason}, with coefficients on the "
+            f"rows {named} and length {self.norm:.2g}; {remedy}"
         )
-
-
-def _again(  # noqa: PLR0917 - called by pickle, by position
-    indices: IndexArray,
-    labels: AnyArray,
-    coefficients: FloatArray,
-    norm: float,
-    intercept: bool,
-    duplicates: tuple[int, int] | None,
-) -> NotSeparableError:
-    return NotSeparableError(
-        indices, labels, coefficients, norm, intercept=intercept, duplicates=duplicates
-    )
 
 
 def opposite_duplicates(
@@ -313,9 +297,9 @@ def opposite_duplicates(
     """
     order = np.lexsort([indices, *points.T[::-1]])
     same = (points[order[1:]] == points[order[:-1]]).all(axis=1)
-    run = np.cumsum(np.concatenate([[True], ~same]))
-    for number in np.unique(run[1:][same]):
-        members = order[run == number]
+    runs = np.cumsum(np.concatenate([[True], ~same]))
+    for run in np.unique(runs[1:][same]):
+        members = order[runs == run]
         plus, minus = members[signs[members] > 0], members[signs[members] < 0]
         if len(plus) and len(minus):
             pair = sorted((int(indices[plus].min()), int(indices[minus].min())))

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.constructions.margin.examples import (
-    Edges,
-    Examples,
-    cut_block,
-    encoded,
-    merge_edges,
-)
+from daskcoreset.constructions.margin.core_set import evidence_of, row_numbers
+from daskcoreset.constructions.margin.examples import Examples
 from daskcoreset.constructions.margin.separators import InseparableError
-from daskcoreset.constructions.margin.triples import Place, Triples, rivals_of, worst_triples
-from daskcoreset.core.blocks import InvalidRow
+from daskcoreset.constructions.margin.triples import (
+    Place,
+    StructuredQuery,
+    Triples,
+    read_examples,
+    rivals_of,
+    worst_triples,
+)
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import check_share
@@ -31,14 +32,12 @@ if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
 __all__ = [
-    "Solved",
     "StructuredMargin",
     "StructuredStep",
     "answers_of",
     "check_whole",
     "run_numbers",
     "share_right",
-    "solve_triples",
     "structured_margin",
 ]
 
@@ -94,31 +93,30 @@ def solve_triples(core: Triples, numbers: IndexArray, C: float) -> Solved:
         slack_columns = slack_columns.reshape(-1)
         own = np.equal.outer(slack_columns, np.arange(slack_columns.max() + 1)) / math.sqrt(C)
         rows = np.concatenate([rows, own], axis=1)
-    found = hard_margin(rows)  # from scratch: a start with many new rows takes longer
-    if not found.separable:
-        raise _inseparable(core, numbers, found.dual)
-    assert found.w is not None  # noqa: S101 - of explicit rows
+    hard = hard_margin(rows)  # from scratch: a start with many new rows takes longer
+    if not hard.separable:
+        raise _inseparable(core, numbers, hard.dual)
+    assert hard.w is not None  # noqa: S101 - of explicit rows
     slacks = np.zeros(len(core))
     if math.isfinite(C):
-        slacks = found.w[D:][slack_columns] / math.sqrt(C)
-    return Solved(found.w[:D], found.margin, found.dual, slacks)
+        slacks = hard.w[D:][slack_columns] / math.sqrt(C)
+    return Solved(hard.w[:D], hard.margin, hard.dual, slacks)
 
 
 def _inseparable(core: Triples, numbers: IndexArray, dual: FloatArray) -> InseparableError:
-    held = np.flatnonzero(dual > 0.0)
-    held = held[np.argsort(-dual[held], kind="stable")]
+    evidence = evidence_of(dual)
     shown = [
         f"{dual[i]:.3g} for row {numbers[i]}, label {_short(core.answers[i])} against "
         f"{_short(core.rivals[i])}"
-        for i in held[:4]
+        for i in evidence[:4]
     ]
-    more = f", and {len(held) - 4} more" if len(held) > 4 else ""
+    more = f", and {len(evidence) - 4} more" if len(evidence) > 4 else ""
     return InseparableError(
         f"y cannot be separated from other answers: a convex combination of differences is zero "
         f"({'; '.join(shown)}{more}); correct the labels, add features, or allow errors with a "
         f"finite C.",
-        numbers[held],
-        dual[held],
+        numbers[evidence],
+        dual[evidence],
     )
 
 
@@ -157,8 +155,7 @@ def run_numbers(groups: Any, n_rows: int) -> IndexArray:
         )
     new = np.ones(n_rows, dtype=np.int64)
     new[1:] = groups[1:] != groups[:-1]
-    numbers: IndexArray = np.cumsum(new) - 1
-    return numbers
+    return np.asarray(np.cumsum(new) - 1)
 
 
 def answers_of(
@@ -187,42 +184,16 @@ def answers_of(
     return rivals_of(problem, w, examples, free=True)[0]
 
 
-@dataclass(frozen=True, eq=False)
-class _Right:
-    right: int
-    rows: int
-    edges: Edges
-
-
-@dataclass(frozen=True, eq=False)
-class _Given:
-    problem: StructuredProblem
-    w: FloatArray
-    classes: AnyArray | None
-
-
-@dataclass(frozen=True)
-class _Compare:
-    grouped: bool
-
-    def __call__(self, block: Block, number: int, given: _Given) -> _Right | InvalidRow:
-        labels = encoded(block, given.classes)
-        if isinstance(labels, InvalidRow):
-            return labels
-        examples, edges = cut_block(block, number, labels, grouped=self.grouped)
-        return _Right(_right(examples, given), len(examples.labels), edges)
-
-
-def _right(examples: Examples, given: _Given) -> int:
+def _count_right(examples: Examples, query: StructuredQuery) -> tuple[int, int]:
+    """Rows whose label is that of the best answer, and rows."""
     if not len(examples):
-        return 0
-    found = rivals_of(given.problem, given.w, examples, free=True)[0]
-    return int((found == examples.labels).sum())
+        return 0, 0
+    answers, _, _ = rivals_of(query.problem, query.w, examples, free=True)
+    return int((answers == examples.labels).sum()), len(examples.labels)
 
 
-def _merge(first: _Right, second: _Right) -> _Right:
-    edges = merge_edges(first.edges, second.edges)
-    return _Right(first.right + second.right, first.rows + second.rows, edges)
+def _add_counts(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
+    return first[0] + second[0], first[1] + second[1]
 
 
 def share_right(
@@ -245,10 +216,10 @@ def share_right(
     -------
     float
     """
-    given = _Given(problem, w, classes)
-    found = map_reduce(blocks, _Compare(grouped), _merge, given=given).value
-    cut = found.edges.closed(blocks.rules.n_features, blocks.rules.dtype)
-    return (found.right + _right(cut, given)) / (found.rows + len(cut.labels))
+    query = StructuredQuery(problem, w, classes, grouped)
+    read, cut = read_examples(blocks, query, _count_right, _add_counts)
+    n_right, n_rows = _add_counts(read.value, _count_right(cut, query))
+    return n_right / n_rows
 
 
 _Cuts = tuple[int, float, float]
@@ -256,8 +227,7 @@ _Cuts = tuple[int, float, float]
 """Boundaries that cut an example, the first group, and the last; NaN of an empty block."""
 
 
-def _cuts(block: Block, number: int, given: object) -> _Cuts:
-    del number, given
+def _cuts(block: Block, _index: int, _: object) -> _Cuts:
     ends = (block.weights[0], block.weights[-1]) if len(block) else (np.nan, np.nan)
     return 0, float(ends[0]), float(ends[1])
 
@@ -411,7 +381,7 @@ def structured_margin(
     ------
     InseparableError
         If no separator has a margin, and C is infinite: with the convex combination that shows
-        it. (`daskcoreset.constructions.margin.active_state`)
+        it.
     InvalidInputError
         If epsilon or a label cannot be used.
 
@@ -422,35 +392,35 @@ def structured_margin(
     """
     check_share("epsilon", epsilon)
     core = Triples.none(problem.dimension)
-    found = None
-    w, rho, trace = np.zeros(problem.dimension), math.inf, []
+    solved = None
+    query = StructuredQuery(problem, np.zeros(problem.dimension), classes, grouped)
+    margin, trace = math.inf, []
     while True:
-        slacks: dict[Place, float] = {} if found is None else found.slack_of(core)
-        seen = worst_triples(
-            blocks, problem, w, slacks=slacks, classes=classes, grouped=grouped, count=per_block
-        )
-        trace.append(StructuredStep(len(core), rho, seen.least if found else 0.0))
+        read = worst_triples(blocks, query, per_block)
+        data_margin = read.value.margin
+        trace.append(StructuredStep(len(core), margin, data_margin if solved else 0.0))
         if report is not None:
             report(trace[-1])
-        enough = found is not None and seen.least >= (1.0 - epsilon) * rho
-        new = seen.worst.below((1.0 - epsilon) * rho).missing_from(core)
-        spent = max_passes is not None and len(trace) >= max_passes
-        if enough or not len(new) or (spent and found is not None):
+        converged = solved is not None and data_margin >= (1.0 - epsilon) * margin
+        new = read.value.worst.below((1.0 - epsilon) * margin).missing_from(core)
+        stopped = max_passes is not None and len(trace) >= max_passes and solved is not None
+        if converged or not len(new) or stopped:
             break
         core = core.and_also(new)
-        found = solve_triples(core, seen.numbers(core.places), C)
-        w, rho = found.w, found.margin
-    if found is None:
+        solved = solve_triples(core, row_numbers(read, *core.places.T), C)
+        margin = solved.margin
+        query = replace(query, w=solved.w, slacks=solved.slack_of(core))
+    if solved is None:
         raise InvalidInputError("X holds no example; pass at least one.")
     return StructuredMargin(
-        w=w,
-        margin=rho,
-        data_margin=seen.least,
-        examples=seen.numbers(core.places),
+        w=solved.w,
+        margin=margin,
+        data_margin=data_margin,
+        examples=row_numbers(read, *core.places.T),
         rivals=core.rivals,
         differences=core.differences,
-        dual=found.dual,
-        n_examples=seen.n_examples,
-        converged=enough,
+        dual=solved.dual,
+        n_examples=read.value.n_examples,
+        converged=converged,
         trace=tuple(trace),
     )

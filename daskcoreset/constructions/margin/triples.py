@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,22 +20,30 @@ from daskcoreset.constructions.margin.examples import (
 )
 from daskcoreset.core.blocks import InvalidRow
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.execution.fold import BlockResults, map_reduce
+from daskcoreset.execution.fold import map_reduce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from daskcoreset.constructions.margin.examples import StructuredProblem
     from daskcoreset.core.blocks import Block
+    from daskcoreset.execution.fold import BlockResults
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["Place", "Triples", "WorstTriples", "rivals_of", "worst_triples"]
+__all__ = [
+    "Place",
+    "StructuredQuery",
+    "Triples",
+    "read_examples",
+    "rivals_of",
+    "worst_triples",
+]
 
 Place = tuple[int, int]
 """Block, and row in it, of the first row of an example."""
 
-_MOST = 1000
-"""Triples that a read returns at most."""
+_MAX_TRIPLES = 1000
+"""Triples of all blocks that a read returns at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +55,7 @@ class Triples:
     places : ndarray of shape (m, 2), int64
         Block, and row in it, of the first row of the example.
     margins : ndarray of shape (m,), float64
-        When they were found, with slacks.
+        At the separator that they violated, with slacks.
     differences : ndarray of shape (m, D), float64
     answers, rivals : tuple of m ndarrays of int64
         The right and the wrong answer of each.
@@ -91,10 +101,9 @@ class Triples:
 
     def missing_from(self, other: Triples) -> Triples:
         """Return those that `other` does not hold."""
-        held = set(other.keys())
-        return self.take(
-            np.array([i for i, key in enumerate(self.keys()) if key not in held], dtype=np.int64)
-        )
+        known = set(other.keys())
+        new = [i for i, key in enumerate(self.keys()) if key not in known]
+        return self.take(np.array(new, dtype=np.int64))
 
     def keys(self) -> list[tuple[Place, bytes]]:
         """Return example and wrong answer of each, to be compared."""
@@ -103,123 +112,119 @@ class Triples:
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
-    """What some blocks tell."""
+class StructuredQuery:
+    """A separator, and how rows are cut into examples.
 
-    worst: Triples
-    least: float
-    n_examples: int
-    edges: Edges
-
-
-@dataclass(frozen=True, eq=False)
-class _Asked:
-    """What every block needs to know."""
+    Attributes
+    ----------
+    problem : StructuredProblem
+    w : ndarray of shape (D,), float64
+    classes : ndarray of shape (K,), sorted, or None
+    grouped : bool
+        Both as in `structured_margin`.
+    slacks : mapping
+        Slack of the examples of the core set, by block and row in it.
+    """
 
     problem: StructuredProblem
     w: FloatArray
-    slacks: Mapping[Place, float]
     classes: AnyArray | None
+    grouped: bool
+    slacks: Mapping[Place, float] = field(default_factory=dict)
+
+
+Work = Callable[[Examples, StructuredQuery], Any]
+
+
+def read_examples(
+    blocks: RowBlocks,
+    query: StructuredQuery,
+    work: Work,
+    merge: Callable[[Any, Any], Any],
+) -> tuple[BlockResults[Any], Examples]:
+    """Read once: ``work(examples, query)`` of the whole examples of every block, merged.
+
+    Returns
+    -------
+    read : BlockResults
+    cut : Examples
+        Those that block boundaries cut, which are whole only now.
+    """
+    merge_parts = partial(_merge_parts, merge=merge)
+    read = map_reduce(blocks, partial(_work_on_block, work=work), merge_parts, given=query)
+    value, edges = read.value
+    cut = edges.closed(blocks.rules.n_features, blocks.rules.dtype)
+    return replace(read, value=value), cut
+
+
+def _work_on_block(
+    block: Block, block_index: int, query: StructuredQuery, *, work: Work
+) -> tuple[Any, Edges] | InvalidRow:
+    labels = encoded(block, query.classes)
+    if isinstance(labels, InvalidRow):
+        return labels
+    examples, edges = cut_block(block, block_index, labels, grouped=query.grouped)
+    return work(examples, query), edges
+
+
+def _merge_parts(
+    first: tuple[Any, Edges], second: tuple[Any, Edges], *, merge: Callable[[Any, Any], Any]
+) -> tuple[Any, Edges]:
+    return merge(first[0], second[0]), merge_edges(first[1], second[1])
 
 
 @dataclass(frozen=True, eq=False)
 class WorstTriples:
-    """What a read has found.
+    """Triples of least margin.
 
     Attributes
     ----------
     worst : Triples
-        Of least margin, some of every block.
-    least : float
-        The least margin of all.
+        Some of every block.
+    margin : float
+        The least margin of all; infinite without examples.
     n_examples : int
     """
 
     worst: Triples
-    least: float
+    margin: float
     n_examples: int
-    read: BlockResults[Any]
 
-    def numbers(self, places: IndexArray) -> IndexArray:
-        """Return the numbers, in the whole data, of rows given by block and row in it."""
-        return np.array([self.read.row(b, i) for b, i in places.tolist()], dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class _Look:
-    count: int
-    grouped: bool
-
-    def __call__(self, block: Block, number: int, asked: _Asked) -> _Seen | InvalidRow:
-        labels = encoded(block, asked.classes)
-        if isinstance(labels, InvalidRow):
-            return labels
-        examples, edges = cut_block(block, number, labels, grouped=self.grouped)
-        worst, least = _worst_of(examples, asked, self.count)
-        return _Seen(worst, least, len(examples), edges)
+    def merged_with(self, other: WorstTriples) -> WorstTriples:
+        """Return the triples of both."""
+        return WorstTriples(
+            self.worst.and_also(other.worst),
+            min(self.margin, other.margin),
+            self.n_examples + other.n_examples,
+        )
 
 
-def _merge(first: _Seen, second: _Seen) -> _Seen:
-    return _Seen(
-        _fewer(first.worst.and_also(second.worst)),
-        min(first.least, second.least),
-        first.n_examples + second.n_examples,
-        merge_edges(first.edges, second.edges),
-    )
-
-
-def _fewer(triples: Triples) -> Triples:
-    if len(triples) <= _MOST:
-        return triples
+def _merge_worst(first: WorstTriples, second: WorstTriples) -> WorstTriples:
+    both = first.merged_with(second)
+    if len(both.worst) <= _MAX_TRIPLES:
+        return both
     # In the order of the data, so that merging stays associative.
-    chosen = np.sort(np.argsort(triples.margins, kind="stable")[:_MOST])
-    return triples.take(chosen)
+    chosen = np.sort(np.argsort(both.worst.margins, kind="stable")[:_MAX_TRIPLES])
+    return replace(both, worst=both.worst.take(chosen))
 
 
 def worst_triples(
-    blocks: RowBlocks,
-    problem: StructuredProblem,
-    w: FloatArray,
-    *,
-    slacks: Mapping[Place, float],
-    classes: AnyArray | None,
-    grouped: bool,
-    count: int,
-) -> WorstTriples:
-    """Find the triples of least margin, in one read.
-
-    Parameters
-    ----------
-    blocks, problem, classes, grouped
-        As in `structured_margin`.
-    w : ndarray of shape (D,), float64
-    slacks : mapping
-        What examples of the core set gain.
-    count : int
-        Triples of a block.
-
-    Returns
-    -------
-    Worst
-    """
-    asked = _Asked(problem, w, slacks, classes)
-    read = map_reduce(blocks, _Look(count, grouped), _merge, given=asked)
-    seen = read.value
-    # Runs that block boundaries cut are whole only here.
-    cut = seen.edges.closed(blocks.rules.n_features, blocks.rules.dtype)
-    worst, least = _worst_of(cut, asked, max(count, 1))
-    both = seen.worst.and_also(worst)
-    return WorstTriples(both, min(seen.least, least), seen.n_examples + len(cut), read)
+    blocks: RowBlocks, query: StructuredQuery, count: int
+) -> BlockResults[WorstTriples]:
+    """Find the triples of least margin, `count` of every block, in one read."""
+    work = partial(_worst_of, count=count)
+    read, cut = read_examples(blocks, query, work, _merge_worst)
+    return replace(read, value=read.value.merged_with(_worst_of(cut, query, max(count, 1))))
 
 
-def _worst_of(examples: Examples, asked: _Asked, count: int) -> tuple[Triples, float]:
-    problem, q = asked.problem, len(examples)
-    if not q:
-        return Triples.none(problem.dimension), math.inf
-    rivals, margins, losses = rivals_of(problem, asked.w, examples)
-    if asked.slacks:
+def _worst_of(examples: Examples, query: StructuredQuery, count: int) -> WorstTriples:
+    problem = query.problem
+    if not len(examples):
+        return WorstTriples(Triples.none(problem.dimension), math.inf, 0)
+    rivals, margins, losses = rivals_of(problem, query.w, examples)
+    if query.slacks:
         margins = margins + np.array(
-            [asked.slacks.get((b, i), 0.0) for b, i in examples.places.tolist()]
+            [query.slacks.get((block, row), 0.0) for block, row in examples.places.tolist()]
         )
     chosen = _diverse(examples, rivals, margins, count)
     differences, answers, wrong = [], [], []
@@ -237,13 +242,13 @@ def _worst_of(examples: Examples, asked: _Asked, count: int) -> tuple[Triples, f
         tuple(answers),
         tuple(wrong),
     )
-    return triples, float(margins.min())
+    return WorstTriples(triples, float(margins.min()), len(examples))
 
 
 def rivals_of(
     problem: StructuredProblem, w: FloatArray, examples: Examples, *, free: bool = False
 ) -> tuple[IndexArray, FloatArray, FloatArray]:
-    """Ask the separation oracle about every example; with `free`, for the best of all answers."""
+    """Return the rival of every example; with `free`, the best of all answers."""
     if isinstance(problem, BatchProblem):
         labels = None if free else examples.labels
         return problem.rivals(w, examples.points, labels, examples.starts)
@@ -251,9 +256,9 @@ def rivals_of(
     margins, losses = np.empty(len(examples)), np.empty(len(examples))
     for i in range(len(examples)):
         x, y = examples.one(i)
-        found = problem.separation_oracle(w, x, None if free else y)
-        rivals[examples.starts[i] : examples.starts[i + 1]] = found.y
-        margins[i], losses[i] = found.margin, found.loss
+        rival = problem.separation_oracle(w, x, None if free else y)
+        rivals[examples.starts[i] : examples.starts[i + 1]] = rival.y
+        margins[i], losses[i] = rival.margin, rival.loss
     return rivals, margins, losses
 
 

@@ -266,7 +266,7 @@ class MaxMarginClassifier(MarginModel):
     def _separate_classes(self, blocks: RowBlocks, labels: AnyArray, epsilon: float) -> None:
         center, bias = None, 0.0
         if self.fit_intercept:
-            # Weighted, unlike `multiclass_margin`: a row twice is a row of weight two.
+            # Weighted: a row twice is a row of weight two.
             moments = map_reduce(blocks, _moments, merge_moments).value
             center = moments.mean
             bias = math.sqrt(float(moments.m2.sum()) / moments.weight) or 1.0

@@ -59,7 +59,7 @@ def test_farthest_first__is_the_traversal_of_gonzalez(cells: str) -> None:
     found = farthest_first(X, 29, metric)
     assert found.rows.tolist() == rows[:29]
     np.testing.assert_allclose(metric.distances(found.gaps), gaps[:29])
-    np.testing.assert_allclose(metric.distance(found.left), gaps[29])
+    np.testing.assert_allclose(metric.distance(found.remaining), gaps[29])
     stopped = farthest_first(X, 100, metric, limit=metric.measure(float(gaps[10])))
     assert stopped.rows.tolist() == rows[:10]
 

@@ -282,8 +282,8 @@ def test_ask__takes_one_margin_of_a_subset_and_k_more_of_all() -> None:
     none = Pool(np.empty((0, 2)), np.empty(0), np.empty(0, np.int64), np.empty((0, 3), bool))
     shared = SharedProblems(row_blocks(X, y, chunks=15), np.array([-1, 1]), 2, True, 0.1, none)
     normals = np.eye(2)[[0, 1, 0]]
-    assert shared.ask(normals).of_values.shape == (2, 3, 3)
-    assert shared.ask(normals, Draws(0, 0.5, (0, 1, 2))).of_values.shape == (2, 1, 3)
+    assert shared.measure(normals).of_values.shape == (2, 3, 3)
+    assert shared.measure(normals, Draws(0, 0.5, (0, 1, 2))).of_values.shape == (2, 1, 3)
     assert shared.reads == 2
 
 

@@ -22,7 +22,7 @@ from daskcoreset.constructions.margin.examples import (
     _Piece,
     merge_edges,
 )
-from daskcoreset.constructions.margin.multiclass import MultiClassProblem, multiclass_margin, survey
+from daskcoreset.constructions.margin.multiclass import MultiClassProblem, survey
 from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.constructions.margin.sequence import SequenceProblem
 from daskcoreset.constructions.margin.structured import (
@@ -33,7 +33,8 @@ from daskcoreset.constructions.margin.structured import (
     share_right,
     structured_margin,
 )
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError
+from daskcoreset.estimators import StructuredMaxMargin
 from daskcoreset.inputs.blocks import row_blocks
 
 Array = np.ndarray[Any, Any]
@@ -78,33 +79,41 @@ def all_differences(problem: StructuredProblem, X: Array, y: Array, K: int) -> A
     return np.array(rows)
 
 
+def multiclass(X: Any, y: Any, chunks: int | None = None, **options: Any) -> StructuredMaxMargin:
+    """Several classes, in memory or in Dask blocks of so many rows."""
+    if chunks is not None:
+        X = da.from_array(X, chunks=(chunks, X.shape[1]))
+        y = da.from_array(np.asarray(y), chunks=chunks)
+    return StructuredMaxMargin("multiclass", **{"on_inseparable": "raise", **options}).fit(X, y)
+
+
 @pytest.mark.parametrize("seed", [0, 1, 3, 4])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_multiclass__reaches_the_margin_of_a_general_solver(seed: int, intercept: bool) -> None:
     X, y = classes_of(30, 3, 3, seed)
     X = X + 50.0 * intercept
-    found = multiclass_margin(row_blocks(X, y, chunks=7), 0.01, intercept=intercept)
-    z = all_differences(found.problem, X, y, 3)
+    model = multiclass(X, y, chunks=7, epsilon=0.01, fit_intercept=intercept)
+    z = all_differences(model.problem_, X, y, 3)
     best = best_margin(z)
     assert best > 0
-    assert (z @ found.found.w).min() >= (1 - 0.01) * best * (1 - 1e-6)
-    assert np.isclose((z @ found.found.w).min(), found.data_margin)
-    assert found.margin >= best * (1 - 1e-6)
-    assert found.found.factor >= 1 - 0.01
-    assert np.isclose(np.linalg.norm(found.found.w), 1.0)
-    scores = X @ found.W.T + found.b
-    assert (found.classes[scores.argmax(axis=1)] == y).all()
+    assert (z @ model.w_).min() >= (1 - 0.01) * best * (1 - 1e-6)
+    assert np.isclose((z @ model.w_).min(), model.data_margin_)
+    assert model.margin_ >= best * (1 - 1e-6)
+    assert model.result_.factor >= 1 - 0.01
+    assert np.isclose(np.linalg.norm(model.w_), 1.0)
+    scores = X @ model.coef_.T + model.intercept_
+    assert (model.classes_[scores.argmax(axis=1)] == y).all()
     own = scores[np.arange(len(y)), y].copy()
     scores[np.arange(len(y)), y] = -np.inf
-    assert np.isclose((own - scores.max(axis=1)).min(), found.data_margin, rtol=1e-6)
+    assert np.isclose((own - scores.max(axis=1)).min(), model.data_margin_, rtol=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 0.1, 0.02])
 def test_structured__core_set_is_within_its_bound(epsilon: float) -> None:
     X, y = classes_of(2000, 4, 5, 1)
-    blocks = row_blocks(X.astype(np.float32), y)
-    one = multiclass_margin(blocks, epsilon, per_block=1).found
-    many = multiclass_margin(row_blocks(X.astype(np.float32), y, chunks=200), epsilon).found
+    X = X.astype(np.float32)
+    one = multiclass(X, y, epsilon=epsilon, per_block=1).result_
+    many = multiclass(X, y, chunks=200, epsilon=epsilon).result_
     assert len(one.dual) <= one.size_bound(epsilon)
     assert many.passes < one.passes
     assert many.passes <= many.size_bound(epsilon)
@@ -118,12 +127,10 @@ def test_structured__core_set_is_within_its_bound(epsilon: float) -> None:
 def test_multiclass__core_triples_are_rows_of_the_data() -> None:
     X, y = classes_of(300, 3, 3, 0)
     names = np.array(["ant", "bee", "cat"])[y]
-    found = multiclass_margin(row_blocks(X, names, chunks=50), intercept=False)
-    assert found.classes.tolist() == ["ant", "bee", "cat"]
-    problem = found.problem
-    for number, rival, z in zip(
-        found.found.examples, found.found.rivals, found.found.differences, strict=True
-    ):
+    model = multiclass(X, names, chunks=50, fit_intercept=False)
+    assert model.classes_.tolist() == ["ant", "bee", "cat"]
+    problem, core = model.problem_, model.result_
+    for number, rival, z in zip(core.examples, core.rivals, core.differences, strict=True):
         x = X[number][None].astype(np.float64)
         own = problem.joint_features(x, y[[number]])
         assert np.allclose(z, own - problem.joint_features(x, rival))
@@ -134,22 +141,24 @@ def test_multiclass__two_classes_are_the_binary_margin() -> None:
     from daskcoreset.solvers.hard_margin import hard_margin
 
     X, y = classes_of(60, 2, 3, 2)
-    found = multiclass_margin(row_blocks(X, y), 1e-4, intercept=False)
+    model = multiclass(X, y, epsilon=1e-4, fit_intercept=False)
     signs = np.where(y == 1, 1.0, -1.0)
     # w_1 = -w_0 at the best, so that the margin is sqrt(2) times the one of w_1 - w_0.
-    assert np.isclose(found.margin, np.sqrt(2) * hard_margin(X * signs[:, None]).margin, rtol=1e-3)
+    binary = hard_margin(X * signs[:, None]).margin
+    assert np.isclose(model.margin_, np.sqrt(2) * binary, rtol=1e-3)
 
 
 def test_multiclass__what_cannot_be_separated_is_shown() -> None:
     X = np.array([[0.0], [1.0], [2.0], [1.0], [5.0]])
-    blocks = row_blocks(X, ["a", "b", "a", "c", "c"], chunks=2)
+    y = ["a", "b", "a", "c", "c"]
     with pytest.raises(InseparableError, match="cannot be separated") as caught:
-        multiclass_margin(blocks)
+        multiclass(X, y, chunks=2)
     assert np.isclose(caught.value.coefficients.sum(), 1.0)
     assert set(caught.value.indices.tolist()) <= set(range(5))
-    soft = multiclass_margin(blocks, C=1.0)
-    assert soft.found.converged
-    assert soft.data_margin >= 0.9 * soft.margin
+    with pytest.warns(CoresetWarning, match="Errors are allowed"):
+        soft = multiclass(X, y, chunks=2, on_inseparable="soft", C=1.0)
+    assert soft.result_.converged
+    assert soft.data_margin_ >= 0.9 * soft.margin_
 
 
 @pytest.mark.parametrize(
@@ -177,9 +186,10 @@ def test_structured__refuses() -> None:
         structured_margin(blocks, MultiClassProblem(1, 2), 1.0)
     with pytest.raises(InvalidInputError, match="n_classes"):
         SequenceProblem(1, 1)
-    stopped = multiclass_margin(row_blocks(*classes_of(500, 4, 4, 0), chunks=100), max_passes=2)
-    assert not stopped.found.converged
-    assert stopped.found.passes == 2
+    with pytest.warns(CoresetWarning, match="stopped after 2 reads"):
+        stopped = multiclass(*classes_of(500, 4, 4, 0), chunks=100, max_passes=2)
+    assert not stopped.result_.converged
+    assert stopped.result_.passes == 2
 
 
 def brute(problem: SequenceProblem, w: Array, x: Array, y: Array) -> float:
@@ -368,23 +378,25 @@ def test_schedulers__same_bits(cluster: Any) -> None:
 
 def test_inputs__sparse_float32_offset_and_unknown_chunks() -> None:
     X, y = classes_of(400, 3, 4, 7)
-    dense = multiclass_margin(row_blocks(X, y), 0.01)
-    sparse = multiclass_margin(row_blocks(sp.csr_array(X), y), 0.01)
-    assert np.isclose(dense.margin, sparse.margin)
+    dense = multiclass(X, y, epsilon=0.01).margin_
+    assert np.isclose(dense, multiclass(sp.csr_array(X), y, epsilon=0.01).margin_)
     far = X.astype(np.float32) + np.float32(1e4)
-    offset = multiclass_margin(row_blocks(far, y), 0.01)
-    near = multiclass_margin(row_blocks(far.astype(np.float64) - 1e4, y), 0.01)
-    assert np.isclose(offset.margin, near.margin, rtol=1e-6)
+    offset = multiclass(far, y, epsilon=0.01)
+    near = multiclass(far.astype(np.float64) - 1e4, y, epsilon=0.01)
+    assert np.isclose(offset.margin_, near.margin_, rtol=1e-6)
     spoilt, wrong = np.insert(X, 3, -X[7], axis=0), np.insert(y, 3, y[7])
     weights = np.insert(np.ones(400), 3, 0.0)
-    light = multiclass_margin(row_blocks(spoilt, wrong, weights, chunks=90), 0.01)
-    assert np.isclose(light.margin, dense.margin, rtol=0.02)
-    assert 3 not in light.found.examples
+    blocks = row_blocks(spoilt, wrong, weights, chunks=90)
+    known = survey(blocks)
+    problem = MultiClassProblem(4, 3, known.moments.mean, known.spread)
+    light = structured_margin(blocks, problem, 0.01, classes=known.classes)
+    assert np.isclose(light.margin, dense, rtol=0.02)
+    assert 3 not in light.examples
     unknown = da.from_array(X, chunks=(90, 4))
     mask = unknown[:, 0] > -np.inf
-    lazy = multiclass_margin(row_blocks(unknown[mask], da.from_array(y, chunks=90)[mask]), 0.01)
-    assert np.isclose(lazy.margin, dense.margin, rtol=0.02)
-    assert set(lazy.found.examples.tolist()) <= set(range(400))
+    lazy = multiclass(unknown[mask], da.from_array(y, chunks=90)[mask], epsilon=0.01)
+    assert np.isclose(lazy.margin_, dense, rtol=0.02)
+    assert set(lazy.result_.examples.tolist()) <= set(range(400))
 
 
 def test_merge_edges__a_range_without_rows_changes_nothing() -> None:
