@@ -226,7 +226,7 @@ def repeat(case: Case, n_runs: int, size: int, sample: int) -> dict[str, list[tu
 
 def normal(report: Any, objective: Objective[Any], solution: Any) -> tuple[float, float]:
     """Return what the normal approximation says of the same sample."""
-    reading = report._survey.reading  # noqa: SLF001 - the sample itself
+    reading = report._estimates.sample  # noqa: SLF001 - the sample itself
     pi, rows = reading.inclusion, reading.rows
     y = rows.weights * objective.losses(rows, solution)
     guess = float((y / pi).sum()) + objective.constant(solution)

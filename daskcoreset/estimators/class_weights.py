@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from daskcoreset.core.blocks import find_bad_label, plain_labels
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.validation import is_number
 from daskcoreset.execution.fold import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
@@ -90,7 +90,7 @@ def _factors(class_weight: Any, sums: Mapping[Any, float]) -> list[tuple[Any, fl
         total = sum(held.values())
         return [(label, total / (len(held) * weight)) for label, weight in held.items()]
     for label, factor in class_weight.items():
-        if isinstance(factor, bool) or not isinstance(factor, Real):
+        if not is_number(factor):
             raise InvalidTypeError(
                 f"class_weight of {label!r} must be a number, got {factor!r}; pass a float."
             )

@@ -14,7 +14,7 @@ import numpy as np
 
 from daskcoreset.core.blocks import BlockSchema, promoted_dtype
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.validation import too_many_zeros
+from daskcoreset.core.validation import check_choice, is_choice, is_int, too_many_zeros
 from daskcoreset.inputs.opening import is_dask_array, is_sparse, open_all
 from daskcoreset.inputs.sources import Loader, Source, even_cut
 
@@ -187,16 +187,15 @@ def row_blocks(
 
 
 def _check_options(chunks: Any, on_invalid: Any) -> None:
-    if chunks != "auto" and (isinstance(chunks, bool) or not isinstance(chunks, (int, np.integer))):
+    check_choice("on_invalid", on_invalid, "raise", "drop")
+    if is_choice(chunks, ("auto",)):
+        return
+    if not is_int(chunks):
         raise InvalidTypeError(
             f'chunks must be a number of rows or "auto", got {chunks!r}; pass an int.'
         )
-    if chunks != "auto" and chunks < 1:
+    if chunks < 1:
         raise InvalidInputError(f"chunks must be at least 1 row, got {chunks}; pass a larger int.")
-    if on_invalid not in ("raise", "drop"):
-        raise InvalidInputError(
-            f'on_invalid must be "raise" or "drop", got {on_invalid!r}; pass one of these.'
-        )
 
 
 def _align(

@@ -16,7 +16,7 @@ from daskcoreset.inputs.dataframes import arrays_of_dask
 from daskcoreset.inputs.parquet import ParquetFiles, parquet_files
 from daskcoreset.inputs.sources import HDF5Source
 
-__all__ = ["NamedArrays", "split_container"]
+__all__ = ["NamedArrays", "array_names", "split_container"]
 
 _HDF5 = (".h5", ".hdf5", ".hdf")
 _CSR = ("data", "indices", "indptr", "shape")  # a sparse X in an .npz file, with y beside it
@@ -70,6 +70,12 @@ def split_container(X: Any, y: Any, sample_weight: Any) -> NamedArrays:
         if members is None:
             return NamedArrays({"X": found, **parts}, name=name)
         return NamedArrays({**members.parts, **parts}, members.columns, name)
+
+
+def array_names(path: str | os.PathLike[str], stack: ExitStack) -> tuple[str, ...]:
+    """Return the names of the arrays of a stored group; none for what is no group."""
+    container = _opened(path, "X", stack)
+    return tuple(_array_names(container)) if _is_group(container) else ()
 
 
 def _members_of(X: Any, keys: dict[str, str]) -> NamedArrays | None:

@@ -28,7 +28,7 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, package_versions, warn_user
 from daskcoreset.core.linalg import dense_rows, inner_products
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.validation import check_count, check_flag, check_share
+from daskcoreset.core.validation import check_count, check_flag, check_share, is_choice
 from daskcoreset.execution.fold import map_reduce
 from daskcoreset.inputs.blocks import row_blocks
 
@@ -382,7 +382,7 @@ class MaxMarginCoreset:
 
     def __post_init__(self) -> None:
         check_share("epsilon", self.epsilon)
-        if self.violators not in ("auto", "block"):
+        if not is_choice(self.violators, ("auto", "block")):
             check_count("violators", self.violators)
         check_flag("intercept", self.intercept)
         check_flag("drop", self.drop)
