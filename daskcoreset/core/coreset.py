@@ -270,11 +270,11 @@ class Coreset(WeightedPoints):
         return cls, (*arguments[:-1], thaw(self.provenance))
 
     def __repr__(self) -> str:
-        said = self.provenance
-        whole = ", nothing reduced" if said.get("complete") else ""
-        method = f"{said['method']}{whole}: " if "method" in said else ""
-        of = f" of {said['n']:,}" if "n" in said else ""
-        seed = f", seed {said['seed']}" if said.get("seed") is not None else ""
+        record = self.provenance
+        whole = ", nothing reduced" if record.get("complete") else ""
+        method = f"{record['method']}{whole}: " if "method" in record else ""
+        of = f" of {record['n']:,}" if "n" in record else ""
+        seed = f", seed {record['seed']}" if record.get("seed") is not None else ""
         return (
             f"{type(self).__name__}({method}{len(self):,}{of} rows, {self.n_features:,} features, "
             f"{self.points.dtype}, total weight {self.total_weight:.6g}{seed})"
