@@ -15,18 +15,13 @@ Har-Peled, Roth and Zimak (2007), Fig. 2.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import time
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import common
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
@@ -35,6 +30,9 @@ from sklearn.svm import LinearSVC
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
 from daskcoreset.constructions.margin.active_state import Phase
 from daskcoreset.datasets import load
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 METHODS = ("active max margin", "uncertainty", "random")
 LOOKS = (("C3", "-", "^"), ("C0", "--", "o"), ("C7", ":", "s"))
@@ -52,11 +50,8 @@ def stored(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return some rows of a stored set, drawn once."""
     data = load(name)
     rows = np.sort(np.random.default_rng(0).permutation(data.X.shape[0])[:MOST_ROWS])
-    X: Any = data.X[rows]
-    X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
-    if hasattr(data.X, "toarray"):
-        return X, np.where(data.y[rows] == data.y.max(), 1, -1)
-    return StandardScaler().fit_transform(X), np.where(data.y[rows] == data.y.max(), 1, -1)
+    X, y = common.dense(data.X[rows], np.float64), np.where(data.y[rows] == data.y.max(), 1, -1)
+    return (X if hasattr(data.X, "toarray") else StandardScaler().fit_transform(X)), y
 
 
 def cases() -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray, float]]:
@@ -149,7 +144,6 @@ def run(
 ) -> dict[str, Any]:
     """Measure one set."""
     name, X, told, y, C = case
-    began = time.perf_counter()
     curves: dict[str, list[list[list[float]]]] = {method: [] for method in METHODS}
     settled = []
     for seed in range(seeds):
@@ -167,8 +161,7 @@ def run(
         ):
             values = [at(scores, count, constant) for count in counts]
             curves[method].append([list(quality(v, y)) for v in values])
-    seconds = time.perf_counter() - began
-    print(f"{name}: {X.shape}, {seeds} seeds in {seconds:.0f} s", flush=True)
+    print(f"{name}: {X.shape}, {seeds} seeds", flush=True)
     share = float((y > 0).mean())
     return {"set": name, "shape": X.shape, "share": share, "settled": settled, "curves": curves}
 
@@ -183,10 +176,7 @@ def means(result: dict[str, Any], method: str, which: int) -> np.ndarray:
 def table(results: list[dict[str, Any]], counts: list[int]) -> str:
     """Return the Markdown tables."""
     shown = [count for count in (20, 40, 60, 100, 200) if count in counts]
-    lines = [
-        "| set | rows | labels | " + " | ".join(f"{m}: accuracy, balanced" for m in METHODS) + " |",
-        "|---|---|---|" + "---|" * len(METHODS),
-    ]
+    rows = []
     for result in results:
         for count in shown:
             i = counts.index(count)
@@ -194,14 +184,15 @@ def table(results: list[dict[str, Any]], counts: list[int]) -> str:
             for method in METHODS:
                 (a, wide), (b, _) = (means(result, method, which)[:, i] for which in (0, 1))
                 cells.append(f"{100 * a:.1f} ± {100 * wide:.1f}, {100 * b:.1f}")
-            lines.append(
-                f"| {result['set']} | {result['shape'][0]} | {count} | " + " | ".join(cells) + " |"
-            )
-    lines += ["", "| set | labels till no row is in the strip: runs, median |", "|---|---|"]
+            rows.append([result["set"], result["shape"][0], count, *cells])
+    heads = ["set", "rows", "labels", *(f"{method}: accuracy, balanced" for method in METHODS)]
+    lines = common.table(heads, rows)
+    rows = []
     for result in results:
         ended = [count for count in result["settled"] if count is not None]
         median = f"{np.median(ended):.0f}" if ended else "none"
-        lines.append(f"| {result['set']} | {len(ended)} of {len(result['settled'])}, {median} |")
+        rows.append([result["set"], f"{len(ended)} of {len(result['settled'])}, {median}"])
+    lines += ["", *common.table(["set", "labels till no row is in the strip: runs, median"], rows)]
     lines += ["", *(ahead(results, counts, method) for method in METHODS[1:])]
     return "\n".join(lines) + "\n"
 
@@ -224,8 +215,7 @@ def ahead(results: list[dict[str, Any]], counts: list[int], method: str) -> str:
 
 def figure(results: list[dict[str, Any]], counts: list[int]) -> Figure:
     """Draw balanced accuracy against labels, one panel a set."""
-    drawing = Figure(figsize=(10.5, 6), layout="constrained")
-    FigureCanvasAgg(drawing)
+    drawing = common.figure(10.5, 6)
     rows = -(-len(results) // 2)
     axes = drawing.subplots(2, rows, squeeze=False)
     for i, result in enumerate(results):
@@ -239,20 +229,18 @@ def figure(results: list[dict[str, Any]], counts: list[int]) -> Figure:
         ax.grid(visible=True, alpha=0.3)
     drawing.supxlabel("labels")
     drawing.supylabel("balanced accuracy on the whole pool, %")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    drawing.legend(handles, labels, loc="outside upper center", ncols=3)
+    common.legend(drawing, 3)
     return drawing
 
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.arguments(__doc__)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument(
         "--labels", type=int, nargs="+", default=[10, 20, 30, 40, 60, 100, 150, 200]
     )
     parser.add_argument("--only", default="", help="part of the name of a set")
-    parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)  # of LinearSVC on a handful of rows
     counts = sorted(args.labels)
@@ -260,13 +248,13 @@ def main() -> None:
     text = f"Mean of {args.seeds} seeds in percent, with the half width of its 95 % interval.\n\n"
     text += table(results, counts)
     print(text)
-    if args.out:
-        args.out.mkdir(parents=True, exist_ok=True)
-        stem = args.out / "active_margin"
-        figure(results, counts).savefig(stem.with_suffix(".png"), dpi=120)
-        stem.with_suffix(".md").write_text(text, encoding="utf-8")
-        kept = {"labels": counts, "results": results}
-        stem.with_suffix(".json").write_text(json.dumps(kept) + "\n", encoding="utf-8")
+    common.write(
+        "active_margin",
+        {"labels": counts, "results": results},
+        args.out,
+        lambda _: text,
+        lambda _: {"active_margin": figure(results, counts)},
+    )
 
 
 if __name__ == "__main__":

@@ -14,11 +14,9 @@ Real sets are taken where DASKCORESET_DATA names the folder that holds them.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import common
@@ -226,7 +224,7 @@ def repeat(case: Case, n_runs: int, size: int, sample: int) -> dict[str, list[tu
 
 def normal(report: Any, objective: Objective[Any], solution: Any) -> tuple[float, float]:
     """Return what the normal approximation says of the same sample."""
-    reading = report._survey.reading  # noqa: SLF001 - the sample itself
+    reading = report._estimates.sample  # noqa: SLF001 - the sample itself
     pi, rows = reading.inclusion, reading.rows
     y = rows.weights * objective.losses(rows, solution)
     guess = float((y / pi).sum()) + objective.constant(solution)
@@ -247,13 +245,12 @@ def summary(runs: list[tuple[float, ...]]) -> tuple[float, float, float]:
 def main() -> None:
     """Run the benchmark."""
     warnings.simplefilter("ignore")  # of coresets that are too small, and of solvers
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.arguments(__doc__)
     parser.add_argument("--cases", nargs="+", default=list(CASES))
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--rows", type=int, default=30_000)
     parser.add_argument("--size", type=int, default=500)
     parser.add_argument("--sample", type=int, default=1500)
-    parser.add_argument("--out", type=Path, default=common.RESULTS)
     args = parser.parse_args()
     made = common.stamp(
         runs=args.runs, rows=args.rows, size=args.size, sample=args.sample, cases=args.cases
@@ -266,16 +263,8 @@ def main() -> None:
         case = CASES[name](args.rows)
         for solution, runs in repeat(case, args.runs, args.size, args.sample).items():
             covered, by_normal, width = summary(runs)
-            rows.append(
-                {
-                    "set": name,
-                    "hostile": case.hostile,
-                    "solution": solution,
-                    "covered": covered,
-                    "covered_by_normal": by_normal,
-                    "width": width,
-                }
-            )
+            found = {"covered": covered, "covered_by_normal": by_normal, "width": width}
+            rows.append({"set": name, "hostile": case.hostile, "solution": solution, **found})
             print(rows[-1], flush=True)
     common.write(NAME, {"stamp": made, "results": rows}, args.out, report)
 

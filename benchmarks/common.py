@@ -1,4 +1,4 @@
-"""What benchmarks share: the stamp of a run, its results on the disk, tables, figures, peak memory.
+"""What benchmarks share: arguments, data, stamps, results, tables, figures, time and memory.
 
 Results are one JSON file of a benchmark, ``{"stamp": ..., "results": ...}``. Tables are made from
 it, never by hand: the benchmark writes its Markdown file from it, and ``readme.py`` the tables of
@@ -7,10 +7,12 @@ the README.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,32 +21,113 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import zarr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from scipy import stats
 
+import daskcoreset
+from daskcoreset.datasets import available
+
 if TYPE_CHECKING:
+    from distributed import LocalCluster
     from matplotlib.axes import Axes
 
 __all__ = [
     "RESULTS",
     "Clock",
+    "arguments",
+    "at_hand",
     "cell",
     "counted",
+    "dense",
+    "figure",
+    "gaussian",
     "high_water",
+    "in_child",
     "interval",
+    "legend",
     "panels",
-    "parts_of",
     "read",
     "reset_high_water",
+    "sizes_of",
     "stamp",
     "stamped",
     "table",
     "timed",
+    "timed_build",
+    "told",
+    "workers",
     "write",
+    "write_rows",
 ]
 
 RESULTS = Path(__file__).parent / "results"
+
+
+def arguments(doc: str | None, sets: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Return a parser with the options --out and, where there are data sets, --sets."""
+    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    if sets:
+        parser.add_argument("--sets", nargs="+", default=list(sets))
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
+    return parser
+
+
+def at_hand(sets: Iterable[str], *made: str) -> list[str]:
+    """Return the sets that can be loaded, and those that are `made`; name the others."""
+    known = {*available(), *made}
+    missing = [name for name in sets if name not in known]
+    if missing:
+        print(f"skipped: DASKCORESET_DATA names no folder with {', '.join(missing)}")
+    return [name for name in sets if name in known]
+
+
+def dense(X: Any, dtype: Any = None) -> np.ndarray:
+    """Return rows as a dense array."""
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=dtype)
+
+
+def gaussian(columns: int) -> Callable[[int], np.ndarray]:
+    """Return a source of standard normal rows, float32."""
+    rng = np.random.default_rng(0)
+    return lambda count: rng.standard_normal((count, columns), dtype=np.float32)
+
+
+def write_rows(
+    path: Path, n_rows: int, columns: int, chunk_rows: int, draw: Callable[[int], np.ndarray]
+) -> None:
+    """Write rows that `draw` makes to a Zarr array with the default codec, chunk by chunk."""
+    chunks = (min(chunk_rows, n_rows), columns)
+    array = zarr.create_array(path, shape=(n_rows, columns), chunks=chunks, dtype="float32")
+    for start in range(0, n_rows, chunk_rows):
+        stop = min(start + chunk_rows, n_rows)
+        array[start:stop] = draw(stop - start)
+
+
+def workers(count: int) -> LocalCluster:
+    """Start worker processes of one thread each."""
+    from distributed import LocalCluster
+
+    return LocalCluster(
+        n_workers=count, threads_per_worker=1, processes=True, dashboard_address=":0"
+    )
+
+
+def timed_build(cluster: LocalCluster, path: Path, **options: Any) -> float:
+    """Seconds of one build on a cluster."""
+    from distributed import Client
+
+    with Client(cluster), timed() as clock:
+        daskcoreset.build(path, random_state=0, progress=False, **options)
+    return clock.wall
+
+
+def in_child(script: str, *words: object, timeout: float | None = None) -> Any:
+    """Run a script in a process of its own; return the last line that it prints, read as JSON."""
+    command = [sys.executable, script, *map(str, words)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=timeout)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def _git(*words: str) -> str:
@@ -98,9 +181,9 @@ def read(name: str, out: Path = RESULTS) -> dict[str, Any]:
 
 def interval(values: Sequence[float] | np.ndarray) -> float:
     """Half width of the 95 % interval of the mean, by Student's t."""
-    found = np.asarray(values)
-    width = stats.t.ppf(0.975, len(found) - 1)
-    return float(width * found.std(ddof=1) / np.sqrt(len(found)))
+    values = np.asarray(values)
+    width = stats.t.ppf(0.975, len(values) - 1)
+    return float(width * values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def counted(counts: Iterable[int], word: str) -> str:
@@ -124,12 +207,31 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
     return lines + [f"| {' | '.join(map(str, row))} |" for row in rows]
 
 
+def told(row: Sequence[Any]) -> Sequence[Any]:
+    """Print a row of a table as soon as it is there, and return it."""
+    print(" | ".join(map(str, row)), flush=True)
+    return row
+
+
+def figure(width: float, height: float) -> Figure:
+    """Return an empty figure that belongs to no window."""
+    drawing = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(drawing)
+    return drawing
+
+
+def legend(drawing: Figure, columns: int | None = None, where: str = "upper") -> None:
+    """Draw one legend for all panels, which show the same lines as the first one."""
+    handles, labels = drawing.axes[0].get_legend_handles_labels()
+    columns = columns or len(labels)
+    drawing.legend(handles, labels, loc=f"outside {where} center", ncols=columns)
+
+
 def panels(count: int, columns: int = 3, height: float = 3.2) -> tuple[Figure, Iterator[Axes]]:
     """Return a figure of so many panels; those that are left over are not drawn."""
     columns = min(columns, count)
     rows = -(-count // columns)
-    drawing = Figure(figsize=(4 * columns, height * rows + 0.4), layout="constrained")
-    FigureCanvasAgg(drawing)
+    drawing = figure(4 * columns, height * rows + 0.4)
     axes = drawing.subplots(rows, columns, squeeze=False).ravel()
     for ax in axes[:count]:
         ax.grid(visible=True, alpha=0.3)
@@ -138,11 +240,9 @@ def panels(count: int, columns: int = 3, height: float = 3.2) -> tuple[Figure, I
     return drawing, iter(axes[:count])
 
 
-def parts_of(results: dict[str, Any]) -> Iterator[tuple[str, int]]:
-    """Go through the keys "method|size" of the cells of a set."""
-    for key in results:
-        method, size = key.rsplit("|", 1)
-        yield method, int(size)
+def sizes_of(results: dict[str, Any]) -> list[int]:
+    """Return the sizes in the keys "method|size" of the cells of a set, in order."""
+    return sorted({int(key.rsplit("|", 1)[1]) for key in results})
 
 
 class Clock:

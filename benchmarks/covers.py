@@ -8,12 +8,10 @@ one lightweight coreset with one read. AVM is one pass over all rows in order.
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import common
 import numpy as np
 from scipy.spatial import cKDTree
 
@@ -22,7 +20,7 @@ from daskcoreset.constructions.coverage import cover
 from daskcoreset.constructions.coverage.metric import Metric, Sorted
 from daskcoreset.constructions.coverage.online import online
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.datasets import available, load
+from daskcoreset.datasets import load
 from daskcoreset.inputs.blocks import row_blocks
 
 SETS: dict[str, tuple[float, ...]] = {
@@ -41,28 +39,24 @@ def scaled(name: str) -> np.ndarray:
     return (X - low) / np.where(width > 0, width, 1)
 
 
-def timed(
-    work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter
-) -> tuple[Any, float]:
-    """Return a result and the seconds it took."""
-    start = clock()
-    result = work()
-    return result, clock() - start
-
-
-def best(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
+def best(work: Callable[[], Any]) -> common.Clock:
     """Return the least seconds of three goes."""
-    return min(timed(work, clock)[1] for _ in range(3))
+    clocks = []
+    for _ in range(3):
+        with common.timed() as clock:
+            work()
+        clocks.append(clock)
+    return min(clocks, key=lambda clock: clock.cpu)
 
 
-def covers(name: str) -> list[list[str]]:
+def covers(name: str) -> list[Sequence[Any]]:
     """Return the rows of the table for one set."""
     X = scaled(name)
     chunks = -(-len(X) // N_BLOCKS)
     blocks = row_blocks(X, chunks=chunks)
     cover(row_blocks(X[:100]), 1.0)  # compiles
     daskcoreset.build(X, size=1000, chunks=chunks, random_state=0)
-    read = best(lambda: daskcoreset.build(X, size=1000, chunks=chunks, random_state=0))
+    read = best(lambda: daskcoreset.build(X, size=1000, chunks=chunks, random_state=0)).wall
     lines = []
     asked: list[dict[str, Any]] = [{"diameter": value} for value in SETS[name]]
     asked += [{"max_points": 100}, {"max_points": 1000}]
@@ -73,7 +67,8 @@ def covers(name: str) -> list[list[str]]:
             plain = f"{len(rows):,}"
         for strategy in ("online", "farthest"):
             try:
-                found, seconds = timed(lambda: cover(blocks, strategy=strategy, **options))
+                with common.timed() as clock:
+                    found = cover(blocks, strategy=strategy, **options)
             except InvalidInputError as error:
                 print(f"{name} {options} {strategy}: {error}", flush=True)
                 continue
@@ -86,11 +81,10 @@ def covers(name: str) -> list[list[str]]:
                 plain,
                 "-" if bound is None else f"{bound:.2f}",
                 str(found.reads),
-                f"{seconds:.2f}",
-                f"{seconds / read:.0f}",
+                f"{clock.wall:.2f}",
+                f"{clock.wall / read:.0f}",
             ]
-            print(" | ".join(line), flush=True)
-            lines.append(line)
+            lines.append(common.told(line))
     return lines
 
 
@@ -115,7 +109,7 @@ def nearest_by_blas(X: np.ndarray, centers: np.ndarray) -> np.ndarray:
     return labels
 
 
-def loops(n: int) -> list[list[str]]:
+def loops(n: int) -> list[Sequence[Any]]:
     """Return microseconds a row of the loops and of what else could do their work."""
     metric = Metric(boxes=False)
     lines = []
@@ -131,58 +125,37 @@ def loops(n: int) -> list[list[str]]:
             rows, _ = online(X, high, metric, most=2 * wanted)
             centers = X[rows]
             known, tree = Sorted.of(centers, metric), cKDTree(centers)
-            seconds = [
-                best(lambda: online(X, high, metric, most=2 * wanted), time.process_time),
-                best(lambda: known.nearest(X, high), time.process_time),
-                best(lambda: known.nearest(X), time.process_time),
-                best(lambda: nearest_by_blas(X, centers), time.process_time),
-                best(lambda: tree.query(X), time.process_time),
-            ]
-            line = [str(d), str(len(rows)), *(f"{1e6 * value / n:.2f}" for value in seconds)]
-            print(" | ".join(line), flush=True)
-            lines.append(line)
+            works = (
+                lambda: online(X, high, metric, most=2 * wanted),
+                lambda: known.nearest(X, high),
+                lambda: known.nearest(X),
+                lambda: nearest_by_blas(X, centers),
+                lambda: tree.query(X),
+            )
+            seconds = [f"{1e6 * best(work).cpu / n:.2f}" for work in works]
+            lines.append(common.told([d, len(rows), *seconds]))
     return lines
-
-
-def table(heads: list[str], lines: list[list[str]]) -> str:
-    """Return a Markdown table."""
-    rows = [heads, ["---"] * len(heads), *lines]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
 
 
 def main() -> None:
     """Measure, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sets", nargs="*", default=list(SETS))
+    parser = common.arguments(__doc__, tuple(SETS))
     parser.add_argument("--rows", type=int, default=40_000, help="of the blocks for the loops")
-    parser.add_argument("--output", type=Path, help="folder for covers.md")
-    arguments = parser.parse_args()
-    there = available()
-    lines = [line for name in arguments.sets if name in there for line in covers(name)]
-    heads = [
-        "set",
-        "diameter",
-        "strategy",
-        "core points",
-        "AVM",
-        "bound",
-        "reads",
-        "seconds",
-        "in reads",
-    ]
-    text = "# Covers\n\n" + table(heads, lines)
-    text += (
-        f"\nRows in {N_BLOCKS} blocks, Euclidean cells, features in [0, 1]. AVM: core points of "
+    args = parser.parse_args()
+    rows = [row for name in common.at_hand(args.sets) for row in covers(name)]
+    heads = ["set", "diameter", "strategy", "core points", "AVM"]
+    lines = ["# Covers", "", *common.table([*heads, "bound", "reads", "seconds", "in reads"], rows)]
+    explained = (
+        f"Rows in {N_BLOCKS} blocks, Euclidean cells, features in [0, 1]. AVM: core points of "
         "one pass over all rows in order. A diameter with * was found for the number of core "
         "points, and is at most `bound` times the least possible one. The last column is the time "
-        "over "
-        "that of a lightweight coreset with one read.\n\n## Loops\n\n"
+        "over that of a lightweight coreset with one read."
     )
     heads = ["d", "r", "online rule", "nearest within reach", "nearest", "by BLAS", "by k-d tree"]
-    text += table(heads, loops(arguments.rows))
-    text += f"\nMicroseconds a row of one processor; one block of {arguments.rows:,} rows.\n"
-    if arguments.output is not None:
-        (arguments.output / "covers.md").write_text(text, encoding="utf-8")
+    lines += ["", explained, "", "## Loops", "", *common.table(heads, loops(args.rows)), ""]
+    lines += [f"Microseconds a row of one processor; one block of {args.rows:,} rows."]
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "covers.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

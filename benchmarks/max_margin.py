@@ -19,17 +19,13 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import subprocess
-import sys
-import time
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import common
 import numpy as np
 import zarr
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
@@ -39,6 +35,9 @@ from sklearn.svm import SVC, LinearSVC
 from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset
 from daskcoreset.constructions.margin.plot import plot_margins
 from daskcoreset.datasets import available, load
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 WAYS = {1: "one violator (Fig. 1)", "block": "worst of every block", "auto": "default"}
 N_BLOCKS = 20
@@ -61,8 +60,7 @@ def run_one(X: np.ndarray, y: np.ndarray, way: Any, **options: Any) -> dict[str,
     coreset = MaxMarginCoreset(
         violators=way, chunks=-(-len(X) // N_BLOCKS), max_passes=MOST_READS, **options
     )
-    start = time.perf_counter()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), common.timed() as clock:
         warnings.simplefilter("ignore")  # of a limit that is shown in the table
         found = coreset.run(X, y)
     return {
@@ -76,7 +74,7 @@ def run_one(X: np.ndarray, y: np.ndarray, way: Any, **options: Any) -> dict[str,
         "ratio": found.radius / found.core_margin,
         "bound": found.size_bound,
         "bound_worst": found.size_bound_worst,
-        "seconds": time.perf_counter() - start,
+        "seconds": clock.wall,
     }
 
 
@@ -109,14 +107,13 @@ def real_sets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     sets = {}
     digits, target = load_digits(return_X_y=True)
     for one, other in ((1, 8), (3, 5)):
-        held = (target == one) | (target == other)
-        sets[f"digits {one}/{other}"] = (digits[held], np.where(target[held] == one, 1, -1))
+        rows = (target == one) | (target == other)
+        sets[f"digits {one}/{other}"] = (digits[rows], np.where(target[rows] == one, 1, -1))
     for name in ("htru2", "w8a"):
         if name in available():
             data = load(name)
-            X = data.X.toarray() if hasattr(data.X, "toarray") else np.asarray(data.X)
             y = np.asarray(data.y)
-            sets[name] = (X.astype(np.float64), np.where(y == y.max(), 1, -1))
+            sets[name] = (common.dense(data.X, np.float64), np.where(y == y.max(), 1, -1))
     return {name: (StandardScaler().fit_transform(X), y) for name, (X, y) in sets.items()}
 
 
@@ -152,13 +149,11 @@ def on_real(name: str, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     if X.size > MOST_FOR_SVC:
         del models["SVC(C=1e6)"]  # hours
     for label, model in models.items():
-        start = time.perf_counter()
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), common.timed() as clock:
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X, y)
-        taken = time.perf_counter() - start
         share = strip(X, y, model.coef_[0]) / largest
-        rows["machines"][label] = {"seconds": taken, "share": share, "reads": None}
+        rows["machines"][label] = {"seconds": clock.wall, "share": share, "reads": None}
     for one in rows["machines"].values():
         one.setdefault("share", one.get("factor"))
     rows["margin"] = largest
@@ -179,14 +174,7 @@ def tables(found: list[dict[str, Any]], real: list[dict[str, Any]], n: int) -> s
         "intercept. Share: of the largest margin; for a core set what it certifies, for a machine "
         "what its normal reaches on all rows (negative: it does not separate them)."
     )
-    lines = [
-        "# Maximum-margin core sets",
-        "",
-        told,
-        "",
-        "| varied | R / rho | " + " | ".join(WAYS.values()) + " | bound of Lemma 3.1 | of 3.2 |",
-        "|---|---|" + "---|" * (len(WAYS) + 2),
-    ]
+    rows = []
     cases = dict.fromkeys((r["varied"], r["value"]) for r in found)
     for varied, value in cases:
         these = {r["way"]: r for r in found if (r["varied"], r["value"]) == (varied, value)}
@@ -196,31 +184,30 @@ def tables(found: list[dict[str, Any]], real: list[dict[str, Any]], n: int) -> s
             plus = "" if one is None or one["converged"] else "+"
             cells.append("not run" if one is None else f"{one['reads']}{plus} / {one['size']}")
         some = these["auto"]
-        bounds = f"{some['bound_worst']:.1e} | {some['bound']:.1e}"
-        lines.append(
-            f"| {varied} = {value:g} | {some['ratio']:.0f} | {' | '.join(cells)} | {bounds} |"
-        )
-    lines += [
-        "",
-        of_real,
-        "",
-        "| set | n x d | machine | seconds | share | reads | rows |",
-        "|---|---|---|---|---|---|---|",
+        bounds = [f"{some['bound_worst']:.1e}", f"{some['bound']:.1e}"]
+        rows.append([f"{varied} = {value:g}", f"{some['ratio']:.0f}", *cells, *bounds])
+    heads = ["varied", "R / rho", *WAYS.values(), "bound of Lemma 3.1", "of 3.2"]
+    lines = ["# Maximum-margin core sets", "", told, "", *common.table(heads, rows)]
+    rows = [
+        [
+            of_set["set"],
+            f"{of_set['n']:,} x {of_set['d']}",
+            label,
+            f"{one['seconds']:.2f}",
+            f"{one['share']:.4f}",
+            "" if one["reads"] is None else one["reads"],
+            one.get("size", ""),
+        ]
+        for of_set in real
+        for label, one in of_set["machines"].items()
     ]
-    for rows in real:
-        for label, one in rows["machines"].items():
-            reads = "" if one["reads"] is None else f"{one['reads']}"
-            lines.append(
-                f"| {rows['set']} | {rows['n']:,} x {rows['d']} | {label} | {one['seconds']:.2f} | "
-                f"{one['share']:.4f} | {reads} | {one.get('size', '')} |"
-            )
-    return "\n".join(lines) + "\n"
+    heads = ["set", "n x d", "machine", "seconds", "share", "reads", "rows"]
+    return "\n".join([*lines, "", of_real, "", *common.table(heads, rows)]) + "\n"
 
 
 def figure(found: list[dict[str, Any]], n: int) -> Figure:
     """Draw reads and rows against what is varied, and the gap closing."""
-    drawing = Figure(figsize=(13, 8.5), layout="constrained")
-    FigureCanvasAgg(drawing)
+    drawing = common.figure(13, 8.5)
     grid = drawing.add_gridspec(3, 4)
     axes = np.array([[drawing.add_subplot(grid[i, j]) for j in range(4)] for i in range(2)])
     names = {"epsilon": "epsilon", "n": "rows n", "d": "columns d", "gap": "R / rho"}
@@ -228,11 +215,11 @@ def figure(found: list[dict[str, Any]], n: int) -> Figure:
     for column, (varied, title) in enumerate(names.items()):
         for way, label in WAYS.items():
             these = [r for r in found if r["varied"] == varied and r["way"] == str(way)]
-            place = [r["ratio"] if varied == "gap" else r["value"] for r in these]
+            values = [r["ratio"] if varied == "gap" else r["value"] for r in these]
             color, marker, line = looks[str(way)]
             look = {"c": color, "marker": marker, "ls": line, "label": label}
-            axes[0, column].plot(place, [r["reads"] for r in these], **look)
-            axes[1, column].plot(place, [r["size"] for r in these], **look)
+            axes[0, column].plot(values, [r["reads"] for r in these], **look)
+            axes[1, column].plot(values, [r["size"] for r in these], **look)
         whats = ("reads of the data", "rows in the core set")
         for ax, what in zip(axes[:2, column], whats, strict=True):
             ax.set(xscale="log", yscale="log", xlabel=title, ylabel=what if not column else "")
@@ -240,8 +227,7 @@ def figure(found: list[dict[str, Any]], n: int) -> Figure:
             ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
             ax.yaxis.set_minor_locator(NullLocator())
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    drawing.legend(handles, labels, loc="outside upper center", ncols=3)
+    common.legend(drawing, 3)
     X, y = made_up(n, 50, 0.1)
     wide = [drawing.add_subplot(grid[2, :2]), drawing.add_subplot(grid[2, 2:])]
     for ax, way in zip(wide, (1, "auto"), strict=True):
@@ -251,76 +237,70 @@ def figure(found: list[dict[str, Any]], n: int) -> Figure:
     return drawing
 
 
-CHILD = """
-import sys, time, threading, psutil
-from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset
-import daskcoreset.core.rowwise_numba, dask.array, zarr
-process, peak = psutil.Process(), [0]
-def watch():
-    while True:
-        peak[0] = max(peak[0], process.memory_info().rss)
-        time.sleep(0.02)
-before = process.memory_info().rss
-threading.Thread(target=watch, daemon=True).start()
-start = time.perf_counter()
-found = MaxMarginCoreset().run(sys.argv[1], "y")
-taken = time.perf_counter() - start
-print(found.reads, len(found), found.factor, taken, (peak[0] - before) / 1e6)
-"""
+def run_stored(path: str) -> list[float]:
+    """Run on a store; return reads, rows, margin, seconds and MB. In a process of its own."""
+    MaxMarginCoreset().run(*made_up(1000, 5, 0.5))  # imports and compiles
+    before = common.reset_high_water()
+    with common.timed() as clock:
+        found = MaxMarginCoreset().run(path, "y")
+    peak = (common.high_water() - before) / 1e6
+    return [found.reads, len(found), found.factor, clock.wall, peak]
 
 
-def on_disk(n: int, scratch: Path) -> str:
+def on_disk(n: int, scratch: Path) -> list[str]:
     """Write rows to a store, run in a process of its own, and tell reads, time and memory."""
     path = scratch / "max_margin.zarr"
     d, rows = 20, 400_000
-    lines = ["| rows | bytes | reads | core set | certified | seconds | peak of memory |"]
-    lines.append("|---|---|---|---|---|---|---|")
+    lines = []
     for size in (n // 10, n):
         group = zarr.open_group(path, mode="w")
         options: dict[str, Any] = {"compressors": None}
         X = group.create_array("X", shape=(size, d), chunks=(rows, d), dtype="f4", **options)
         y = group.create_array("y", shape=(size,), chunks=(rows,), dtype="i1", **options)
-        rng = np.random.default_rng(0)
+        draw = common.gaussian(d)
         w = np.full(d, d**-0.5)
         for start in range(0, size, rows):
-            part = rng.standard_normal((min(rows, size - start), d), dtype=np.float32)
+            part = draw(min(rows, size - start))
             signs = np.where(part @ w > 0, 1, -1)
             X[start : start + rows] = part + (0.1 * signs)[:, None] * w
             y[start : start + rows] = signs
-        done = subprocess.run(
-            [sys.executable, "-c", CHILD, str(path)], check=True, capture_output=True, text=True
-        )
-        reads, core, factor, taken, peak = (float(value) for value in done.stdout.split())
+        reads, core, factor, taken, peak = common.in_child(__file__, "--run", path)
         assert reads <= 30, "more than 30 reads"
-        lines.append(
-            f"| {size:,} | {size * d * 4 / 1e6:,.0f} MB | {reads:.0f} | {core:.0f} | "
-            f"{factor:.3f} | {taken:.1f} | {peak:.0f} MB |"
-        )
-        print(lines[-1], flush=True)
+        cells = [f"{reads:.0f}", f"{core:.0f}", f"{factor:.3f}", f"{taken:.1f}", f"{peak:.0f} MB"]
+        lines.append(common.told([f"{size:,}", f"{size * d * 4 / 1e6:,.0f} MB", *cells]))
         shutil.rmtree(path)
-    return "\n".join(lines) + "\n"
+    heads = ["rows", "bytes", "reads", "core set", "certified", "seconds", "peak of memory"]
+    return common.table(heads, lines)
 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.arguments(__doc__)
     parser.add_argument("--n", type=int, default=100_000, help="rows of the made-up data")
     parser.add_argument("--disk", type=int, default=0, help="rows of the store; 0 for none")
     parser.add_argument("--scratch", type=Path, default=Path("/tmp"), help="where it is written")  # noqa: S108 - a default that the user sees
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--run", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.run:
+        print(json.dumps(run_stored(args.run)))
+        return
     args.out.mkdir(parents=True, exist_ok=True)
     if args.disk:
-        text = "# 20 columns on disk, epsilon = 0.1, through the origin\n\n"
-        text += "Memory: above that of the process before the run.\n\n"
-        (args.out / "max_margin_disk.md").write_text(text + on_disk(args.disk, args.scratch))
+        lines = ["# 20 columns on disk, epsilon = 0.1, through the origin", ""]
+        lines += ["Memory: above that of the process before the run.", ""]
+        lines += on_disk(args.disk, args.scratch)
+        (args.out / "max_margin_disk.md").write_text("\n".join(lines) + "\n")
         return
     found = sweeps(args.n)
     real = [on_real(name, X, y) for name, (X, y) in real_sets().items()]
     text = tables(found, real, args.n)
-    (args.out / "max_margin.md").write_text(text)
-    (args.out / "max_margin.json").write_text(json.dumps({"made_up": found, "real": real}))
-    figure(found, args.n).savefig(args.out / "max_margin.png", dpi=110)
+    common.write(
+        "max_margin",
+        {"made_up": found, "real": real},
+        args.out,
+        lambda _: text,
+        lambda _: {"max_margin": figure(found, args.n)},
+    )
     print(text)
 
 

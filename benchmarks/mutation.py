@@ -45,30 +45,23 @@ TABLE = ROOT / "benchmarks/results/mutation.md"
 
 GROUPS: dict[str, tuple[list[str], list[str], int]] = {
     "sampling": (
-        ["sampling", "rounds", "root", "moments", "raking", "tree/reducer"],
-        ["sampling", "rounds", "moments", "ordering", "svm_parts", "tree_reducer", "kernels",
-         "unbiased", "tree_batch", "sensitivities_svm", "sensitivities"],
+        ["core/sampling", "core/moments", "constructions/sampling", "constructions/tree/reducer"],
+        ["core", "constructions/sampling", "constructions/tree", "sensitivities"],
         16,
     ),
-    "sensitivities": (
-        ["sensitivities"],
-        ["sensitivities", "sensitivities_bregman", "sensitivities_kmeans", "sensitivities_logistic",
-         "sensitivities_svm", "contract_bregman", "svm_parts"],
-        8,
-    ),
+    "sensitivities": (["sensitivities"], ["sensitivities"], 8),
     "coverage": (
-        ["coverage"],
-        ["coverage_cvm", "coverage_delta", "kernel_losses", "kernel_solvers", "estimators_csvrg"],
+        ["constructions/coverage"],
+        ["constructions/coverage", "estimators/kernel"],
         2,
     ),
     "margin": (
-        ["margin"],
-        ["margin_active", "margin_batch", "margin_hard", "margin_outlier", "margin_structured",
-         "estimators_margin", "estimators_active", "estimators_structured"],
+        ["constructions/margin", "solvers/hard_margin"],
+        ["constructions/margin", "solvers", "estimators/margin"],
         2,
     ),
-}  # fmt: skip
-"""Modules, the files of tests that are about them, and mutants for each file."""
+}
+"""Modules, the folders of tests that are about them, and mutants for each file."""
 
 COMPARISONS = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE),
@@ -86,7 +79,7 @@ NAMES = {
 }  # fmt: skip
 NAMES |= {new: old for old, new in NAMES.items() if new != "ravel"}
 SKIPPED = (ast.Raise, ast.Assert, ast.JoinedStr, ast.FunctionDef, ast.ClassDef, ast.Lambda)
-SPOKEN = ("warn", "Error", "Warning", "cast", "quiet")
+SPOKEN = ("warn", "Error", "Warning", "cast", "ignore_overflow")
 SLOW = 1.0
 """Seconds: tests that take longer are not run."""
 QUICK, LONG = 1.5, 4.0
@@ -424,7 +417,7 @@ def run_group(
     if not mutants:
         return
 
-    tests = [path for one in names if (path := ROOT / f"tests/test_{one}.py").exists()]
+    tests = [path for one in names for path in sorted((ROOT / "tests" / one).rglob("test_*.py"))]
     files = [*(one for one in sources if ">>>" in one.read_text()), *tests]
 
     def work(items: dict[str, pytest.Item]) -> None:
@@ -486,8 +479,8 @@ def write_table(results: dict[str, list[str]]) -> str:
     counts: dict[str, list[int]] = {}
     for key, (what, _, line) in sorted(results.items()):
         module, function, change = key.split(":", 2)
-        top = module.split(".")[1]
-        total = counts.setdefault(top, [0, 0])
+        folder = module.removeprefix("daskcoreset.").rpartition(".")[0]
+        total = counts.setdefault(folder, [0, 0])
         total[0] += 1
         total[1] += what == "killed"
         if what != "killed":
@@ -506,7 +499,7 @@ def write_table(results: dict[str, list[str]]) -> str:
         "One operator or number of the mathematics is changed; the tests should notice",
         f"(`benchmarks/mutation.py`). {summary}", said.strip("\n"), "",
         "| modules | mutants | killed |", "|---|---|---|",
-        *(f"| {top} | {total[0]} | {total[1]} |" for top, total in sorted(counts.items())), "",
+        *(f"| {folder} | {made} | {dead} |" for folder, (made, dead) in sorted(counts.items())), "",
         "What lived:", "",
         "| module | function | change | why it lives |", "|---|---|---|---|", *rows, "",
     ]  # fmt: skip

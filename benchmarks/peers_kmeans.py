@@ -13,17 +13,15 @@ import argparse
 import importlib.util
 import json
 import subprocess
-import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import common
 import dask.array as da
 import numpy as np
 import zarr
-from common import high_water, reset_high_water
 from sklearn.cluster import KMeans, MiniBatchKMeans
 
 import daskcoreset
@@ -85,21 +83,11 @@ def contest(path: str, name: str, k: int) -> dict[str, object]:
         tiny = zarr.create_array(f"{folder}/tiny.zarr", shape=(2000, COLUMNS), dtype="f4")
         tiny[:] = np.random.default_rng(0).random((2000, COLUMNS))
         CONTESTANTS[name](f"{folder}/tiny.zarr", 5)
-    before, start = reset_high_water(), time.perf_counter()
-    centers = CONTESTANTS[name](path, k)
-    seconds = time.perf_counter() - start
-    return {"seconds": seconds, "peak": high_water() - before, "centers": centers.tolist()}
-
-
-def run_in_time(command: list[str], limit: float) -> dict[str, object] | None:
-    """Run a contestant in its process; None where it takes longer than `limit` seconds."""
-    try:
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=limit)
-    except subprocess.TimeoutExpired:
-        print(f"{' '.join(command[3:5])}: stopped after {limit:.0f} s", flush=True)
-        return None
-    result: dict[str, object] = json.loads(done.stdout)
-    return result
+    before = common.reset_high_water()
+    with common.timed() as clock:
+        centers = CONTESTANTS[name](path, k)
+    peak = common.high_water() - before
+    return {"seconds": clock.wall, "peak": peak, "centers": centers.tolist()}
 
 
 def main() -> None:
@@ -129,9 +117,11 @@ def main() -> None:
         running = list(names)
         for _ in range(args.turns):
             for name in list(running):
-                command = [sys.executable, __file__, "--contest", path, name, "--k", str(args.k)]
-                run = run_in_time(command, args.limit)
-                if run is None:  # it would be stopped in every turn
+                words = ["--contest", path, name, "--k", args.k]
+                try:
+                    run = common.in_child(__file__, *words, timeout=args.limit)
+                except subprocess.TimeoutExpired:  # it would be stopped in every turn
+                    print(f"{name}: stopped after {args.limit:.0f} s", flush=True)
                     running.remove(name)
                     continue
                 found[name].append(run)
@@ -142,25 +132,27 @@ def main() -> None:
             if runs
         }
     best = min(costs.values())
-    lines = [
-        f"k-means, k = {args.k}, {args.rows:,} x {COLUMNS} float32 in Zarr",
-        "",
-        "| contestant | seconds | time over CoresetKMeans | peak memory | cost over the best |",
-        "|---|---|---|---|---|",
-    ]
+    rows = []
     ours = np.median([run["seconds"] for run in found["CoresetKMeans"]])
     for name, runs in found.items():
         if not runs:
             least = args.limit / ours
-            lines.append(f"| {name} | over {args.limit:.0f} | over {least:.0f} | stopped | - |")
+            rows.append([name, f"over {args.limit:.0f}", f"over {least:.0f}", "stopped", "-"])
             continue
         seconds = np.median([run["seconds"] for run in runs])
         peak = np.median([run["peak"] for run in runs]) / 2**20
         worse = 100 * (costs[name] / best - 1)
-        lines.append(
-            f"| {name} | {seconds:.1f} | {seconds / ours:.1f} | {peak:.0f} MiB | +{worse:.1f} % |"
-        )
-    text = "\n".join(lines) + "\n"
+        cells = [f"{seconds:.1f}", f"{seconds / ours:.1f}", f"{peak:.0f} MiB", f"+{worse:.1f} %"]
+        rows.append([name, *cells])
+    heads = [
+        "contestant",
+        "seconds",
+        "time over CoresetKMeans",
+        "peak memory",
+        "cost over the best",
+    ]
+    title = f"k-means, k = {args.k}, {args.rows:,} x {COLUMNS} float32 in Zarr"
+    text = "\n".join([title, "", *common.table(heads, rows)]) + "\n"
     print(text)
     if args.out:
         args.out.write_text(text)

@@ -15,7 +15,6 @@ thread for k-means, so that they may be compared on a machine that does other wo
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +27,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 import daskcoreset
-from daskcoreset.datasets import available, load
+from daskcoreset.datasets import load
 from daskcoreset.metrics.costs import kmeans_cost, relative_error
 
 if TYPE_CHECKING:
@@ -185,7 +184,7 @@ def figure(data: dict[str, Any], looks: dict[str, str], *, times: bool) -> Figur
     results = data["results"]
     drawing, axes = common.panels(len(results))
     for ax, result in zip(axes, results, strict=True):
-        sizes = sorted({size for _, size in common.parts_of(result["cells"])})
+        sizes = common.sizes_of(result["cells"])
         for method, look in looks.items():
             found = [result["cells"][f"{method}|{size}"] for size in sizes]
             errors = [100 * np.array(one["errors"]) for one in found]
@@ -215,8 +214,7 @@ def figure(data: dict[str, Any], looks: dict[str, str], *, times: bool) -> Figur
     words = "seconds of the processor to build and to solve; dashed: k-means on everything"
     drawing.supxlabel(words if times else "rows in the coreset")
     drawing.supylabel("relative error of the cost, %")
-    handles, labels = drawing.axes[0].get_legend_handles_labels()
-    drawing.legend(handles, labels, loc="outside upper center", ncols=len(looks))
+    common.legend(drawing)
     return drawing
 
 
@@ -230,17 +228,14 @@ def figures(data: dict[str, Any]) -> dict[str, Figure]:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", default=SETS)
+    parser = common.arguments(__doc__, SETS)
     parser.add_argument("--sizes", nargs="+", type=int, default=[1000, 2000, 5000])
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--k", type=int, default=100)
     parser.add_argument("--fresh", action="store_true", help="solve on everything again")
-    parser.add_argument("--out", type=Path, default=common.RESULTS)
     args = parser.parse_args()
-    names = [name for name in args.sets if name in available()]
+    names = common.at_hand(args.sets)
     if not names:
-        print("skipped: DASKCORESET_DATA names no folder with these sets")
         return
     made = common.stamp(k=args.k, seeds=args.seeds, sizes=args.sizes)
     draws = {

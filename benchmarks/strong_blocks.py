@@ -18,11 +18,11 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from pathlib import Path
 from typing import Any
 
+import common
 import numpy as np
 import numpy.typing as npt
 
@@ -115,12 +115,11 @@ def work() -> None:
             X = np.load(data, mmap_mode=None)
             continue
         method: Any = "lightweight" if k is None else daskcoreset.StrongKMeans(k)
-        wall, cpu = time.perf_counter(), time.process_time()
-        made: Any = daskcoreset.build(X, size=size, method=method, random_state=seed, **options)
-        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        with common.timed() as clock:
+            made: Any = daskcoreset.build(X, size=size, method=method, random_state=seed, **options)
         answer = {
-            "wall": wall,
-            "cpu": cpu,
+            "wall": clock.wall,
+            "cpu": clock.cpu,
             "indices": made.indices.tolist(),
             "weights": made.weights.tolist(),
         }
@@ -157,10 +156,7 @@ class Worker:
 
 def speed(workers: dict[str, Worker], folder: Path, turns: int) -> list[str]:
     """Return the lines of the table of seconds."""
-    lines = [
-        "| rows | job | wall before | wall now | processor before | processor now | ratio |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    rows = []
     for dtype in ("float32", "float64"):
         path = folder / "mixture.npy"
         np.save(path, mixture(dtype))
@@ -177,23 +173,18 @@ def speed(workers: dict[str, Worker], folder: Path, turns: int) -> list[str]:
                 wall[which], _ = np.min(pairs[1:], axis=0)
                 _, cpu[which] = np.median(pairs[1:], axis=0)
             ratios = [b[1] / a[1] for a, b in zip(took["before"], took["now"], strict=True)][1:]
-            lines.append(
-                f"| {ROWS:,} x {COLUMNS} {dtype} | {name} | {wall['before']:.2f} s "
-                f"| {wall['now']:.2f} s | {cpu['before']:.2f} s | {cpu['now']:.2f} s "
-                f"| {np.median(ratios):.2f} |"
-            )
-            print(lines[-1], flush=True)
-    return lines
+            seconds = [f"{one[which]:.2f} s" for one in (wall, cpu) for which in took]
+            cells = [name, *seconds, f"{np.median(ratios):.2f}"]
+            rows.append(common.told([f"{ROWS:,} x {COLUMNS} {dtype}", *cells]))
+    heads = ["rows", "job", "wall before", "wall now", "processor before", "processor now"]
+    return common.table([*heads, "ratio"], rows)
 
 
 def kept(workers: dict[str, Worker], folder: Path, seeds: int) -> list[str]:
     """Return the lines of the table of clusters and costs."""
     from daskcoreset import datasets
 
-    lines = [
-        "| instance | k | size | mode | package | rows | all clusters | cost |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    lines = []
     for instance, (generator, shape, k, size) in INSTANCES.items():
         arrays = getattr(datasets, generator)(*shape, random_state=0)
         X, y = (array.compute() for array in arrays)
@@ -217,12 +208,10 @@ def kept(workers: dict[str, Worker], folder: Path, seeds: int) -> list[str]:
                 rows.append((mode, which, least, f"{whole} of {seeds}", mean))
         reference = rows[-1][-1]
         for mode, which, least, whole_of, mean in rows:
-            lines.append(
-                f"| {instance} | {k} | {size:,} | {mode} | {which} | {least:,} | {whole_of} "
-                f"| {mean / reference:.3g} |"
-            )
-            print(lines[-1], flush=True)
-    return lines
+            facts = [mode, which, f"{least:,}", whole_of, f"{mean / reference:.3g}"]
+            lines.append(common.told([instance, k, f"{size:,}", *facts]))
+    heads = ["instance", "k", "size", "mode", "package", "rows", "all clusters", "cost"]
+    return common.table(heads, lines)
 
 
 def main() -> None:

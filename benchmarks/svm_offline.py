@@ -17,11 +17,9 @@ are seconds of the processor.
 
 from __future__ import annotations
 
-import argparse
 import math
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import common
@@ -34,7 +32,7 @@ from threadpoolctl import threadpool_limits
 import daskcoreset
 from daskcoreset.constructions.sampling.final_draw import MIN_CANDIDATES, OVERSAMPLING
 from daskcoreset.core.errors import CoresetWarning
-from daskcoreset.datasets import available, load, make_svm_pathological
+from daskcoreset.datasets import load, make_svm_pathological
 from daskcoreset.metrics.costs import svm_sensitivity
 from daskcoreset.sensitivities import SVM
 from daskcoreset.solvers.linear import solve_svm
@@ -87,8 +85,7 @@ def data_of(name: str) -> tuple[np.ndarray, np.ndarray]:
     else:
         found = load(name)
         X, y = found.X, np.asarray(found.y)
-    X = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
-    return StandardScaler().fit_transform(X.astype(np.float64)), y
+    return StandardScaler().fit_transform(common.dense(X, np.float64)), y
 
 
 def cost(X: np.ndarray, y: np.ndarray, coef: np.ndarray, intercept: float) -> float:
@@ -227,11 +224,6 @@ def run(name: str, trials: int, count: int) -> dict[str, Any]:
     }
 
 
-def sizes_in(result: dict[str, Any]) -> list[int]:
-    """Return the sizes measured, in order."""
-    return sorted({size for _, size in common.parts_of(result["errors"])})
-
-
 def spread(found: list[float]) -> str:
     """Return mean and standard deviation in %; of a single exact one, the value."""
     deviation = f" ± {common.cell(float(np.std(found, ddof=1)))}" if len(found) > 1 else ""
@@ -264,7 +256,7 @@ def report(data: dict[str, Any]) -> str:
             "",
         ]
         rows = []
-        for size in sizes_in(result):
+        for size in common.sizes_of(result["errors"]):
             cells = [spread(result["errors"][f"{m}|{size}"]) for m in METHODS]
             if budget_of(size, n) == n:
                 cells[1] = "all rows"
@@ -296,7 +288,7 @@ def report(data: dict[str, Any]) -> str:
 def shown_size(result: dict[str, Any]) -> int:
     """Return the size nearest to a thousand rows."""
     wanted = math.log(min(1200, result["shape"][0] / 4))
-    return min(sizes_in(result), key=lambda size: abs(math.log(size) - wanted))
+    return min(common.sizes_of(result["errors"]), key=lambda size: abs(math.log(size) - wanted))
 
 
 def readme(data: dict[str, Any]) -> str:
@@ -336,7 +328,7 @@ def figure(data: dict[str, Any], kind: str) -> Figure:
     results = data["results"]
     drawing, axes = common.panels(len(results))
     for ax, result in zip(axes, results, strict=True):
-        sizes = sizes_in(result)
+        sizes = common.sizes_of(result["errors"])
         for method, look in LOOKS.items():
             found = [np.array(result["errors"][f"{method}|{size}"]) for size in sizes]
             if kind == "seconds":
@@ -356,8 +348,7 @@ def figure(data: dict[str, Any], kind: str) -> Figure:
     words = {"mean": "mean of", "deviation": "standard deviation of"}
     seconds = "seconds of the processor; dashed: everything"
     drawing.supylabel(f"{words[kind]} the relative error of F, %" if kind in words else seconds)
-    handles, labels = drawing.axes[0].get_legend_handles_labels()
-    drawing.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+    common.legend(drawing)
     return drawing
 
 
@@ -383,19 +374,13 @@ def figures(data: dict[str, Any]) -> dict[str, Figure]:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", default=SETS)
+    parser = common.arguments(__doc__, SETS)
     parser.add_argument("--trials", type=int, default=30)
     parser.add_argument("--sizes", type=int, default=15, help="how many sizes")
     parser.add_argument("--w8a-trials", type=int, help="of w8a, which takes long")
-    parser.add_argument("--out", type=Path, default=common.RESULTS)
     args = parser.parse_args()
-    names = [name for name in args.sets if name == "pathological" or name in available()]
-    skipped = sorted(set(args.sets) - set(names))
-    if skipped:
-        print(f"skipped: DASKCORESET_DATA names no folder with {', '.join(skipped)}")
     data: dict[str, Any] = {"stamp": common.stamp(), "results": []}
-    for name in names:
+    for name in common.at_hand(args.sets, "pathological"):
         few = name == "w8a" and args.w8a_trials
         trials, sizes = (args.w8a_trials, 5) if few else (args.trials, args.sizes)
         data["results"].append(run(name, trials, sizes))

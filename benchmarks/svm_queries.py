@@ -16,11 +16,9 @@ are seconds of the processor.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import common
@@ -29,7 +27,6 @@ from scipy.optimize import minimize
 from svm_offline import BUDGET, METHODS, SGD, Model, averaged_sgd, budget_of, data_of, drawn
 from threadpoolctl import threadpool_limits
 
-from daskcoreset.datasets import available
 from daskcoreset.sensitivities import SVM
 from daskcoreset.solvers.linear import solve_svm
 
@@ -290,15 +287,12 @@ def readme(data: dict[str, Any]) -> str:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", default=list(SIZES))
+    parser = common.arguments(__doc__, tuple(SIZES))
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--w8a-trials", type=int, help="of w8a, which takes long")
-    parser.add_argument("--out", type=Path, default=common.RESULTS)
     args = parser.parse_args()
-    names = [name for name in args.sets if name in available()]
+    names = common.at_hand(args.sets)
     if not names:
-        print("skipped: DASKCORESET_DATA names no folder with these sets")
         return
     data: dict[str, Any] = {"stamp": common.stamp(), "results": []}
     for name in names:

@@ -15,9 +15,7 @@ Algorithm 2. Times are seconds of the processor.
 
 from __future__ import annotations
 
-import argparse
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import common
@@ -26,7 +24,6 @@ from svm_offline import SETS, cost, data_of
 from threadpoolctl import threadpool_limits
 
 from daskcoreset import SVM, CoresetStream
-from daskcoreset.datasets import available
 from daskcoreset.solvers.linear import solve_svm
 
 if TYPE_CHECKING:
@@ -126,7 +123,7 @@ def report(data: dict[str, Any]) -> str:
     ]
     for result in data["results"]:
         n, d = result["shape"]
-        sizes = sorted({size for _, size in common.parts_of(result["cells"])})
+        sizes = common.sizes_of(result["cells"])
         rows = [
             [size, *(shown(result["cells"][f"{method}|{size}"], n) for method in METHODS)]
             for size in sizes
@@ -139,7 +136,7 @@ def report(data: dict[str, Any]) -> str:
         cells = [
             (result["cells"], size)
             for result in data["results"]
-            for size in sorted({size for _, size in common.parts_of(result["cells"])})
+            for size in common.sizes_of(result["cells"])
         ]
         for found, size in cells:
             for other in wins:
@@ -158,7 +155,7 @@ def readme(data: dict[str, Any]) -> str:
     rows = []
     for result in data["results"]:
         n = result["shape"][0]
-        sizes = sorted({size for _, size in common.parts_of(result["cells"])})
+        sizes = common.sizes_of(result["cells"])
         size = min(sizes, key=lambda size: abs(math.log(size / 1000)))
         cells = [shown(result["cells"][f"{m}|{size}"], n) for m in METHODS if "of 8" not in m]
         rows.append([result["set"], f"{n:,}", size, *cells])
@@ -179,7 +176,7 @@ def figure(data: dict[str, Any], value: str) -> Figure:
     """Draw mean errors or seconds against the size, one panel a set."""
     drawing, axes = common.panels(len(data["results"]))
     for ax, result in zip(axes, data["results"], strict=True):
-        sizes = sorted({size for _, size in common.parts_of(result["cells"])})
+        sizes = common.sizes_of(result["cells"])
         for method, look in LOOKS.items():
             found = [result["cells"][f"{method}|{size}"] for size in sizes]
             values = [100 * np.mean(one["errors"]) for one in found]
@@ -190,8 +187,7 @@ def figure(data: dict[str, Any], value: str) -> Figure:
     drawing.supxlabel("size of the coreset")
     seconds = "seconds of the processor for all rows"
     drawing.supylabel(seconds if value == "seconds" else "relative error of F, %")
-    handles, labels = drawing.axes[0].get_legend_handles_labels()
-    drawing.legend(handles, labels, loc="outside upper center", ncols=3)
+    common.legend(drawing, 3)
     return drawing
 
 
@@ -202,18 +198,13 @@ def figures(data: dict[str, Any]) -> dict[str, Figure]:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", default=SETS[:-1])
+    parser = common.arguments(__doc__, SETS[:-1])
     parser.add_argument("--trials", type=int, default=30)
     parser.add_argument("--sizes", type=int, default=8, help="how many sizes")
     parser.add_argument("--least", type=int, default=1, help="the least size")
-    parser.add_argument("--out", type=Path, default=common.RESULTS)
     args = parser.parse_args()
-    names = [name for name in args.sets if name == "pathological" or name in available()]
-    if len(names) < len(args.sets):
-        print("skipped: DASKCORESET_DATA names no folder with all sets")
     data: dict[str, Any] = {"stamp": common.stamp(), "results": []}
-    for name in names:
+    for name in common.at_hand(args.sets, "pathological"):
         data["results"].append(run(name, args.trials, args.sizes, args.least))
         common.write(NAME, data, args.out, report, figures)
     print(report(data))

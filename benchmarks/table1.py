@@ -14,10 +14,8 @@ of which two thirds of the rows are at hand.
 
 from __future__ import annotations
 
-import argparse
 import math
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import common
@@ -27,7 +25,7 @@ from sklearn.cluster import kmeans_plusplus
 from threadpoolctl import threadpool_limits
 
 from daskcoreset import StrongKMeans
-from daskcoreset.datasets import available, load
+from daskcoreset.datasets import load
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -114,7 +112,7 @@ def report(data: dict[str, Any]) -> str:
         results = [result for result in data["results"] if result["k"] == k]
         if not results:
             continue
-        sizes = sorted({size for _, size in common.parts_of(results[0]["cells"])})
+        sizes = common.sizes_of(results[0]["cells"])
         rows = []
         for result in results:
             published = PAPER.get((result["set"], k), {})
@@ -146,18 +144,15 @@ def figures(data: dict[str, Any]) -> dict[str, Figure]:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", default=SETS)
+    parser = common.arguments(__doc__, SETS)
     parser.add_argument("--k", nargs="+", type=int, default=[100, 500])
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--seeds-further", type=int, help="seeds from the second k on")
     parser.add_argument("--sizes", nargs="+", type=int, default=[1000, 2000, 5000, 10_000, 20_000])
     parser.add_argument("--fresh", action="store_true", help="solve on everything again")
-    parser.add_argument("--out", type=Path, default=common.RESULTS)
     args = parser.parse_args()
-    names = [name for name in args.sets if name in available()]
+    names = common.at_hand(args.sets)
     if not names:
-        print("skipped: DASKCORESET_DATA names no folder with these sets")
         return
     further = args.seeds_further or args.seeds
     made = common.stamp(k=args.k, seeds=args.seeds, seeds_further=further, sizes=args.sizes)

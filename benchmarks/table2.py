@@ -19,23 +19,23 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import common
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
-from daskcoreset.datasets import available, load
+from daskcoreset.datasets import load
 from daskcoreset.estimators import AVMClassifier, CSVRGClassifier, ODMClassifier
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # LIBSVM, ODM, AVM and CSVRG in %, and core points of CSVRG.
 PAPER = {
@@ -132,9 +132,7 @@ FREE = {"SVC", "Nystroem + LinearSVC", "RBFSampler + SGD", "exact, C up to 100"}
 def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Load a set, dense."""
     found = load(name)
-    X: Any = found.X
-    X = np.asarray(X if isinstance(X, np.ndarray) else X.toarray(), dtype=np.float32)
-    y = np.asarray(found.y)
+    X, y = common.dense(found.X, np.float32), np.asarray(found.y)
     stop = int(found.extras["n_train"]) if name == "cod_rna" else len(X)
     return X[:stop], y[:stop]
 
@@ -199,13 +197,12 @@ def measure(name: str, args: argparse.Namespace) -> dict[str, Any]:
         runs, spent = [], 0.0
         for seed in range(args.repeats):
             train, labels, test, truth = split(X, y, seed)
-            start = time.perf_counter()
-            model = METHODS[method][0](params[source], n, r, seed).fit(train, labels)
-            middle = time.perf_counter()
-            accuracy = float(np.mean(model.predict(test) == truth))
-            end = time.perf_counter()
-            runs.append([accuracy, middle - start, end - middle, size_of(model, r)])
-            spent += end - start
+            with common.timed() as fitting:
+                model = METHODS[method][0](params[source], n, r, seed).fit(train, labels)
+            with common.timed() as predicting:
+                accuracy = float(np.mean(model.predict(test) == truth))
+            runs.append([accuracy, fitting.wall, predicting.wall, size_of(model, r)])
+            spent += fitting.wall + predicting.wall
             if spent > args.seconds:
                 break
         result["methods"][method] = {"params": params[source], "runs": runs}
@@ -237,8 +234,7 @@ def sweep(name: str, args: argparse.Namespace) -> dict[str, Any]:
 
 def figure(found: dict[str, Any]) -> Figure:
     """Draw the sweep."""
-    drawing = Figure(figsize=(11, 3.4), layout="constrained")
-    FigureCanvasAgg(drawing)
+    drawing = common.figure(11, 3.4)
     first, second, third = drawing.subplots(1, 3)
     for solver, look in (("exact", "C0o-"), ("csvrg", "C1s--")):
         rows = [row for row in found["by_diameter"] if row[1] == solver]
@@ -266,9 +262,8 @@ def table(results: list[dict[str, Any]]) -> str:
         "Accuracy in % (mean ± 95 % interval of the mean), the paper's in brackets; seconds to",
         "train and to predict the test rows; core points, support vectors or features.",
         "",
-        "| set | n x d | method | accuracy | train s | predict s | size | runs |",
-        "|---|---|---|---|---|---|---|---|",
     ]
+    rows = []
     published = {"SVC": 0, "exact ODM": 1, "AVM": 2} | dict.fromkeys(
         ("CSVRG, cover", "CSVRG", "exact in the span", 'exact, size="auto"'), 3
     )
@@ -288,17 +283,16 @@ def table(results: list[dict[str, Any]]) -> str:
                 f"{100 * mean[0]:.2f}{spread}{beside}", f"{mean[1]:.2f}", f"{mean[2]:.2f}",
                 f"{mean[3]:.0f}", str(len(runs)),
             ]  # fmt: skip
-            lines.append("| " + " | ".join(cells) + " |")
-        lines.append(
-            f"| {result['set']} | | the larger class | {100 * result['majority']:.2f} | | | | |"
-        )
-    return "\n".join(lines) + "\n"
+            rows.append(cells)
+        majority = f"{100 * result['majority']:.2f}"
+        rows.append([result["set"], "", "the larger class", majority, *[""] * 4])
+    heads = ["set", "n x d", "method", "accuracy", "train s", "predict s", "size", "runs"]
+    return "\n".join([*lines, *common.table(heads, rows)]) + "\n"
 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", default=list(PAPER))
+    parser = common.arguments(__doc__, tuple(PAPER))
     parser.add_argument("--repeats", type=int, default=10, help="random splits at most")
     parser.add_argument("--seconds", type=float, default=60, help="of one method on one set, about")
     parser.add_argument("--subsample", type=int, default=2000, help="rows that tune parameters")
@@ -306,11 +300,9 @@ def main() -> None:
     parser.add_argument("--odm-rows", type=int, default=16_000, help="the exact ODM likewise")
     parser.add_argument("--diameters", nargs="+", type=float, default=[0.4, 0.5, 0.6, 0.8, 1.0])
     parser.add_argument("--sizes", nargs="+", type=int, default=[25, 50, 100, 200, 400, 800])
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     args = parser.parse_args()
-    names = [name for name in args.sets if name in available()]
+    names = common.at_hand(args.sets)
     if not names:
-        print("skipped: DASKCORESET_DATA names no folder with these sets")
         return
     warnings.simplefilter("ignore")  # peers that stop early say so hundreds of times
     args.out.mkdir(parents=True, exist_ok=True)

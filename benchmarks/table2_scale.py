@@ -8,22 +8,20 @@ by both solvers, and compares an epoch with a read that only adds all numbers up
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import tempfile
-import time
+from operator import add
 from pathlib import Path
 from typing import Any
 
+import common
 import dask
 import numpy as np
 import zarr
-from common import high_water
 
 from daskcoreset.core.blocks import Block
 from daskcoreset.estimators import CSVRGClassifier
-from daskcoreset.execution.fold import map_reduce
+from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import row_blocks
 
 D, BLOCK = 20, 400_000
@@ -49,26 +47,19 @@ def write(folder: Path, n: int) -> tuple[Any, Any]:
     return X, y
 
 
-def total(block: Block, number: int, given: object) -> float:
+def total(block: Block, _index: int, _broadcast: object) -> float:
     """Add all numbers of a block up."""
-    del number, given
     return float(block.points.sum(dtype=np.float64))
-
-
-def add(first: float, second: float) -> float:
-    """Add two numbers."""
-    return first + second
 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.arguments(__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--points", type=int, default=100)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--folder", type=Path, default=None, help="where the rows are written")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     args = parser.parse_args()
     options = {"lam": 2048.0, "gamma": 4.0, "max_points": args.points, "random_state": 0}
     with (
@@ -77,10 +68,10 @@ def main() -> None:
     ):
         X, y = write(Path(folder), args.rows)
         CSVRGClassifier(**options).fit(X[:20_000], y[:20_000])  # compiles
-        first = high_water() / 1e6
-        start = time.perf_counter()
-        map_reduce(row_blocks(X), total, add)
-        read = time.perf_counter() - start
+        first = common.high_water() / 1e6
+        with common.timed() as clock:
+            map_reduce(row_blocks(X), total, add)
+        read = clock.wall
         found: dict[str, Any] = {"rows": args.rows, "columns": D, "points": args.points}
         found |= {"threads": args.threads, "read": read, "peak_before": first, "solvers": {}}
         for label, solver, size in (
@@ -91,15 +82,14 @@ def main() -> None:
             model = CSVRGClassifier(
                 solver=solver, size=size, max_iter=args.epochs, tol=1e-3, **options
             )
-            start = time.perf_counter()
-            model.fit(X, y)
-            spent = time.perf_counter() - start
+            with common.timed() as clock:
+                model.fit(X, y)
             seconds = np.diff([0.0, *(entry["seconds"] for entry in model.trace_)])
             found["solvers"][label] = {
-                "fit": spent,
+                "fit": clock.wall,
                 "epochs": seconds.tolist(),
                 "reads": model.trace_[-1]["reads"],
-                "peak": high_water() / 1e6,
+                "peak": common.high_water() / 1e6,
                 "objectives": [entry["objective"] for entry in model.trace_],
                 "accuracy": model.score(X[:BLOCK], y[:BLOCK]),
             }
@@ -107,9 +97,8 @@ def main() -> None:
         f"{args.rows:,} x {D} float32, {args.points} core points, {args.threads} threads:",
         f"a plain read takes {read:.2f} s, and the process {first:.0f} MB before.",
         "",
-        "| solver | fit s | in reads | training reads | s each | in reads | peak MB | accuracy % |",
-        "|---|---|---|---|---|---|---|---|",
     ]
+    rows = []
     for solver, facts in found["solvers"].items():
         epoch = float(np.median(facts["epochs"][1:] or facts["epochs"]))
         # Those of drawn rows are none of the data.
@@ -122,11 +111,11 @@ def main() -> None:
             f"{facts['peak']:.0f}",
             f"{100 * facts['accuracy']:.2f}",
         ]
-        lines.append("| " + " | ".join(cells) + " |")
+        rows.append(cells)
+    heads = ["solver", "fit s", "in reads", "training reads", "s each", "in reads"]
+    lines += common.table([*heads, "peak MB", "accuracy %"], rows)
     text = "\n".join(lines) + "\n"
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "table2_scale.json").write_text(json.dumps(found))
-    (args.out / "table2_scale.md").write_text(text)
+    common.write("table2_scale", found, args.out, lambda _: text)
     print(text)
 
 

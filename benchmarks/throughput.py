@@ -13,19 +13,15 @@ NumPy lightweight coreset in two passes.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
+import common
 import dask
 import dask.array as da
 import numpy as np
 import zarr
-from common import high_water, reset_high_water
 
 import daskcoreset
 
@@ -34,17 +30,16 @@ CHUNK_ROWS = 200_000  # 16 MB
 SIZE = 10_000
 
 
-def write_store(path: Path, n_rows: int) -> None:
-    """Write a mixture of 50 Gaussians, chunk by chunk."""
-    store = zarr.create_array(
-        path, shape=(n_rows, COLUMNS), chunks=(CHUNK_ROWS, COLUMNS), dtype="f4"
-    )
+def mixture() -> Callable[[int], np.ndarray]:
+    """Return a source of rows of a mixture of 50 Gaussians."""
     rng = np.random.default_rng(0)
     centers = 10 * rng.standard_normal((50, COLUMNS), dtype=np.float32)
-    for start in range(0, n_rows, CHUNK_ROWS):
-        count = min(CHUNK_ROWS, n_rows - start)
+
+    def draw(count: int) -> np.ndarray:
         noise = rng.standard_normal((count, COLUMNS), dtype=np.float32)
-        store[start : start + count] = centers[rng.integers(0, 50, count)] + noise
+        return centers[rng.integers(0, 50, count)] + noise
+
+    return draw
 
 
 def jobs(path: str) -> dict[str, Callable[[], object]]:
@@ -67,11 +62,11 @@ def interleaved(functions: dict[str, Callable[[], object]], turns: int) -> dict[
     times: dict[str, list[float]] = {name: [] for name in functions}
     for turn in range(turns + 1):
         for name, function in functions.items():
-            start = time.perf_counter()
-            function()
+            with common.timed() as clock:
+                function()
             if turn:
-                times[name].append(time.perf_counter() - start)
-    return {name: np.array(found) for name, found in times.items()}
+                times[name].append(clock.wall)
+    return {name: np.array(seconds) for name, seconds in times.items()}
 
 
 def measure_peak(path: str, name: str) -> int:
@@ -80,16 +75,9 @@ def measure_peak(path: str, name: str) -> int:
         tiny = zarr.create_array(Path(folder) / "tiny.zarr", shape=(1000, COLUMNS), dtype="f4")
         tiny[:] = 1
         daskcoreset.build(f"{folder}/tiny.zarr", size=10, random_state=0)
-    before = reset_high_water()
+    before = common.reset_high_water()
     jobs(path)[name]()
-    return high_water() - before
-
-
-def peak_in_child(path: Path, name: str) -> int:
-    """Run `measure_peak` in a fresh process."""
-    command = [sys.executable, __file__, "--peak-of", str(path), name]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return int(json.loads(done.stdout))
+    return common.high_water() - before
 
 
 def numpy_lightweight(X: np.ndarray, size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -104,7 +92,7 @@ def numpy_lightweight(X: np.ndarray, size: int, seed: int) -> tuple[np.ndarray, 
 
 def in_memory(turns: int) -> str:
     """Compare builds of an array in memory with the floor."""
-    lines = ["| rows in memory | NumPy, two passes | passes=1 | passes=2 |", "|---|---|---|---|"]
+    rows = []
     for n_rows in (10_000, 100_000, 1_000_000):
         X = np.random.default_rng(0).standard_normal((n_rows, COLUMNS), dtype=np.float32)
         size = min(SIZE, n_rows // 10)
@@ -120,8 +108,11 @@ def in_memory(turns: int) -> str:
         )
         ratios = {name: np.median(found / times["floor"]) for name, found in times.items()}
         floor = 1e3 * np.median(times["floor"])
-        lines.append(f"| {n_rows:,} | {floor:.1f} ms | {ratios['1']:.2f} x | {ratios['2']:.2f} x |")
-    return "\n".join(lines)
+        cells = [f"{floor:.1f} ms", f"{ratios['1']:.2f} x", f"{ratios['2']:.2f} x"]
+        rows.append([f"{n_rows:,}", *cells])
+    return "\n".join(
+        common.table(["rows in memory", "NumPy, two passes", "passes=1", "passes=2"], rows)
+    )
 
 
 def main() -> None:
@@ -136,27 +127,22 @@ def main() -> None:
     if args.peak_of:
         print(measure_peak(*args.peak_of))
         return
-    lines = [
-        "| rows | job | median time | ratio to the plain sum | peak memory |",
-        "|---|---|---|---|---|",
-    ]
+    rows = []
     with (
         dask.config.set(scheduler="threads"),
         tempfile.TemporaryDirectory(dir=args.folder) as folder,
     ):
         for n_rows in args.rows:
             path = Path(folder) / f"{n_rows}.zarr"
-            write_store(path, n_rows)
+            common.write_rows(path, n_rows, COLUMNS, CHUNK_ROWS, mixture())
             times = interleaved(jobs(str(path)), args.turns)
-            for name, found in times.items():
-                ratio = np.median(found / times["plain sum"])
-                peak = peak_in_child(path, name) / 2**20
-                seconds = np.median(found)
-                lines.append(
-                    f"| {n_rows:,} | {name} | {seconds:.2f} s | {ratio:.2f} | {peak:.0f} MiB |"
-                )
-                print(lines[-1], flush=True)
-    text = "\n".join(lines) + "\n\n" + in_memory(args.turns) + "\n"
+            for name, seconds in times.items():
+                ratio = np.median(seconds / times["plain sum"])
+                peak = common.in_child(__file__, "--peak-of", path, name) / 2**20
+                cells = [f"{np.median(seconds):.2f} s", f"{ratio:.2f}", f"{peak:.0f} MiB"]
+                rows.append(common.told([f"{n_rows:,}", name, *cells]))
+    heads = ["rows", "job", "median time", "ratio to the plain sum", "peak memory"]
+    text = "\n".join(common.table(heads, rows)) + "\n\n" + in_memory(args.turns) + "\n"
     print(text)
     if args.out:
         args.out.write_text(text)

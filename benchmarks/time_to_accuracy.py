@@ -18,7 +18,6 @@ LightGBM is left out with a remark where it is not installed: ``pip install ".[b
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import multiprocessing
 import os
@@ -27,7 +26,6 @@ import time
 import warnings
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import common
@@ -39,7 +37,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 from table2 import split
 
-from daskcoreset.datasets import available, load
+from daskcoreset.datasets import load
 from daskcoreset.estimators import CSVRGClassifier
 
 if TYPE_CHECKING:
@@ -293,8 +291,7 @@ def figure(data: dict[str, Any]) -> Figure:
             seconds, accuracy = [p["seconds"] for p in points], [p["accuracy"] for p in points]
             ax.plot(seconds, 100 * np.array(accuracy), LOOKS[method], label=method, markersize=4)
         ax.set(xscale="log", xlabel="seconds to train", ylabel="accuracy, %", title=name)
-    lines, labels = drawing.axes[0].get_legend_handles_labels()
-    drawing.legend(lines, labels, loc="outside lower center", ncols=3)
+    common.legend(drawing, 3, "lower")
     return drawing
 
 
@@ -305,15 +302,12 @@ def figures(data: dict[str, Any]) -> dict[str, Figure]:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", default=list(SETS))
+    parser = common.arguments(__doc__, SETS)
     parser.add_argument("--limit", type=float, default=100.0, help="seconds of one fit")
     parser.add_argument("--repeats", type=int, default=5, help="random splits at most")
-    parser.add_argument("--out", type=Path, default=common.RESULTS)
     args = parser.parse_args()
-    names = [name for name in args.sets if name in available()]
+    names = common.at_hand(args.sets)
     if not names:
-        print("skipped: DASKCORESET_DATA names no folder with these sets")
         return
     methods = list(LOOKS)
     if find_spec("lightgbm") is None:

@@ -20,21 +20,17 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import subprocess
-import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from statistics import median
 
+import common
 import dask
 import numpy as np
 import zarr
-from common import high_water, reset_high_water
-from distributed import Client, LocalCluster
 from sklearn.cluster import KMeans
 
 import daskcoreset
@@ -112,9 +108,9 @@ def measured(
     """Root mean square of relative errors in %, with half its 95 % interval; and seconds."""
     errors, seconds = [], []
     for seed in range(seeds):
-        start = time.perf_counter()
-        coreset = make(seed)
-        seconds.append(time.perf_counter() - start)
+        with common.timed() as clock:
+            coreset = make(seed)
+        seconds.append(clock.wall)
         estimate = costs(coreset.points, coreset.weights, coreset.labels)
         errors.append(np.mean((estimate / full - 1.0) ** 2))
     mean, spread = float(np.mean(errors)), float(np.std(errors, ddof=1)) / np.sqrt(seeds)
@@ -129,9 +125,8 @@ def error_table(k: int, size: int, seeds: int) -> str:
         f"interval; size {size}, k = {k} where there are clusters, {N_BLOCKS} blocks, {seeds}",
         "seeds; in brackets the median of the seconds of one thread.",
         "",
-        "| data, method | form | " + " | ".join(f"inner = {f:g} size" for f in FACTORS) + " |",
-        "|---|---|" + "---|" * len(FACTORS),
     ]
+    rows = []
     for name, (X, y, method, costs) in problems(k).items():
         full = costs(X, None, y)
         chunks = -(-len(X) // N_BLOCKS)
@@ -162,10 +157,8 @@ def error_table(k: int, size: int, seeds: int) -> str:
 
         passes = {"passes": 2} if getattr(method, "folds", 1) > 1 else {}
         text, seconds = measured(partial(build, **passes), seeds, costs, full)
-        lines.append(
-            f"| {name} | from all rows | {text} ({seconds:.2f}) |" + " |" * (len(FACTORS) - 1)
-        )
-        print(lines[-1], flush=True)
+        blanks = [""] * (len(FACTORS) - 1)
+        rows.append(common.told([name, "from all rows", f"{text} ({seconds:.2f})", *blanks]))
         for form in ("tree, split_every=2", "tree, split_every=16", "stream"):
             cells = []
             for factor in FACTORS:
@@ -180,56 +173,32 @@ def error_table(k: int, size: int, seeds: int) -> str:
                     make = partial(build, **options)
                 text, seconds = measured(make, seeds, costs, full)
                 cells.append(f"{text} ({seconds:.2f})")
-            lines.append(f"| {name} | {form} | " + " | ".join(cells) + " |")
-            print(lines[-1], flush=True)
-    return "\n".join(lines) + "\n"
+            rows.append(common.told([name, form, *cells]))
+    heads = ["data, method", "form", *(f"inner = {factor:g} size" for factor in FACTORS)]
+    return "\n".join([*lines, *common.table(heads, rows)]) + "\n"
 
 
 # --- workers -------------------------------------------------------------------------------
 
 
-def write_store(path: Path, n_rows: int) -> None:
-    """Write Gaussian rows with the default codec, chunk by chunk."""
-    array = zarr.create_array(
-        path, shape=(n_rows, D), chunks=(min(CHUNK_ROWS, n_rows), D), dtype="float32"
-    )
-    rng = np.random.default_rng(0)
-    for start in range(0, n_rows, CHUNK_ROWS):
-        rows = min(CHUNK_ROWS, n_rows - start)
-        array[start : start + rows] = rng.standard_normal((rows, D), dtype=np.float32)
-
-
-def timed_build(cluster: LocalCluster, path: Path, size: int, method: object) -> float:
-    """Seconds of one tree on a cluster."""
-    with Client(cluster):
-        began = time.perf_counter()
-        daskcoreset.build(
-            path, size=size, method=method, strategy="tree", random_state=0, progress=False
-        )
-        return time.perf_counter() - began
-
-
 def workers_table(path: Path, size: int, repeats: int) -> str:
     """Return times on one and two worker processes, which alternate, and their ratio."""
-    lines = ["| method | one worker, s | two workers, s | median ratio |", "|---|---|---|---|"]
-    clusters = [
-        LocalCluster(n_workers=n, threads_per_worker=1, processes=True, dashboard_address=":0")
-        for n in (1, 2)
-    ]
+    rows = []
+    clusters = [common.workers(count) for count in (1, 2)]
     with clusters[0], clusters[1]:
         for method in ("lightweight", daskcoreset.StrongKMeans(20)):
-            for cluster in clusters:  # workers import and compile once
-                timed_build(cluster, path, size, method)
+            options = {"size": size, "method": method, "strategy": "tree"}
+            # The first turn does not count: workers import and compile.
             pairs = [
-                [timed_build(cluster, path, size, method) for cluster in clusters]
-                for _ in range(repeats)
-            ]
+                [common.timed_build(cluster, path, **options) for cluster in clusters]
+                for _ in range(repeats + 1)
+            ][1:]
             one, two = (median(pair[i] for pair in pairs) for i in (0, 1))
             ratio = median(pair[0] / pair[1] for pair in pairs)
             name = method if isinstance(method, str) else method.name
-            lines.append(f"| {name} | {one:.2f} | {two:.2f} | {ratio:.2f} |")
-            print(lines[-1], flush=True)
-    return "\n".join(lines) + "\n"
+            rows.append(common.told([name, f"{one:.2f}", f"{two:.2f}", f"{ratio:.2f}"]))
+    heads = ["method", "one worker, s", "two workers, s", "median ratio"]
+    return "\n".join(common.table(heads, rows)) + "\n"
 
 
 # --- stream --------------------------------------------------------------------------------
@@ -241,67 +210,45 @@ def stream_once(path: Path, size: int, mode: str) -> None:
     warm = daskcoreset.CoresetStream(size=size, random_state=0)
     warm.partial_fit(np.random.default_rng(0).normal(size=(50 * size, D)).astype(np.float32))
     warm.coreset()
-    before = reset_high_water()
-    began, worked = time.perf_counter(), time.process_time()
-    held = 0
-    if mode == "read":
-        for start in range(0, rows.shape[0], CHUNK_ROWS):
-            _ = rows[start : start + CHUNK_ROWS]
-    else:
-        stream = daskcoreset.CoresetStream(size=size, random_state=0).partial_fit(rows)
-        stream.coreset()
-        held = stream.n_held
-    seconds, cpu = time.perf_counter() - began, time.process_time() - worked
-    peak = high_water()
-    said = {
-        "seconds": seconds,
-        "cpu": cpu,
-        "peak": peak / 2**20,
-        "before": before / 2**20,
-        "held": held,
-    }
-    print(json.dumps(said))
+    before = common.reset_high_water()
+    n_held = 0
+    with common.timed() as clock:
+        if mode == "read":
+            for start in range(0, rows.shape[0], CHUNK_ROWS):
+                _ = rows[start : start + CHUNK_ROWS]
+        else:
+            stream = daskcoreset.CoresetStream(size=size, random_state=0).partial_fit(rows)
+            stream.coreset()
+            n_held = stream.n_held
+    peaks = {"peak": common.high_water() / 2**20, "before": before / 2**20}
+    print(json.dumps({"seconds": clock.wall, "cpu": clock.cpu, "held": n_held, **peaks}))
 
 
 def stream_table(path: Path, half: Path, size: int, repeats: int) -> str:
     """Return rates and peak memory of the stream, for all rows and for half of them."""
-    lines = [
-        "| rows | reading, s | stream, s | fraction | in CPU time | held | peak, MiB | at start |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    cells = []
     for store in (half, path):
-        found: dict[str, list[dict[str, float]]] = {"read": [], "stream": []}
+        runs: dict[str, list[dict[str, float]]] = {"read": [], "stream": []}
         for _ in range(repeats):
-            for mode, results in found.items():
-                command = [
-                    sys.executable,
-                    __file__,
-                    "--once",
-                    mode,
-                    "--store",
-                    str(store),
-                    "--size",
-                    str(size),
-                ]
-                output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-                results.append(json.loads(output.splitlines()[-1]))
-        read, stream = (median(r["seconds"] for r in found[mode]) for mode in ("read", "stream"))
-        busy = [median(r["cpu"] for r in found[mode]) for mode in ("read", "stream")]
-        peak = max(r["peak"] for r in found["stream"])
-        before = max(r["before"] for r in found["stream"])
+            for mode, results in runs.items():
+                words = ["--once", mode, "--store", store, "--size", size]
+                results.append(common.in_child(__file__, *words))
+        read, stream = (median(r["seconds"] for r in runs[mode]) for mode in ("read", "stream"))
+        busy = [median(r["cpu"] for r in runs[mode]) for mode in ("read", "stream")]
+        peak = max(r["peak"] for r in runs["stream"])
+        before = max(r["before"] for r in runs["stream"])
         rows = zarr.open_array(store, mode="r").shape[0]
-        lines.append(
-            f"| {rows:,} | {read:.2f} | {stream:.2f} | {read / stream:.2f} | "
-            f"{busy[0] / busy[1]:.2f} | "
-            f"{found['stream'][0]['held']:,} | {peak:.0f} | {before:.0f} |"
-        )
-        print(lines[-1], flush=True)
-    return "\n".join(lines) + "\n"
+        seconds = [f"{read:.2f}", f"{stream:.2f}", f"{read / stream:.2f}"]
+        facts = [f"{busy[0] / busy[1]:.2f}", f"{runs['stream'][0]['held']:,}"]
+        cells.append(common.told([f"{rows:,}", *seconds, *facts, f"{peak:.0f}", f"{before:.0f}"]))
+    heads = ["rows", "reading, s", "stream, s", "fraction"]
+    heads += ["in CPU time", "held", "peak, MiB", "at start"]
+    return "\n".join(common.table(heads, cells)) + "\n"
 
 
 def main() -> None:
     """Run the parts that are asked for."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.arguments(__doc__)
     parser.add_argument("--parts", nargs="+", default=["error", "workers", "stream"])
     parser.add_argument("--size", type=int, default=1000)
     parser.add_argument("--k", type=int, default=50)
@@ -309,7 +256,6 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--store", type=Path, help="keep the rows here, or find them here")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--once", choices=["read", "stream"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.once:
@@ -324,12 +270,12 @@ def main() -> None:
             with dask.config.set(scheduler="sync"):
                 text += ["## Error\n", error_table(options.k, options.size, options.seeds)]
         if not path.exists() and set(options.parts) & {"workers", "stream"}:
-            write_store(path, options.rows)
+            common.write_rows(path, options.rows, D, CHUNK_ROWS, common.gaussian(D))
         if "workers" in options.parts:
             text += [f"## Two workers over one, {options.rows:,} rows\n"]
             text += [workers_table(path, options.size, options.repeats)]
         if "stream" in options.parts:
-            write_store(half, options.rows // 2)
+            common.write_rows(half, options.rows // 2, D, CHUNK_ROWS, common.gaussian(D))
             text += ["## Stream\n", stream_table(path, half, options.size, options.repeats)]
     finally:
         shutil.rmtree(folder)

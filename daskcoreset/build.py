@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any, Literal, overload
 
 from daskcoreset.constructions.coverage.cover import Coverage, build_cover, check_options
@@ -15,7 +14,7 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import Sampling
-from daskcoreset.core.validation import check_flag
+from daskcoreset.core.validation import check_choice, check_flag, is_int
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.plan import BuildPlan, plan_build
 from daskcoreset.execution.progress import show_progress
@@ -124,10 +123,7 @@ def rule_of(
 
 def check_strategy(strategy: Any, inner_size: Any) -> None:
     """Refuse a strategy that there is not, and what belongs to the other one."""
-    if strategy not in ("sampling", "tree"):
-        raise InvalidInputError(
-            f'strategy must be "sampling" or "tree", got {strategy!r}; pass one of these.'
-        )
+    check_choice("strategy", strategy, "sampling", "tree")
     if strategy == "sampling" and inner_size is not None:
         raise InvalidInputError(
             f"inner_size={inner_size!r} is for the nodes of a tree; leave it out, or pass "
@@ -143,7 +139,7 @@ def check_sizes(
     if inner_size is not None:
         least.append(("inner_size", inner_size, 1))
     for name, value, smallest in least:
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        if not is_int(value):
             word = ' or "auto"' if name == "size" and auto else ""
             raise InvalidTypeError(f"{name} must be an integer, got {value!r}; pass an int{word}.")
         if value < smallest:
@@ -166,7 +162,7 @@ def check_sizes(
 def check_sampling(construction: Sensitivity[Any], sampling: Any, passes: Any) -> None:
     """Refuse draws and reads that the construction cannot do."""
     _check_draws(sampling)
-    if not _is_count(passes) or passes not in (1, 2):
+    if not is_int(passes) or passes not in (1, 2):
         raise InvalidInputError(f"passes must be 1 or 2, got {passes!r}; pass one of these.")
     if passes == 1 and construction.n_folds > 1 and not construction.design.scores_from_pilot:
         raise InvalidInputError(
@@ -187,21 +183,14 @@ def check_tree(size: Any, sampling: Any, passes: Any) -> None:
             'size="auto" grows a sample; pass a number of rows, or leave out strategy="tree".'
         )
     _check_draws(sampling)
-    if not _is_count(passes) or passes != 1:
+    if not is_int(passes) or passes != 1:
         raise InvalidInputError(
             f"passes={passes!r}, but a tree reads the data once; leave passes out."
         )
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
 def _check_draws(sampling: Any) -> None:
-    if sampling not in ("systematic", "multinomial"):
-        raise InvalidInputError(
-            f'sampling must be "systematic" or "multinomial", got {sampling!r}; pass one of these.'
-        )
+    check_choice("sampling", sampling, "systematic", "multinomial")
 
 
 @overload

@@ -118,17 +118,17 @@ def build(
         raise typer.BadParameter("--scheduler and --workers exclude each other; give one.")
     _check_target(out, overwrite=overwrite)
     construction = resolve_method(method, n_clusters=clusters)
-    asked: dict[str, Any] = {"size": size, "method": construction, "random_state": seed}
-    asked |= {"sampling": sampling, "passes": passes, "on_invalid": on_invalid}
-    asked |= {"sample_weight": weights, "chunks": chunks or "auto"}
+    options: dict[str, Any] = {"size": size, "method": construction, "random_state": seed}
+    options |= {"sampling": sampling, "passes": passes, "on_invalid": on_invalid}
+    options |= {"sample_weight": weights, "chunks": chunks or "auto"}
     source = _absolute(source)
     if dry_run:
         with cluster_for(scheduler, workers):  # its workers decide how much memory is taken
-            _show("plan", asdict(daskcoreset.build(source, labels, dry_run=True, **asked)))
+            _show("plan", asdict(daskcoreset.build(source, labels, dry_run=True, **options)))
         return
     start = time.perf_counter()
     # Defined before processes start, for this is where wrong input shows.
-    lazy = daskcoreset.build(source, labels, compute=False, **asked)
+    lazy = daskcoreset.build(source, labels, compute=False, **options)
     with cluster_for(scheduler, workers), show_progress(progress, lazy):
         coreset = lazy.compute()
     coreset.to_zarr(out, overwrite=overwrite)
@@ -210,9 +210,9 @@ def _absolute(source: str) -> str:
 
 def _facts(coreset: Coreset) -> dict[str, Any]:
     """Say what a coreset holds, in plain JSON values; its provenance follows."""
-    said = thaw(coreset.provenance)
+    provenance = thaw(coreset.provenance)
     # `m` and `d` are there already, under the names that need no explanation.
-    rest = {key: value for key, value in said.items() if key not in ("m", "d")}
+    rest = {key: value for key, value in provenance.items() if key not in ("m", "d")}
     return {
         "rows": len(coreset),
         "features": coreset.n_features,

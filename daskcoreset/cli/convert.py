@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daskcoreset.core.atomic import new_directory
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    MissingDependencyError,
+    StoreError,
+)
 from daskcoreset.execution.progress import count_reads
+from daskcoreset.inputs.containers import array_names
 from daskcoreset.inputs.opening import open_all
 
 if TYPE_CHECKING:
@@ -111,25 +118,11 @@ def find_members(path: str | os.PathLike[str]) -> tuple[str, ...]:
     >>> find_members("missing.parquet")
     ()
     """
-    text = os.fspath(path)
-    suffix = Path(text).suffix.lower()
     try:
-        if suffix == ".npz":
-            with np.load(text, allow_pickle=False) as file:
-                return tuple(file.files)
-        if suffix in (".h5", ".hdf5", ".hdf"):
-            import h5py
-
-            with h5py.File(text, "r") as file:
-                return tuple(file)
-        if "://" in text or any((Path(text) / name).exists() for name in ("zarr.json", ".zgroup")):
-            import zarr
-
-            group = zarr.open(text, mode="r")
-            return tuple(group.array_keys()) if isinstance(group, zarr.Group) else ()
-    except (OSError, ValueError, ImportError):
+        with ExitStack() as stack:
+            return array_names(path, stack)
+    except (InvalidInputError, MissingDependencyError):
         return ()  # opening it for reading says what is wrong
-    return ()
 
 
 def _free_path(store: str | os.PathLike[str]) -> Path:

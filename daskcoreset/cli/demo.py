@@ -18,6 +18,7 @@ from daskcoreset.cli.convert import write_store
 from daskcoreset.core.errors import DataUnavailableError, InvalidInputError, MissingDependencyError
 from daskcoreset.execution.progress import count_reads
 from daskcoreset.metrics.costs import kmeans_cost, relative_error
+from daskcoreset.metrics.plot import label_errors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -161,8 +162,8 @@ def run_demo(
             f"data {dataset.name!r} has {n} rows; choose a set of at least {2 * scale.sizes[0]}."
         )
     scale = replace(scale, sizes=sizes)
-    place = Path(folder or tempfile.mkdtemp(prefix="daskcoreset-demo-"))
-    store, picture = place / f"{dataset.name}.zarr", place / f"{dataset.name}.png"
+    target = Path(folder or tempfile.mkdtemp(prefix="daskcoreset-demo-"))
+    store, picture = target / f"{dataset.name}.zarr", target / f"{dataset.name}.png"
     rows = min(_CHUNK_ROWS, -(-n // _CHUNKS))
     write_store(dataset.X, store, rows_per_chunk=rows, progress=False)
     comparison = _compare(dataset.name, str(store), rows, scale=scale, seed=seed, progress=progress)
@@ -195,7 +196,7 @@ def _compare(
 
     X: Any = zarr.open_group(store, mode="r")["X"]
     seeds = range(seed, seed + scale.n_seeds)
-    cells, found = [], []
+    cells, solutions = [], []
     with count_reads(progress, 2 + len(scale.sizes) * len(CONTENDERS), unit="step") as advance:
         everything = np.asarray(X[:])
         start = time.perf_counter()
@@ -206,10 +207,10 @@ def _compare(
             for contender in CONTENDERS:
                 times, centers = _try(store, rows, size, contender, scale=scale, seeds=seeds)
                 cells.append((size, contender, times))
-                found.append(centers)
+                solutions += centers
                 advance(1)
         # One read of the data for all solutions.
-        costs = kmeans_cost(store, [full, *(one for several in found for one in several)])
+        costs = kmeans_cost(store, [full, *solutions])
         advance(1)
     best = float(costs.min())
     errors = relative_error(costs[1:], best).reshape(len(cells), len(seeds))
@@ -307,7 +308,6 @@ def _print(table: Table, store: Path, picture: Path) -> None:
 def _draw(comparison: Comparison) -> Figure:
     """Draw error against size; without pyplot, which would choose a window system."""
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
     figure = Figure(figsize=(6.4, 4.4), dpi=150, layout="constrained")
     axes = figure.add_subplot()
@@ -320,18 +320,9 @@ def _draw(comparison: Comparison) -> Figure:
         # A logarithm has no place for zero: the best solution of all may be one of these.
         shown = np.maximum(mean, 1e-6)
         axes.errorbar(sizes, shown, spread, label=contender.name, capsize=3, **contender.line)
-    axes.set_xscale("log")
-    axes.set_yscale("log", nonpositive="clip")
-    axes.xaxis.set_major_locator(FixedLocator(comparison.scale.sizes))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.4g} %")
-    axes.set_xlabel("rows in the coreset")
+    label_errors(axes, np.array(comparison.scale.sizes))
     axes.set_ylabel("cost above that of the best solution")
     n, d = comparison.shape
     axes.set_title(f"{comparison.name}: {n:,} x {d}, {comparison.scale.n_clusters} clusters")
-    axes.grid(visible=True, which="major", color="0.9")
     axes.legend()
     return figure

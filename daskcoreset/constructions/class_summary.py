@@ -11,7 +11,7 @@ from daskcoreset.core.blocks import MAX_LABELS, Block, InvalidRow, labels_of
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.execution.fold import map_reduce
+from daskcoreset.execution.engine import map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import importlib
 import json
 import math
@@ -24,6 +23,8 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
 from daskcoreset.core.storage import read_group, write_group
+from daskcoreset.core.tables import html_table
+from daskcoreset.core.validation import is_int
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -269,11 +270,11 @@ class Coreset(WeightedPoints):
         return cls, (*arguments[:-1], thaw(self.provenance))
 
     def __repr__(self) -> str:
-        said = self.provenance
-        whole = ", nothing reduced" if said.get("complete") else ""
-        method = f"{said['method']}{whole}: " if "method" in said else ""
-        of = f" of {said['n']:,}" if "n" in said else ""
-        seed = f", seed {said['seed']}" if said.get("seed") is not None else ""
+        record = self.provenance
+        whole = ", nothing reduced" if record.get("complete") else ""
+        method = f"{record['method']}{whole}: " if "method" in record else ""
+        of = f" of {record['n']:,}" if "n" in record else ""
+        seed = f", seed {record['seed']}" if record.get("seed") is not None else ""
         return (
             f"{type(self).__name__}({method}{len(self):,}{of} rows, {self.n_features:,} features, "
             f"{self.points.dtype}, total weight {self.total_weight:.6g}{seed})"
@@ -293,12 +294,7 @@ class Coreset(WeightedPoints):
                 continue
             text = value if isinstance(value, str) else json.dumps(thaw(value))
             shown[key] = text if len(text) <= 200 else f"{text[:200]} …"
-        rows = "".join(
-            f'<tr><th style="text-align:left">{html.escape(key)}</th>'
-            f'<td style="text-align:left">{html.escape(text)}</td></tr>'
-            for key, text in shown.items()
-        )
-        return f"<table><caption>{type(self).__name__}</caption><tbody>{rows}</tbody></table>"
+        return html_table(shown.items(), caption=type(self).__name__)
 
     def equals(self, other: WeightedPoints) -> bool:
         """Say whether every array has the same bits and the provenance is the same.
@@ -357,9 +353,7 @@ class Coreset(WeightedPoints):
         parts = (self, *others)
         moves: list[Any] = [0] * len(parts) if offsets is None else list(offsets)
         if len(moves) != len(parts) or not all(
-            isinstance(move, int | np.integer)
-            and not isinstance(move, bool)
-            and 0 <= move <= np.iinfo(np.int64).max - int(part.indices.max())
+            is_int(move) and 0 <= move <= np.iinfo(np.int64).max - int(part.indices.max())
             for move, part in zip(moves, parts, strict=False)
         ):
             msg = f"offsets is {moves} for {len(parts)} coresets; give a number of rows for each"

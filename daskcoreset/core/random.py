@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.validation import is_int
 
 __all__ = ["RandomState", "Stage", "resolve_seed", "stream"]
 
@@ -74,7 +75,7 @@ def resolve_seed(random_state: RandomState) -> int:
     """
     if random_state is None:
         return secrets.randbits(_SEED_BITS)
-    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+    if is_int(random_state):
         seed = int(random_state)
         if not 0 <= seed < 2**_SEED_BITS:
             raise InvalidInputError(

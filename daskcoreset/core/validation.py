@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import numbers
 import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 
 __all__ = [
+    "as_float",
+    "as_int",
     "as_path",
+    "check_choice",
     "check_count",
     "check_flag",
     "check_number",
     "check_positive",
     "check_share",
+    "is_choice",
+    "is_int",
+    "is_number",
     "too_many",
     "too_many_zeros",
     "too_wide",
@@ -74,8 +82,8 @@ def too_many(n_clusters: int, rows: float, columns: int) -> str | None:
     work = float(min(n_clusters, rows)) * rows * columns
     if work <= _MOST_WORK:
         return None
-    found = f"{n_clusters:,} centers of {int(rows):,} rows take {work:.2g} products"
-    return f"{found}; pass a smaller n_clusters."
+    products = f"{n_clusters:,} centers of {int(rows):,} rows take {work:.2g} products"
+    return f"{products}; pass a smaller n_clusters."
 
 
 def too_many_zeros(rows: float, columns: int) -> str | None:
@@ -96,6 +104,74 @@ def too_many_zeros(rows: float, columns: int) -> str | None:
     )
 
 
+def is_int(value: Any) -> TypeGuard[int]:
+    """Whether a value is an integer.
+
+    Neither a flag is one nor a span of time, which NumPy counts among its integers.
+
+    Examples
+    --------
+    >>> is_int(np.int8(3)), is_int(True), is_int(np.timedelta64(3, "s"))
+    (True, False, False)
+    """
+    return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.timedelta64))
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number; see `is_int` for what is none."""
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.timedelta64))
+
+
+def is_choice(value: Any, choices: Iterable[str]) -> bool:
+    """Whether a value is one of some names; an array, whose comparisons are arrays, is none."""
+    return isinstance(value, str) and value in choices
+
+
+def as_int(name: str, value: Any, minimum: int = 1, remedy: str = "pass more") -> int:
+    """Return an integer of at least `minimum`, or refuse what is none.
+
+    Examples
+    --------
+    >>> as_int("bins", 0)
+    Traceback (most recent call last):
+    ...
+    daskcoreset.errors.InvalidInputError: bins must be at least 1, got 0; pass more.
+    """
+    if not is_int(value):
+        raise InvalidTypeError(f"{name} must be an integer, got {value!r}; pass an int.")
+    if value < minimum:
+        raise InvalidInputError(f"{name} must be at least {minimum}, got {value}; {remedy}.")
+    return int(value)
+
+
+def as_float(name: str, value: Any, example: str = "0.1", maximum: float = 1.0) -> float:
+    """Return a number above zero and below `maximum`, or refuse what is none."""
+    if not is_number(value):
+        raise InvalidTypeError(f"{name} must be a number, got {value!r}; pass a float.")
+    if not 0.0 < float(value) < maximum:
+        raise InvalidInputError(
+            f"{name} must lie between 0 and {maximum:g}, got {value}; pass for example {example}."
+        )
+    return float(value)
+
+
+def check_choice(name: str, value: Any, *choices: str) -> None:
+    """Refuse what is none of some names.
+
+    Examples
+    --------
+    >>> check_choice("strategy", "stream", "sampling", "tree")
+    Traceback (most recent call last):
+    ...
+    daskcoreset.errors.InvalidInputError: strategy must be "sampling" or "tree", got 'stream'; ...
+    """
+    if not is_choice(value, choices):
+        *others, last = (f'"{choice}"' for choice in choices)
+        raise InvalidInputError(
+            f"{name} must be {', '.join(others)} or {last}, got {value!r}; pass one of these."
+        )
+
+
 def check_flag(name: str, value: Any) -> None:
     """Refuse what is neither true nor false: text and numbers are true to Python too.
 
@@ -112,7 +188,7 @@ def check_flag(name: str, value: Any) -> None:
 
 def check_number(name: str, value: Any) -> None:
     """Refuse what is no real number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+    if not is_number(value):
         raise InvalidTypeError(f"{name} is {value!r}; pass a number.")
 
 
@@ -125,7 +201,7 @@ def check_positive(name: str, value: Any) -> None:
 
 def check_share(name: str, value: Any) -> None:
     """Refuse what does not lie between zero and one."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+    if not is_number(value):
         raise InvalidTypeError(f"{name} is {value!r}; pass a number between 0 and 1.")
     if not 0.0 < value < 1.0:
         raise InvalidInputError(f"{name} is {value}; pass a number between 0 and 1.")
@@ -133,7 +209,7 @@ def check_share(name: str, value: Any) -> None:
 
 def check_count(name: str, value: Any, least: int = 1) -> None:
     """Refuse what is not a count."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+    if not is_int(value):
         raise InvalidTypeError(f"{name} is {value!r}; pass an int of at least {least}.")
     if value < least:
         raise InvalidInputError(f"{name} is {value}; pass an int of at least {least}.")

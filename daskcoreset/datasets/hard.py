@@ -101,16 +101,14 @@ def make_near_mean(
     seed = resolve_seed(random_state)
     directions = _directions(seed, n_far + n_near, d)
     distant = far * (directions[:n_far] - directions[:n_far].mean(axis=0))
-    return _clusters(
-        "near-mean",
+    return Components(
         seed=seed,
         n=n,
         centers=np.vstack([distant, near * directions[n_far:]]),
         spreads=np.full(n_far + n_near, spread),
         shares=np.repeat([(1 - share) / n_far, share / n_near], [n_far, n_near]),
-        chunks=chunks,
-        dtype=dtype,
-    )
+        dtype=check_dtype(dtype),
+    ).arrays("near-mean", chunks)
 
 
 def make_geometric(
@@ -174,16 +172,14 @@ def make_geometric(
     steps = np.arange(k, dtype=np.float64)
     scales: FloatArray = growth**steps
     shares: FloatArray = ratio**-steps
-    return _clusters(
-        "geometric",
+    return Components(
         seed=seed,
         n=n,
         centers=scales[:, None] * _directions(seed, k, d),
         spreads=spread * scales,
         shares=shares / shares.sum(),
-        chunks=chunks,
-        dtype=dtype,
-    )
+        dtype=check_dtype(dtype),
+    ).arrays("geometric", chunks)
 
 
 def make_hidden(
@@ -341,45 +337,41 @@ def make_giants(
         centers=block_stream(seed, Part.CENTERS).standard_normal((k, d)),
         spreads=np.full(k, spread),
         shares=shares / shares.sum(),
-        outliers=0.0,
-        dof=math.inf,
-        shuffle=True,
         dtype=check_dtype(dtype),
         giants=giants,
-        places=np.sort(rng.choice(n, size=n_giants, replace=False)),
+        positions=np.sort(rng.choice(n, size=n_giants, replace=False)),
     ).arrays("giants", chunks)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class _Giants(Components):
     """Components, some of whose rows are replaced.
 
     Attributes
     ----------
     giants : ndarray of shape (g, d), float64
-    places : ndarray of shape (g,), int64
+    positions : ndarray of shape (g,), int64
         Their row numbers, increasing.
     """
 
     giants: FloatArray
-    places: IndexArray
+    positions: IndexArray
 
     def labels(self, block: int, start: int, stop: int) -> IndexArray:
         """Return the numbers of the clusters of the rows of one block, -1 for giants."""
         labels = super().labels(block, start, stop)
-        labels[self._here(start, stop)[1]] = -1
+        labels[self.positions[self._within(start, stop)] - start] = -1
         return labels
 
     def points(self, block: int, start: int, stop: int) -> AnyArray:
         """Return the points of one block."""
         points = super().points(block, start, stop)
-        giants, rows = self._here(start, stop)
-        points[rows] = giants
+        within = self._within(start, stop)
+        points[self.positions[within] - start] = self.giants[within]
         return points
 
-    def _here(self, start: int, stop: int) -> tuple[FloatArray, IndexArray]:
-        here = slice(*np.searchsorted(self.places, [start, stop]))
-        return self.giants[here], self.places[here] - start
+    def _within(self, start: int, stop: int) -> slice:
+        return slice(*np.searchsorted(self.positions, [start, stop]))
 
 
 def _directions(seed: int, k: int, d: int) -> FloatArray:
@@ -387,28 +379,3 @@ def _directions(seed: int, k: int, d: int) -> FloatArray:
     vectors = block_stream(seed, Part.CENTERS).standard_normal((k, d))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors
-
-
-def _clusters(
-    kind: str,
-    *,
-    seed: int,
-    n: int,
-    centers: FloatArray,
-    spreads: FloatArray,
-    shares: FloatArray,
-    chunks: Chunks,
-    dtype: npt.DTypeLike,
-) -> tuple[da.Array, da.Array]:
-    """Return the arrays of normal clusters without outliers."""
-    return Components(
-        seed=seed,
-        n=n,
-        centers=centers,
-        spreads=spreads,
-        shares=shares,
-        outliers=0.0,
-        dof=math.inf,
-        shuffle=True,
-        dtype=check_dtype(dtype),
-    ).arrays(kind, chunks)

@@ -17,6 +17,7 @@ from daskcoreset.datasets.lazy import (
     check_count,
     check_dtype,
     check_real,
+    lazy_arrays,
     lazy_rows,
     rows_per_block,
 )
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import dask.array as da
     import numpy.typing as npt
 
-    from daskcoreset.core.typing import AnyArray, FloatArray
+    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 __all__ = ["make_benchmark", "make_svm_lower_bound", "make_svm_pathological"]
 
@@ -86,11 +87,10 @@ def make_benchmark(
     k = check_count("k", k, minimum=2)
     alpha = check_count("alpha", alpha, minimum=1)
     beta = check_real("beta", beta, minimum=1)
-    found = check_dtype(dtype)
-    recipe = _Benchmark(k=k, alpha=alpha, beta=beta, dtype=found)
+    recipe = _Benchmark(k=k, alpha=alpha, beta=beta, dtype=check_dtype(dtype))
     n, d = k**alpha, k * alpha
-    rows = rows_per_block(chunks, n=n, d=d, dtype=found)
-    return lazy_rows(recipe.points, kind="benchmark", rows=rows, shape=(n, d), dtype=found)
+    rows = rows_per_block(chunks, n=n, d=d, dtype=recipe.dtype)
+    return lazy_rows(recipe.points, kind="benchmark", rows=rows, shape=(n, d), dtype=recipe.dtype)
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,7 @@ class _Benchmark:
     beta: float
     dtype: np.dtype[Any]
 
-    def points(self, block: int, start: int, stop: int) -> AnyArray:
-        del block  # the rows follow from their numbers
+    def points(self, _block: int, start: int, stop: int) -> AnyArray:
         numbers = np.arange(start, stop)
         powers = self.k ** np.arange(self.alpha)
         digits = numbers[:, None] // powers % self.k
@@ -170,21 +169,15 @@ def make_svm_pathological(
     ([[0.05, 0.0], [-0.05, 0.0]], [1, -1])
     """
     n = check_count("n", n, minimum=4)
-    found = check_dtype(dtype)
     recipe = _Pathological(
         seed=resolve_seed(random_state),
         n=n,
         separation=check_real("separation", separation, minimum=0),
         spread=check_real("spread", spread, minimum=0),
         gap=check_real("gap", gap, minimum=0),
-        dtype=found,
+        dtype=check_dtype(dtype),
     )
-    rows = rows_per_block(chunks, n=n, d=2, dtype=found)
-    kind = "svm-pathological"
-    return (
-        lazy_rows(recipe.points, kind=kind, rows=rows, shape=(n, 2), dtype=found),
-        lazy_rows(recipe.labels, kind=f"{kind}-labels", rows=rows, shape=(n,), dtype=np.int8),
-    )
+    return lazy_arrays(recipe, "svm-pathological", chunks, shape=(n, 2), label_dtype=np.int8)
 
 
 @dataclass(frozen=True)
@@ -196,11 +189,9 @@ class _Pathological:
     gap: float
     dtype: np.dtype[Any]
 
-    def labels(self, block: int, start: int, stop: int) -> AnyArray:
-        del block  # the labels follow from the row numbers
+    def labels(self, _block: int, start: int, stop: int) -> AnyArray:
         # The last two rows are +1 and -1 whether n is even or odd.
-        ahead = self.n - np.arange(start, stop)
-        return np.where(ahead % 2 == 0, 1, -1).astype(np.int8)
+        return _signs(self.n - np.arange(start, stop))
 
     def points(self, block: int, start: int, stop: int) -> AnyArray:
         labels = self.labels(block, start, stop)
@@ -264,15 +255,9 @@ def make_svm_lower_bound(
     d = check_count("d", d, minimum=2)
     if d % 2 or d > 64:
         raise InvalidInputError(f"d must be even and at most 64, got {d}; pass for example d=10.")
-    found = check_dtype(dtype)
-    recipe = _LowerBound(d=d, dtype=found)
-    n = math.comb(d, d // 2)
-    rows = rows_per_block(chunks, n=n, d=d, dtype=found)
-    kind = "svm-lower-bound"
-    return (
-        lazy_rows(recipe.points, kind=kind, rows=rows, shape=(n, d), dtype=found),
-        lazy_rows(recipe.labels, kind=f"{kind}-labels", rows=rows, shape=(n,), dtype=np.int8),
-    )
+    recipe = _LowerBound(d=d, dtype=check_dtype(dtype))
+    shape = (math.comb(d, d // 2), d)
+    return lazy_arrays(recipe, "svm-lower-bound", chunks, shape=shape, label_dtype=np.int8)
 
 
 @dataclass(frozen=True)
@@ -280,13 +265,12 @@ class _LowerBound:
     d: int
     dtype: np.dtype[Any]
 
-    def labels(self, block: int, start: int, stop: int) -> AnyArray:
-        del block  # the labels follow from the row numbers
-        return np.where(np.arange(start, stop) % 2 == 0, 1, -1).astype(np.int8)
+    def labels(self, _block: int, start: int, stop: int) -> AnyArray:
+        return _signs(np.arange(start, stop))
 
     def points(self, block: int, start: int, stop: int) -> AnyArray:
         rank = np.arange(start, stop)
-        wanted = np.full(stop - start, self.d // 2)
+        missing = np.full(stop - start, self.d // 2)
         points = np.zeros((stop - start, self.d), dtype=self.dtype)
         value = self.labels(block, start, stop) * math.sqrt(2 / self.d)
         for column in range(self.d):
@@ -294,9 +278,14 @@ class _LowerBound:
             after = self.d - column - 1
             holding = np.array(
                 [0] + [math.comb(after, size - 1) for size in range(1, self.d // 2 + 1)]
-            )[wanted]
+            )[missing]
             taken = rank < holding
             points[taken, column] = value[taken]
             rank = np.where(taken, rank, rank - holding)
-            wanted = wanted - taken
+            missing = missing - taken
         return points
+
+
+def _signs(numbers: IndexArray) -> AnyArray:
+    """Labels +1 of even and -1 of odd numbers."""
+    return np.where(numbers % 2 == 0, 1, -1).astype(np.int8)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import math
-import numbers
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import dask.array as da
@@ -12,6 +11,7 @@ import numpy as np
 from dask.base import tokenize
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.validation import is_int, is_number
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Chunks",
     "Part",
+    "Recipe",
     "block_stream",
-    "check_choice",
     "check_count",
     "check_dtype",
     "check_real",
+    "lazy_arrays",
     "lazy_rows",
     "rows_per_block",
 ]
@@ -49,7 +50,21 @@ class Part(enum.IntEnum):
 class MakeRows(Protocol):
     """Rows ``start`` to ``stop``, which are block number ``block``; must pickle."""
 
-    def __call__(self, block: int, start: int, stop: int) -> AnyArray: ...
+    def __call__(self, block: int, start: int, stop: int, /) -> AnyArray: ...
+
+
+class Recipe(Protocol):
+    """Rows and their labels, block by block; a frozen dataclass, which pickles."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the points."""
+
+    def points(self, block: int, start: int, stop: int, /) -> AnyArray:
+        """Return the points of one block."""
+
+    def labels(self, block: int, start: int, stop: int, /) -> AnyArray:
+        """Return the labels of one block."""
 
 
 def block_stream(seed: int, part: Part, block: int = 0) -> np.random.Generator:
@@ -109,6 +124,23 @@ def lazy_rows(
     return array
 
 
+def lazy_arrays(
+    recipe: Recipe,
+    kind: str,
+    chunks: Chunks,
+    *,
+    shape: tuple[int, int],
+    label_dtype: npt.DTypeLike = np.int64,
+) -> tuple[da.Array, da.Array]:
+    """Return points and labels as lazy arrays whose names begin with `kind`."""
+    n, d = shape
+    rows = rows_per_block(chunks, n=n, d=d, dtype=recipe.dtype)
+    return (
+        lazy_rows(recipe.points, kind=kind, rows=rows, shape=(n, d), dtype=recipe.dtype),
+        lazy_rows(recipe.labels, kind=f"{kind}-labels", rows=rows, shape=(n,), dtype=label_dtype),
+    )
+
+
 def _make_block(*, make: MakeRows, n: int, rows: int, block_id: tuple[int, ...]) -> AnyArray:
     block = block_id[0]
     start = block * rows
@@ -144,7 +176,7 @@ def rows_per_block(chunks: Chunks, *, n: int, d: int, dtype: np.dtype[Any]) -> i
 
 def check_count(name: str, value: Any, *, minimum: int) -> int:
     """Return `value` as an int, or say what is wrong with it."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+    if not is_int(value):
         raise InvalidTypeError(
             f"{name} must be an integer, got {value!r} of type {type(value).__name__}; "
             f"pass an integer of at least {minimum}."
@@ -160,7 +192,7 @@ def check_real(
     name: str, value: Any, *, minimum: float = -math.inf, maximum: float = math.inf
 ) -> float:
     """Return `value` as a finite float within the closed interval, or say what is wrong."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    if not is_number(value):
         raise InvalidTypeError(
             f"{name} must be a number, got {value!r} of type {type(value).__name__}; pass a float."
         )
@@ -186,12 +218,3 @@ def check_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
             f"dtype must be float32 or float64, got {found}; convert the array afterwards."
         )
     return found
-
-
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
-    """Return `value` if it is one of `choices`, else list them."""
-    if value not in choices:
-        raise InvalidInputError(
-            f"{name} must be one of {', '.join(choices)}, got {value!r}; pass one of these names."
-        )
-    return value

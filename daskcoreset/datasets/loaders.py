@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from daskcoreset.core.errors import DataUnavailableError, MissingDependencyError, StoreError
-from daskcoreset.datasets.lazy import check_choice
+from daskcoreset.core.errors import (
+    DataUnavailableError,
+    InvalidInputError,
+    MissingDependencyError,
+    StoreError,
+)
+from daskcoreset.core.validation import is_choice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,7 +127,7 @@ def load(name: str) -> Dataset:
     """
     folder = _folder()
     names = available()
-    if name not in names:
+    if not is_choice(name, names):
         raise DataUnavailableError(
             f"name must be one of the sets in {folder} ({', '.join(names) or 'none'}), "
             f"got {name!r}; put {name}.npz there or set {_VARIABLE} to another folder."
@@ -168,7 +173,10 @@ def load_bundled(name: str) -> Dataset:
     >>> load_bundled("china").X.shape
     (273280, 3)
     """
-    check_choice("name", name, BUNDLED)
+    if not is_choice(name, BUNDLED):
+        raise InvalidInputError(
+            f"name must be one of {', '.join(BUNDLED)}, got {name!r}; pass one of these names."
+        )
     if name in _PICTURES:
         return _picture(name)
     import sklearn.datasets

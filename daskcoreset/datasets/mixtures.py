@@ -17,8 +17,7 @@ from daskcoreset.datasets.lazy import (
     check_count,
     check_dtype,
     check_real,
-    lazy_rows,
-    rows_per_block,
+    lazy_arrays,
 )
 
 if TYPE_CHECKING:
@@ -49,14 +48,14 @@ class Components:
         Standard deviations in every coordinate.
     shares : ndarray of shape (k,)
         Shares of the clusters among the rows that are no outliers; they sum to one.
-    outliers : float
-        Probability that a row is an outlier.
-    dof : float
-        Degrees of freedom of Student's t; infinity for normal clusters.
-    shuffle : bool
-        Whether a row's cluster is drawn or given by its place.
     dtype : dtype
         Of the points.
+    outliers : float, default=0.0
+        Probability that a row is an outlier.
+    dof : float, default=inf
+        Degrees of freedom of Student's t; infinity for normal clusters.
+    shuffle : bool, default=True
+        Whether a row's cluster is drawn or given by its place.
     """
 
     seed: int
@@ -64,10 +63,10 @@ class Components:
     centers: FloatArray
     spreads: FloatArray
     shares: FloatArray
-    outliers: float
-    dof: float
-    shuffle: bool
     dtype: np.dtype[Any]
+    outliers: float = 0.0
+    dof: float = math.inf
+    shuffle: bool = True
 
     def labels(self, block: int, start: int, stop: int) -> IndexArray:
         """Return the numbers of the clusters of the rows of one block, -1 for outliers."""
@@ -98,13 +97,7 @@ class Components:
 
     def arrays(self, kind: str, chunks: Chunks) -> tuple[da.Array, da.Array]:
         """Return points and labels as lazy arrays whose names begin with `kind`."""
-        d = self.centers.shape[1]
-        rows = rows_per_block(chunks, n=self.n, d=d, dtype=self.dtype)
-        points = lazy_rows(self.points, kind=kind, rows=rows, shape=(self.n, d), dtype=self.dtype)
-        labels = lazy_rows(
-            self.labels, kind=f"{kind}-labels", rows=rows, shape=(self.n,), dtype=np.int64
-        )
-        return points, labels
+        return lazy_arrays(self, kind, chunks, shape=(self.n, self.centers.shape[1]))
 
 
 def make_mixture(

@@ -31,7 +31,7 @@ from daskcoreset.estimators.base import (
     refuse,
 )
 from daskcoreset.estimators.scoring import weighted_sum
-from daskcoreset.execution.fold import map_reduce
+from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.sensitivities import BregmanLightweight, Sensitivity, StrongBregman, resolve_method
 from daskcoreset.solvers.bregman import bregman_hard

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,8 @@ import numpy as np
 from daskcoreset.core.blocks import find_bad_label, labels_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.execution.fold import map_reduce
+from daskcoreset.core.validation import is_number
+from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _factors(class_weight: Any, sums: Mapping[Any, float]) -> list[tuple[Any, fl
         total = sum(positive.values())
         return [(label, total / (len(positive) * weight)) for label, weight in positive.items()]
     for label, factor in class_weight.items():
-        if isinstance(factor, bool) or not isinstance(factor, Real):
+        if not is_number(factor):
             raise InvalidTypeError(
                 f"class_weight of {label!r} must be a number, got {factor!r}; pass a float."
             )

@@ -12,7 +12,7 @@ import numpy as np
 
 from daskcoreset.core.blocks import Block, plain_labels
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.execution.fold import map_reduce
+from daskcoreset.execution.engine import map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import InvalidRow

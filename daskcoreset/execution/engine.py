@@ -255,7 +255,7 @@ def map_reduce(
     work: Callable[[Block, int, Any], T | InvalidRow],
     merge: Callable[[T, T], T],
     *,
-    given: Any = None,
+    broadcast: Any = None,
     split_every: int = 16,
     progress: bool | None = False,
 ) -> BlockResults[T]:
@@ -270,7 +270,7 @@ def map_reduce(
     merge : callable
         ``merge(first, second)`` of neighbouring values, in the order of the blocks;
         associative and picklable.
-    given : object, optional
+    broadcast : object, optional
         What every block needs to know, such as coefficients. It travels once to every worker,
         where a field of `work` would travel with every task.
     split_every : int, default=16
@@ -294,11 +294,12 @@ def map_reduce(
     >>> from daskcoreset.inputs.blocks import row_blocks
     >>> def total(block, block_index, factor):
     ...     return factor * float(block.points.sum())
-    >>> map_reduce(row_blocks([[1.0], [2.0]]), total, add, given=10.0).value
+    >>> map_reduce(row_blocks([[1.0], [2.0]]), total, add, broadcast=10.0).value
     30.0
     """
     engine = Engine.now(blocks, split_every)
-    broadcast = apply(_Constant(given)) if given is not None and engine.lazy else given
+    if broadcast is not None and engine.lazy:
+        broadcast = apply(_Constant(broadcast))
     reduction: Reduction[T] = Reduction(_Work(work), partial(reduce, merge))
     results: BlockResults[T] = engine.compute(engine.read(reduction, broadcast), progress)
     results.check()

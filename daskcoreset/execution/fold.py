@@ -288,11 +288,3 @@ def map_rows(
         concatenate=False,
         meta=np.empty((0,) if columns is None else (0, 0), dtype=dtype),
     )
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("map_reduce", "BlockResults"):
-        from daskcoreset.execution import engine
-
-        return getattr(engine, name)
-    raise AttributeError(name)

@@ -14,7 +14,7 @@ import numpy as np
 
 from daskcoreset.core.blocks import BlockSchema, promoted_dtype
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.validation import too_many_zeros
+from daskcoreset.core.validation import check_choice, is_choice, is_int, too_many_zeros
 from daskcoreset.inputs.opening import is_dask_array, is_sparse, open_all
 from daskcoreset.inputs.sources import Loader, Source, even_cut
 
@@ -49,7 +49,7 @@ class RowBlocks:
 
     Attributes
     ----------
-    rules : Rules
+    rules : BlockSchema
         Number of features, promoted dtype, treatment of invalid rows.
     specs : tuple of BlockSpec
         One for every block.
@@ -97,20 +97,20 @@ class RowBlocks:
         fit = TARGET_BYTES // (self.rules.n_features * self.rules.dtype.itemsize)
         return max(1, fit) if self.sizes is None else max(self.sizes)
 
-    def refuse(self, method: str, found: str | None) -> None:
+    def refuse(self, method: str, reason: str | None) -> None:
         """Raise what a method says of blocks of this size."""
-        if found is not None:
+        if reason is not None:
             raise InvalidInputError(
-                f"X has {self.rules.n_features:,} columns, and with method {method!r} {found}"
+                f"X has {self.rules.n_features:,} columns, and with method {method!r} {reason}"
             )
 
     def refuse_zeros(self, rows: int | None = None) -> None:
         """Refuse wide sparse rows, a block of them or so many, for work on their zeros too."""
         if not self.sparse:
             return
-        found = too_many_zeros(self.block_rows if rows is None else rows, self.rules.n_features)
-        if found is not None:
-            raise InvalidInputError(f"X has {self.rules.n_features:,} columns, and {found}")
+        reason = too_many_zeros(self.block_rows if rows is None else rows, self.rules.n_features)
+        if reason is not None:
+            raise InvalidInputError(f"X has {self.rules.n_features:,} columns, and {reason}")
 
     def select(self, positions: list[int]) -> RowBlocks:
         """Return some of the blocks; they keep their numbers."""
@@ -169,8 +169,8 @@ def row_blocks(
     n_features = int(parts["X"].shape[1])
     dtype = promoted_dtype(parts["X"].dtype)
     sparse = is_sparse(parts["X"])
-    rows_wanted = None if chunks == "auto" else int(chunks)
-    parts, sizes = _align(parts, rows_wanted, n_features * dtype.itemsize, sparse=sparse)
+    chunk_rows = None if chunks == "auto" else int(chunks)
+    parts, sizes = _align(parts, chunk_rows, n_features * dtype.itemsize, sparse=sparse)
     n_blocks = len(sizes) if sizes is not None else parts["X"].numblocks[0]
     return RowBlocks(
         rules=BlockSchema(n_features, dtype, on_invalid),
@@ -187,38 +187,37 @@ def row_blocks(
 
 
 def _check_options(chunks: Any, on_invalid: Any) -> None:
-    if chunks != "auto" and (isinstance(chunks, bool) or not isinstance(chunks, (int, np.integer))):
+    check_choice("on_invalid", on_invalid, "raise", "drop")
+    if is_choice(chunks, ("auto",)):
+        return
+    if not is_int(chunks):
         raise InvalidTypeError(
             f'chunks must be a number of rows or "auto", got {chunks!r}; pass an int.'
         )
-    if chunks != "auto" and chunks < 1:
+    if chunks < 1:
         raise InvalidInputError(f"chunks must be at least 1 row, got {chunks}; pass a larger int.")
-    if on_invalid not in ("raise", "drop"):
-        raise InvalidInputError(
-            f'on_invalid must be "raise" or "drop", got {on_invalid!r}; pass one of these.'
-        )
 
 
 def _align(
-    parts: dict[str, Any], rows_wanted: int | None, row_bytes: int, *, sparse: bool
+    parts: dict[str, Any], chunk_rows: int | None, row_bytes: int, *, sparse: bool
 ) -> tuple[dict[str, Any], tuple[int, ...] | None]:
     """Give all parts the same row blocks; sizes are None where Dask does not know them."""
     X = parts["X"]
     if isinstance(X, Source):
         if sparse:
             row_bytes = -(-X.stored_bytes // X.shape[0])
-        sizes = _source_cut(X, rows_wanted, row_bytes)
+        sizes = _source_cut(X, chunk_rows, row_bytes)
     elif np.isnan(X.shape[0]):
-        _check_unknown(parts, rows_wanted)
+        _check_unknown(parts, chunk_rows)
         return {**parts, "X": _merged_columns(X)}, None
     else:
-        sizes = _row_chunks(X.chunks[0], rows_wanted, None if sparse else row_bytes)
+        sizes = _row_chunks(X.chunks[0], chunk_rows, None if sparse else row_bytes)
     return _rechunked(parts, sizes), sizes
 
 
-def _source_cut(X: Source, rows_wanted: int | None, row_bytes: int) -> tuple[int, ...]:
-    if rows_wanted is not None:
-        return even_cut(X.shape[0], rows_wanted)
+def _source_cut(X: Source, chunk_rows: int | None, row_bytes: int) -> tuple[int, ...]:
+    if chunk_rows is not None:
+        return even_cut(X.shape[0], chunk_rows)
     if X.in_memory and X.shape[0] * row_bytes <= HUGE_BYTES:
         return (X.shape[0],)  # of moderate size in memory: one block, no scheduler
     if SMALL_BYTES <= X.granularity * row_bytes <= TARGET_BYTES:
@@ -229,11 +228,11 @@ def _source_cut(X: Source, rows_wanted: int | None, row_bytes: int) -> tuple[int
 
 
 def _row_chunks(
-    chunks: tuple[int, ...], rows_wanted: int | None, row_bytes: int | None
+    chunks: tuple[int, ...], chunk_rows: int | None, row_bytes: int | None
 ) -> tuple[int, ...]:
     """Chunks that Dask knows, grouped where tiny and many, split where huge."""
-    if rows_wanted is not None:
-        return even_cut(sum(chunks), rows_wanted)
+    if chunk_rows is not None:
+        return even_cut(sum(chunks), chunk_rows)
     if row_bytes is None:  # sparse: what a row takes is not known before it is read
         return chunks
     crowded = len(chunks) > FEW_BLOCKS and sum(chunks) * row_bytes < len(chunks) * SMALL_BYTES
@@ -260,9 +259,9 @@ def _rechunked(parts: dict[str, Any], sizes: tuple[int, ...]) -> dict[str, Any]:
                     f"{name} has unknown chunk sizes but X has known ones, so their rows cannot "
                     f"be paired; call {name}.compute_chunk_sizes() first."
                 )
-            wanted = (sizes, *((length,) for length in part.shape[1:]))
+            chunks = (sizes, *((length,) for length in part.shape[1:]))
             # Shuffles of the cluster write to disk what a few concatenations do in memory.
-            aligned[name] = part.rechunk(wanted, method="tasks")
+            aligned[name] = part.rechunk(chunks, method="tasks")
         else:
             aligned[name] = part
     return aligned
@@ -272,14 +271,14 @@ def _merged_columns(X: Any) -> Any:
     return X if X.numblocks[1] == 1 else X.rechunk({1: -1}, method="tasks")
 
 
-def _check_unknown(parts: dict[str, Any], rows_wanted: int | None) -> None:
+def _check_unknown(parts: dict[str, Any], chunk_rows: int | None) -> None:
     """Refuse what needs the number of rows in each block of X."""
     know = (
         "call X.compute_chunk_sizes() first, or X.to_dask_array(lengths=True) on a Dask DataFrame"
     )
-    if rows_wanted is not None:
+    if chunk_rows is not None:
         raise InvalidInputError(
-            f'chunks={rows_wanted}, but X has unknown chunk sizes; {know}, or pass chunks="auto".'
+            f'chunks={chunk_rows}, but X has unknown chunk sizes; {know}, or pass chunks="auto".'
         )
     for name, part in parts.items():
         if not is_dask_array(part):

@@ -16,7 +16,7 @@ from daskcoreset.inputs.dataframes import arrays_of_dask
 from daskcoreset.inputs.parquet import ParquetFiles, parquet_files
 from daskcoreset.inputs.sources import HDF5Source
 
-__all__ = ["NamedArrays", "split_container"]
+__all__ = ["NamedArrays", "array_names", "split_container"]
 
 _HDF5 = (".h5", ".hdf5", ".hdf")
 _CSR = ("data", "indices", "indptr", "shape")  # a sparse X in an .npz file, with y beside it
@@ -24,7 +24,7 @@ _ZARR = ("zarr.json", ".zarray", ".zgroup")
 
 
 class NamedArrays(NamedTuple):
-    """What was found: parts, and names where there are any.
+    """The arrays of a container, and names where there are any.
 
     Attributes
     ----------
@@ -55,21 +55,30 @@ def split_container(X: Any, y: Any, sample_weight: Any) -> NamedArrays:
 
     Returns
     -------
-    Members
+    NamedArrays
         Nothing is read but the names, shapes and dtypes of what is stored.
     """
     beside = {"y": y, "sample_weight": sample_weight}
-    given = {name: part for name, part in beside.items() if part is not None}
-    keys = {name: part for name, part in given.items() if isinstance(part, str)}
+    arguments = {name: part for name, part in beside.items() if part is not None}
+    keys = {name: part for name, part in arguments.items() if isinstance(part, str)}
     name = os.fspath(X) if isinstance(X, (str, os.PathLike)) else None
     with ExitStack() as stack:
-        found = _opened(X, "X", stack, tuple(keys.values()))
-        members = _members_of(found, keys)
-        others = {part: given[part] for part in given if members is None or part not in keys}
-        parts = {part: _single(value, part, stack) for part, value in others.items()}
+        container = _opened(X, "X", stack, tuple(keys.values()))
+        members = _members_of(container, keys)
+        parts = {
+            part: _single(value, part, stack)
+            for part, value in arguments.items()
+            if members is None or part not in keys
+        }
         if members is None:
-            return NamedArrays({"X": found, **parts}, name=name)
+            return NamedArrays({"X": container, **parts}, name=name)
         return NamedArrays({**members.parts, **parts}, members.columns, name)
+
+
+def array_names(path: str | os.PathLike[str], stack: ExitStack) -> tuple[str, ...]:
+    """Return the names of the arrays of a stored group; none for what is no group."""
+    container = _opened(path, "X", stack)
+    return tuple(_array_names(container)) if _is_group(container) else ()
 
 
 def _members_of(X: Any, keys: dict[str, str]) -> NamedArrays | None:
@@ -97,7 +106,7 @@ def _members_of(X: Any, keys: dict[str, str]) -> NamedArrays | None:
         _check_keys(keys, names, "the group X has the arrays")
         rest = tuple(name for name in names if name not in keys.values())
         members = {name: _member(X, key) for name, key in keys.items()}
-        return NamedArrays({"X": _pick(X, "X", rest), **members})
+        return NamedArrays({"X": _select_array(X, "X", rest), **members})
     return None
 
 
@@ -114,16 +123,16 @@ def _single(part: Any, name: str, stack: ExitStack) -> Any:
             f"{name} is {part!r}, which is no file, and X has no columns or arrays by name; "
             f"pass the array."
         )
-    found = _opened(part, name, stack)
-    if isinstance(found, ParquetFiles):
-        if len(found.names) != 1:
+    opened = _opened(part, name, stack)
+    if isinstance(opened, ParquetFiles):
+        if len(opened.names) != 1:
             raise InvalidInputError(
-                f"{name}: {found.path!r} has the columns {found.names}; pass a file with one."
+                f"{name}: {opened.path!r} has the columns {opened.names}; pass a file with one."
             )
-        return found.column(found.names[0])
-    if isinstance(part, (str, os.PathLike)) and _is_group(found):
-        return _pick(found, name, tuple(_array_names(found)))
-    return found
+        return opened.column(opened.names[0])
+    if isinstance(part, (str, os.PathLike)) and _is_group(opened):
+        return _select_array(opened, name, tuple(_array_names(opened)))
+    return opened
 
 
 # --- groups ------------------------------------------------------------------------------
@@ -147,7 +156,7 @@ def _array_names(group: Any) -> list[str]:
     return list(group)
 
 
-def _pick(group: Any, name: str, names: tuple[str, ...]) -> Any:
+def _select_array(group: Any, name: str, names: tuple[str, ...]) -> Any:
     """Return the array called `name`, or the only one with the dimensions it must have."""
     if name in names:
         return _member(group, name)
@@ -156,8 +165,8 @@ def _pick(group: Any, name: str, names: tuple[str, ...]) -> Any:
 
         data, indices, indptr, shape = (group[part] for part in _CSR)
         return sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-    wanted = 2 if name == "X" else 1
-    fitting = [other for other in names if group[other].ndim == wanted]
+    n_dims = 2 if name == "X" else 1
+    fitting = [other for other in names if group[other].ndim == n_dims]
     if len(fitting) != 1:
         raise InvalidInputError(
             f"{name} is a group of the arrays {list(names)}; name one of them {name!r}, or pass "
@@ -209,12 +218,12 @@ def _open_local(path: str, name: str, stack: ExitStack, keys: tuple[str, ...]) -
 
 def _open_numpy(path: str, name: str, stack: ExitStack) -> Any:
     try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-        if not isinstance(found, np.lib.npyio.NpzFile):
-            return found
-        stack.enter_context(found)
-        if "format" not in found:
-            return found
+        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
+        if not isinstance(loaded, np.lib.npyio.NpzFile):
+            return loaded
+        stack.enter_context(loaded)
+        if "format" not in loaded:
+            return loaded
     except (ValueError, OSError, EOFError) as error:
         raise _unreadable(path, name, "an array of numbers", error) from error
     import scipy.sparse as sp

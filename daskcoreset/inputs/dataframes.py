@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -20,16 +21,6 @@ OBJECT = np.dtype(object)
 _REAL = "biuf"
 
 
-@dataclass(frozen=True)
-class _FromFrame(Loader):
-    frame: Any
-    dtype: np.dtype[Any]
-
-    def __call__(self) -> Any:
-        """Read the rows."""
-        return _to_numpy(self.frame, self.dtype)
-
-
 class FrameSource(Source):
     """A pandas DataFrame or Series; blocks are converted one at a time."""
 
@@ -44,7 +35,7 @@ class FrameSource(Source):
 
     def loader(self, start: int, stop: int) -> Loader:
         """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
-        return _FromFrame(self.frame.iloc[start:stop], self.dtype)
+        return partial(_to_numpy, self.frame.iloc[start:stop], self.dtype)
 
 
 def arrays_of_dask(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
@@ -65,20 +56,18 @@ def arrays_of_dask(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
     import dask.array as da
 
     meta = frame._meta  # noqa: SLF001 - the one way to know the columns without computing
-    wanted = _Parts(
-        {"X": None, **keys},
-        {
-            "X": _frame_dtype(meta.drop(columns=list(keys.values())) if keys else meta),
-            **{name: _frame_dtype(meta[key]) for name, key in keys.items()},
-        },
-    )
+    dtypes = {
+        "X": _frame_dtype(meta.drop(columns=list(keys.values())) if keys else meta),
+        **{name: _frame_dtype(meta[key]) for name, key in keys.items()},
+    }
     # One task a partition makes all parts; what picks a part fuses with the work on it.
-    shared = frame.map_partitions(wanted, meta=np.empty(0, OBJECT), enforce_metadata=False)
+    split = partial(_split, keys=dict(keys), dtypes=dtypes)
+    shared = frame.map_partitions(split, meta=np.empty(0, OBJECT), enforce_metadata=False)
     arrays = {}
-    for name, dtype in wanted.dtypes.items():
+    for name, dtype in dtypes.items():
         flat = name != "X" or meta.ndim == 1
         arrays[name] = da.blockwise(
-            _Pick(name),
+            itemgetter(name),
             "i" if flat else "ij",
             shared,
             "i",
@@ -88,28 +77,13 @@ def arrays_of_dask(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
     return arrays
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """Splits a partition into the parts of a block; ``keys["X"]`` is None: all else."""
-
-    keys: Mapping[str, str | None]
-    dtypes: Mapping[str, np.dtype[Any]]
-
-    def __call__(self, frame: Any) -> dict[str, AnyArray]:
-        taken = [key for key in self.keys.values() if key is not None]
-        rest = frame.drop(columns=taken) if taken else frame
-        return {
-            name: _to_numpy(rest if key is None else frame[key], self.dtypes[name])
-            for name, key in self.keys.items()
-        }
-
-
-@dataclass(frozen=True)
-class _Pick:
-    name: str
-
-    def __call__(self, parts: dict[str, AnyArray]) -> AnyArray:
-        return parts[self.name]
+def _split(
+    frame: Any, keys: Mapping[str, str], dtypes: Mapping[str, np.dtype[Any]]
+) -> dict[str, AnyArray]:
+    """Split a partition into the columns that are parts of their own, and X of all others."""
+    rest = frame.drop(columns=list(keys.values())) if keys else frame
+    parts = {"X": rest, **{name: frame[key] for name, key in keys.items()}}
+    return {name: _to_numpy(part, dtypes[name]) for name, part in parts.items()}
 
 
 def _frame_dtype(frame: Any, *, missing: bool = True) -> np.dtype[Any]:

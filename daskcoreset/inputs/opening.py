@@ -35,7 +35,7 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> NamedArrays:
 
     Returns
     -------
-    Members
+    NamedArrays
         Its parts are Dask arrays or `Source` objects: "X", and "y" and "sample_weight" where
         given, of equal length where it is known.
 
@@ -136,8 +136,8 @@ def _open_xarray(part: Any, name: str) -> Any:
 
 
 def _xarray_name(part: Any) -> str | None:
-    found = [part.encoding.get("source"), None if part.name is None else str(part.name)]
-    return ":".join(item for item in found if item) or None
+    names = [part.encoding.get("source"), None if part.name is None else str(part.name)]
+    return ":".join(name for name in names if name) or None
 
 
 def _open_dask_frame(part: Any, name: str) -> Any:
@@ -156,8 +156,8 @@ def is_dask_array(part: Any) -> bool:
 
 def is_sparse(part: Any) -> bool:
     """Whether the rows are SciPy sparse."""
-    held = part._meta if is_dask_array(part) else getattr(part, "array", None)  # noqa: SLF001
-    return hasattr(held, "tocsr")
+    block = part._meta if is_dask_array(part) else getattr(part, "array", None)  # noqa: SLF001
+    return hasattr(block, "tocsr")
 
 
 # --- checks ------------------------------------------------------------------------------
@@ -175,8 +175,8 @@ def _checked(part: Any, name: str) -> Any:
 
 
 def _check_dimensions(part: Any, name: str) -> None:
-    wanted = 2 if name == "X" else 1
-    if len(part.shape) == wanted:
+    n_dims = 2 if name == "X" else 1
+    if len(part.shape) == n_dims:
         return
     remedy = (
         "pass one row per sample, for example X.reshape(len(X), -1)"
@@ -184,7 +184,7 @@ def _check_dimensions(part: Any, name: str) -> None:
         else f"pass a vector, for example {name}.ravel()"
     )
     raise InvalidInputError(
-        f"{name} must have {wanted} dimension{'s' * (wanted - 1)}, found shape "
+        f"{name} must have {n_dims} dimension{'s' * (n_dims - 1)}, found shape "
         f"{tuple(part.shape)}; {remedy}."
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -125,32 +125,31 @@ class ParquetSource(Source):
             self._groups[first:last], self._starts[first:last].tolist(), strict=True
         ):
             pieces.append((path, group, max(0, start - begin), min(rows, stop - begin)))
-        return _FromParquet(tuple(pieces), self.columns or (), self.dtype, self._flat)
+        return partial(
+            _parquet_rows, tuple(pieces), self.columns or (), self.dtype, flat=self._flat
+        )
 
 
-@dataclass(frozen=True)
-class _FromParquet(Loader):
-    pieces: tuple[tuple[str, int, int, int], ...]  # path, row group, first row, last row
-    columns: tuple[str, ...]
-    dtype: np.dtype[Any]
-    flat: bool
+def _parquet_rows(
+    pieces: Sequence[tuple[str, int, int, int]],
+    columns: tuple[str, ...],
+    dtype: np.dtype[Any],
+    *,
+    flat: bool,
+) -> AnyArray:
+    """Read rows, one row group at a time; a piece is a path, a group, first and last row."""
+    import pyarrow.parquet as pq
 
-    def __call__(self) -> Any:
-        """Read the rows, one row group at a time."""
-        import pyarrow.parquet as pq
-
-        n_rows = sum(last - first for _, _, first, last in self.pieces)
-        out = np.empty((n_rows, len(self.columns)), self.dtype)
-        start = 0
-        for path, group, first, last in self.pieces:
-            with pq.ParquetFile(path) as file:
-                table = file.read_row_group(group, columns=list(self.columns))
-            rows = slice(start, start + last - first)
-            for number, name in enumerate(self.columns):
-                column = table[name].slice(first, last - first)
-                out[rows, number] = _column_to_numpy(column, self.dtype)
-            start = rows.stop
-        return out[:, 0] if self.flat else out
+    out = np.empty((sum(last - first for _, _, first, last in pieces), len(columns)), dtype)
+    start = 0
+    for path, group, first, last in pieces:
+        with pq.ParquetFile(path) as file:
+            table = file.read_row_group(group, columns=list(columns))
+        rows = slice(start, start + last - first)
+        for j, name in enumerate(columns):
+            out[rows, j] = _column_to_numpy(table[name].slice(first, last - first), dtype)
+        start = rows.stop
+    return out[:, 0] if flat else out
 
 
 def _column_to_numpy(column: Any, dtype: np.dtype[Any]) -> AnyArray:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -30,12 +31,8 @@ __all__ = [
 ]
 
 
-class Loader(ABC):
-    """Reads one range of rows when called; picklable, cheap to make."""
-
-    @abstractmethod
-    def __call__(self) -> Any:
-        """Return the rows: ndarray or SciPy sparse."""
+Loader: TypeAlias = Callable[[], Any]
+"""Reads one range of rows when called, an ndarray or SciPy sparse; picklable, cheap to make."""
 
 
 class Source(ABC):
@@ -95,13 +92,8 @@ def even_cut(n_rows: int, rows: int) -> tuple[int, ...]:
     return (rows,) * full + ((rest,) if rest else ())
 
 
-@dataclass(frozen=True)
-class _Held(Loader):
-    rows: Any
-
-    def __call__(self) -> Any:
-        """Read the rows."""
-        return self.rows
+def _rows_in_memory(rows: AnyArray) -> AnyArray:
+    return rows
 
 
 class ArraySource(Source):
@@ -116,22 +108,14 @@ class ArraySource(Source):
 
     def loader(self, start: int, stop: int) -> Loader:
         """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
-        return _Held(self.array[start:stop])
+        return partial(_rows_in_memory, self.array[start:stop])
 
 
-@dataclass(frozen=True)
-class _HeldSparse(Loader):
-    data: AnyArray
-    indices: AnyArray
-    indptr: AnyArray
-    n_columns: int
+def _sparse_rows(data: AnyArray, indices: AnyArray, indptr: AnyArray, n_columns: int) -> Any:
+    import scipy.sparse as sp
 
-    def __call__(self) -> Any:
-        """Read the rows."""
-        import scipy.sparse as sp
-
-        parts = self.data, self.indices, self.indptr - self.indptr[0]
-        return sp.csr_array(parts, shape=(len(self.indptr) - 1, self.n_columns))
+    parts = data, indices, indptr - indptr[0]
+    return sp.csr_array(parts, shape=(len(indptr) - 1, n_columns))
 
 
 class SparseSource(Source):
@@ -157,18 +141,12 @@ class SparseSource(Source):
         """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
         data, indices, indptr = self._parts
         stored = slice(int(indptr[start]), int(indptr[stop]))
-        return _HeldSparse(data[stored], indices[stored], indptr[start : stop + 1], self.shape[1])
+        parts = data[stored], indices[stored], indptr[start : stop + 1]
+        return partial(_sparse_rows, *parts, self.shape[1])
 
 
-@dataclass(frozen=True)
-class _Sliced(Loader):
-    array: Any
-    start: int
-    stop: int
-
-    def __call__(self) -> Any:
-        """Read the rows."""
-        return np.asarray(self.array[self.start : self.stop])
+def _sliced_rows(array: Any, start: int, stop: int) -> AnyArray:
+    return np.asarray(array[start:stop])
 
 
 class IndexedSource(Source):
@@ -183,26 +161,22 @@ class IndexedSource(Source):
 
     def loader(self, start: int, stop: int) -> Loader:
         """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
-        return _Sliced(self.array, start, stop)
+        return partial(_sliced_rows, self.array, start, stop)
 
 
-@dataclass(frozen=True)
-class _Mapped(Loader):
-    path: str
-    first: int  # byte in the file of the first number of the first row
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-
-    def __call__(self) -> Any:
-        """Map the rows; the system reads them as they are used."""
-        reach = [
-            (length - 1) * stride for length, stride in zip(self.shape, self.strides, strict=True)
-        ]
-        low = self.first + sum(min(0, r) for r in reach)
-        high = self.first + sum(max(0, r) for r in reach) + self.dtype.itemsize
-        raw = np.memmap(self.path, np.uint8, "r", low, (high - low,))
-        return np.ndarray(self.shape, self.dtype, raw, self.first - low, self.strides)
+def _mapped_rows(
+    path: str,
+    first: int,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+) -> AnyArray:
+    """Map rows from the byte `first` of a file on; the system reads them as they are used."""
+    reach = [(length - 1) * stride for length, stride in zip(shape, strides, strict=True)]
+    low = first + sum(min(0, r) for r in reach)
+    high = first + sum(max(0, r) for r in reach) + dtype.itemsize
+    raw = np.memmap(path, np.uint8, "r", low, (high - low,))
+    return np.ndarray(shape, dtype, raw, first - low, strides)
 
 
 class MemmapSource(Source):
@@ -235,22 +209,14 @@ class MemmapSource(Source):
         """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
         first = self._first + start * self._strides[0]
         shape = (stop - start, *self.shape[1:])
-        return _Mapped(self.path, first, self.dtype, shape, self._strides)
+        return partial(_mapped_rows, self.path, first, self.dtype, shape, self._strides)
 
 
-@dataclass(frozen=True)
-class _FromHDF5(Loader):
-    path: str
-    dataset: str
-    start: int
-    stop: int
+def _hdf5_rows(path: str, dataset: str, start: int, stop: int) -> Any:
+    import h5py
 
-    def __call__(self) -> Any:
-        """Read the rows."""
-        import h5py
-
-        with h5py.File(self.path, "r") as file:
-            return file[self.dataset][self.start : self.stop]
+    with h5py.File(path, "r") as file:
+        return file[dataset][start:stop]
 
 
 class HDF5Source(Source):
@@ -271,4 +237,4 @@ class HDF5Source(Source):
 
     def loader(self, start: int, stop: int) -> Loader:
         """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
-        return _FromHDF5(self.path, self.dataset, start, stop)
+        return partial(_hdf5_rows, self.path, self.dataset, start, stop)

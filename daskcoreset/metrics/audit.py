@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import numbers
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,15 +13,15 @@ from daskcoreset.core.blocks import Block, find_unusable_row
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
-from daskcoreset.core.validation import check_flag
+from daskcoreset.core.tables import html_table, text_table
+from daskcoreset.core.validation import as_float, as_int, check_flag
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.metrics.plot import plot_audit
 from daskcoreset.metrics.poisson_sample import (
     BASE,
     CostEstimates,
     Interval,
-    SampleBlock,
-    checked_confidence,
+    SampleDesign,
     sample_costs,
 )
 from daskcoreset.objectives import LinearCost, Objective, objective_for
@@ -123,7 +121,7 @@ class Audit:
     n_rows: int
     confidence: float
     seed: int
-    _survey: CostEstimates = field(repr=False)
+    _estimates: CostEstimates = field(repr=False)
 
     @property
     def differences(self) -> FloatArray:
@@ -140,7 +138,7 @@ class Audit:
     @property
     def sample_size(self) -> int:
         """Rows of the independent sample that intervals come from."""
-        return len(self._survey.reading.coins)
+        return len(self._estimates.sample.coins)
 
     def interval(self, solution: Any, *, confidence: float | None = None) -> Interval:
         r"""Bound the cost of any solution over all data, without reading them again.
@@ -183,13 +181,15 @@ class Audit:
         >>> bool(found.low < true < found.high)
         True
         """
-        level = self.confidence if confidence is None else checked_confidence(confidence)
-        own = self._survey.own
+        level = (
+            self.confidence if confidence is None else as_float("confidence", confidence, "0.95")
+        )
+        own = self._estimates.own
         one = self.objective.read(solution, own.points.shape[1], "solution")
         one = self.objective.labelled(one, own, "solution")
         if isinstance(one, np.ndarray):
             _check_usable(Block(one, np.ones(len(one))), "solution")
-        return self._survey.interval(self.solutions, one, level)
+        return self._estimates.interval(self.solutions, one, level)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the relative difference of every audited solution, and of the total weight.
@@ -231,31 +231,16 @@ class Audit:
         weights = (f"{self.coreset_weight:.6g}", f"{self.data_weight:.6g}", f"{gap:+.2%}")
         return [*cells, ("total weight", *weights)]
 
+    def _title(self) -> str:
+        difference = f"largest difference {self.distortion:.2%}"
+        return f"{self.objective.name}, {difference}, over {self.n_rows:,} rows"
+
     def __repr__(self) -> str:
-        rows = [_HEAD, *self._cells()]
-        widths = [max(len(row[i]) for row in rows) for i in range(4)]
-        what = f"{self.objective.name}, largest difference {self.distortion:.2%}"
-        lines = [f"Audit({what}, over {self.n_rows:,} rows)"]
-        for row in rows:
-            first = row[0].ljust(widths[0])
-            rest = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-            lines.append("  ".join([first, *rest]))
-        return "\n".join(lines)
+        return "\n".join([f"Audit({self._title()})", *text_table([_HEAD, *self._cells()])])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in _HEAD)
-        body = "".join(
-            f'<tr><td style="text-align:left">{html.escape(row[0])}</td>'
-            + "".join(f"<td>{cell}</td>" for cell in row[1:])
-            + "</tr>"
-            for row in self._cells()
-        )
-        what = f"{self.objective.name}, largest difference {self.distortion:.2%}"
-        caption = f"{what[0].upper()}{what[1:]}, over {self.n_rows:,} rows"
-        return (
-            f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>"
-        )
+        title = self._title()
+        return html_table(self._cells(), _HEAD, f"{title[0].upper()}{title[1:]}")
 
 
 _HEAD = ("solution", "on coreset", "on all data", "difference")
@@ -346,7 +331,7 @@ def audit(
     ----------
     Schwiegelshohn and Sheikh-Omar (2022), section 4.
     """
-    level = checked_confidence(confidence)
+    level = as_float("confidence", confidence, "0.95")
     seed = resolve_seed(random_state)
     for name, value, kind in (("coreset", coreset, Coreset), ("objective", objective, Objective)):
         if not isinstance(value, kind) and (name == "coreset" or value is not None):
@@ -359,7 +344,9 @@ def audit(
         objective = objective_for(coreset.provenance, n_clusters, own)
     names, candidates = candidate_solutions(objective, own, solutions, seed)
     on_coreset = np.array([objective.cost(own, one) for one in candidates])
-    size = _sample_size(sample_size, len(coreset))
+    if sample_size is None:
+        sample_size = max(_LEAST_SAMPLE, len(coreset))
+    size = as_int("sample_size", sample_size)
     if on_invalid is None:
         on_invalid = "drop" if coreset.provenance.get("n_dropped") else "raise"
     if coreset.labels is not None and y is None and isinstance(objective, LinearCost):
@@ -372,9 +359,9 @@ def audit(
             f"X has {blocks.rules.n_features} columns and the coreset {coreset.n_features}; pass "
             f"the data that it is of."
         )
-    leaf = _leaf(own, objective, candidates, size, seed)
-    reading = sample_costs(blocks, leaf, progress=progress)
-    n_rows = reading.n_rows
+    design = _design(own, objective, candidates, size, seed)
+    sample = sample_costs(blocks, design, progress=progress)
+    n_rows = sample.n_rows
     if coreset.provenance.get("n", n_rows) != n_rows:
         warnings.warn(
             f"X has {n_rows} rows and the coreset is of {coreset.provenance['n']}: the audit "
@@ -387,13 +374,13 @@ def audit(
         names=names,
         solutions=candidates,
         on_coreset=on_coreset,
-        on_data=reading.costs + [objective.constant(one) for one in candidates],
+        on_data=sample.costs + [objective.constant(one) for one in candidates],
         coreset_weight=coreset.total_weight,
-        data_weight=reading.weight,
+        data_weight=sample.weight,
         n_rows=n_rows,
         confidence=level,
         seed=seed,
-        _survey=CostEstimates(reading, objective, leaf.cells, own),
+        _estimates=CostEstimates(sample, objective, design.cells, own),
     )
 
 
@@ -405,26 +392,16 @@ def _check_usable(own: Block, name: str = "coreset.points") -> None:
         raise replace(problem, message=message).error(0)
 
 
-def _leaf(
+def _design(
     own: Block, objective: Objective[Any], solutions: tuple[Any, ...], size: int, seed: int
-) -> SampleBlock:
+) -> SampleDesign:
     sizes = [len(one) for one in solutions if isinstance(one, np.ndarray)]
     k = max([*sizes, objective.n_parts or 1])
     cells = objective.cells(own, k, stream(seed, Stage.AUDIT, 0, 2))
     cells = cells.scored(cells.sums(own, cells.place(own)), float(own.weights.mean()))
     costs = np.array([objective.total(own, one) for one in solutions])
     shares = np.divide(1.0 - BASE, len(costs) * costs, out=np.zeros_like(costs), where=costs > 0.0)
-    return SampleBlock(objective, solutions, cells, shares, size, seed)
-
-
-def _sample_size(sample_size: Any, rows: int) -> int:
-    if sample_size is None:
-        return max(_LEAST_SAMPLE, rows)
-    if isinstance(sample_size, bool) or not isinstance(sample_size, numbers.Integral):
-        raise InvalidTypeError(f"sample_size must be an integer, got {sample_size!r}; pass an int.")
-    if sample_size < 1:
-        raise InvalidInputError(f"sample_size must be at least 1, got {sample_size}; pass more.")
-    return int(sample_size)
+    return SampleDesign(objective, solutions, cells, shares, size, seed)
 
 
 def _quotient(numerator: FloatArray, denominator: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,9 +15,10 @@ from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import check_flag, check_positive
-from daskcoreset.execution.fold import map_reduce
+from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-from daskcoreset.objectives.clustering import as_centers, nearest_distances
+from daskcoreset.objectives import LinearCost, Objective, QuantizationError
+from daskcoreset.objectives.clustering import as_centers
 from daskcoreset.sensitivities import SVM
 
 if TYPE_CHECKING:
@@ -86,41 +87,43 @@ def svm_sensitivity(
     """
     check_flag("provable", provable)
     construction = SVM(lam, n_clusters, "paper" if provable else "systematic", intercept)
-    blocks = row_blocks(X, y, sample_weight)
-    if not blocks.has_labels:
-        raise InvalidInputError("y is missing; pass the labels of the rows.")
+    blocks = _labelled_blocks(X, y, sample_weight)
     seed, summary = resolve_seed(random_state), None
     for fold in range(construction.n_folds):
-        found = map_reduce(
-            blocks, _Summarise(construction, seed, fold), construction.merge, given=summary
-        )
-        if not found.value:
-            raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
-        summary = construction.finalize(found.value, stream(seed, Stage.SETTLING, 0, fold))
+        summarise = partial(_block_summary, construction, (seed, fold))
+        merged = map_reduce(blocks, summarise, construction.merge, broadcast=summary).value
+        if not merged:
+            raise _no_weight()
+        summary = construction.finalize(merged, stream(seed, Stage.SETTLING, 0, fold))
         construction.validate_summary(summary, finalized=True)
-    total: float = map_reduce(blocks, _Score(construction), add, given=summary).value
+    total: float = map_reduce(
+        blocks, partial(_total_score, construction), add, broadcast=summary
+    ).value
     return total
 
 
-@dataclass(frozen=True)
-class _Summarise:
-    construction: SVM
-    seed: int
-    fold: int
-
-    def __call__(self, block: Block, number: int, given: Any) -> Any:
-        problem = self.construction.find_invalid_row(block)
-        rng = stream(self.seed, Stage.SUMMARIES, number, self.fold)
-        return problem or self.construction.block_summary(block, given, rng)
+def _block_summary(
+    construction: SVM, seed_and_fold: tuple[int, int], block: Block, index: int, last: Any
+) -> Any:
+    problem = construction.find_invalid_row(block)
+    seed, fold = seed_and_fold
+    rng = stream(seed, Stage.SUMMARIES, index, fold)
+    return problem or construction.block_summary(block, last, rng)
 
 
-@dataclass(frozen=True)
-class _Score:
-    construction: SVM
+def _total_score(construction: SVM, block: Block, _index: int, summary: Any) -> float:
+    return float(np.minimum(construction.scores(block, summary), 1.0).sum())
 
-    def __call__(self, block: Block, number: int, given: Any) -> float:
-        del number
-        return float(np.minimum(self.construction.scores(block, given), 1.0).sum())
+
+def _labelled_blocks(X: Any, y: Any, sample_weight: Any) -> RowBlocks:
+    blocks = row_blocks(X, y, sample_weight)
+    if not blocks.has_labels:
+        raise InvalidInputError("y is missing; pass the labels of the rows.")
+    return blocks
+
+
+def _no_weight() -> InvalidInputError:
+    return InvalidInputError("sample_weight is zero for every row; give some row a weight.")
 
 
 class SVMReport(NamedTuple):
@@ -195,20 +198,17 @@ def svm_report(
     Tukan, Baykal, Feldman and Rus (2020), section 2.
     """
     check_positive("lam", lam)
-    blocks = row_blocks(X, y, sample_weight)
-    if not blocks.has_labels:
-        raise InvalidInputError("y is missing; pass the labels of the rows.")
+    blocks = _labelled_blocks(X, y, sample_weight)
     coef, shift, single = _solutions(w, intercept, blocks.rules.n_features)
-    found = _by_label(blocks, coef, shift)
-    labels = _two_labels(found, classes)
-    total = sum(part.weight for part in found.values())
+    sums = map_reduce(blocks, _sums_by_label, _merge_sums, broadcast=(coef, shift)).value
+    labels = _two_labels(sorted(sums), classes)
+    total = sum(float(part[0, 0]) for part in sums.values())
     if not total > 0.0:
-        raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
+        raise _no_weight()
     hinge, right = np.zeros(len(coef)), np.zeros(len(coef))
-    for label, part in found.items():
-        positive = label == labels[1]
-        hinge += part.hinge[int(positive)]
-        right += part.above if positive else part.weight - part.above
+    for label, (weight, negative, positive, above) in sums.items():
+        hinge += positive if label == labels[1] else negative
+        right += above if label == labels[1] else weight - above
     cost = np.einsum("pj,pj->p", coef, coef) / 2.0 + lam * hinge
     values = (cost, hinge / total, right / total)
     return SVMReport(*(float(value[0]) if single else value for value in values))
@@ -258,8 +258,8 @@ def hinge_loss(
     >>> hinge_loss(np.array([[-1.0], [1.0]]), np.array([0, 1]), [0.5])
     0.5
     """
-    found = svm_report(X, y, w, 1.0, sample_weight, intercept=intercept, classes=classes)
-    return found.hinge_loss
+    report = svm_report(X, y, w, 1.0, sample_weight, intercept=intercept, classes=classes)
+    return report.hinge_loss
 
 
 def accuracy(
@@ -282,37 +282,22 @@ def accuracy(
     >>> accuracy(np.array([[-1.0], [1.0], [2.0], [0.5]]), np.array([0, 1, 1, 0]), [0.5])
     0.75
     """
-    found = svm_report(X, y, w, 1.0, sample_weight, intercept=intercept, classes=classes)
-    return found.accuracy
+    report = svm_report(X, y, w, 1.0, sample_weight, intercept=intercept, classes=classes)
+    return report.accuracy
 
 
-@dataclass(frozen=True, eq=False)
-class _OfLabel:
-    """Sums over the rows of one label: which sign it has is not known before all are read."""
+def _sums_by_label(
+    block: Block, _index: int, solutions: tuple[FloatArray, FloatArray]
+) -> dict[Any, FloatArray] | InvalidRow:
+    """Return sums over the rows of every label, whose sign is not known before all rows are read.
 
-    weight: float
-    hinge: FloatArray  # as if the label were -1, and as if it were +1: shape (2, n_solutions)
-    above: FloatArray  # weight of the rows above zero
-
-    def __add__(self, other: _OfLabel) -> _OfLabel:
-        return _OfLabel(
-            self.weight + other.weight, self.hinge + other.hinge, self.above + other.above
-        )
-
-
-def _by_label(blocks: RowBlocks, coef: FloatArray, shift: FloatArray) -> dict[Any, _OfLabel]:
-    found: dict[Any, _OfLabel] = map_reduce(blocks, _sums, _joined, given=(coef, shift)).value
-    return found
-
-
-def _sums(
-    block: Block, number: int, given: tuple[FloatArray, FloatArray]
-) -> dict[Any, _OfLabel] | InvalidRow:
-    del number
+    Of shape (4, n_solutions): weight, hinge loss as if the label were -1, hinge loss as if it
+    were +1, weight of the rows above zero.
+    """
     problem = find_bad_label(block)
     if problem is not None:
         return problem
-    coef, shift = given
+    coef, shift = solutions
     values = np.empty((len(block), len(coef)))
     points: Any = block.points
     for rows in tiles(len(block), points.shape[1]):
@@ -320,34 +305,37 @@ def _sums(
         for i, one in enumerate(coef):
             values[rows, i] = np.einsum("ij,j->i", tile, one) + shift[i]
     labels, u = labels_of(block), block.weights
-    found = {}
+    loss = LinearCost("hinge").margin_loss
+    sums = {}
     for label in np.unique(labels):
         own = np.flatnonzero((labels == label) & (u > 0.0))
         if not len(own):
             continue
-        mine, weights = values[own], u[own]
-        hinge = [
-            np.einsum("i,ip->p", weights, np.maximum(1.0 - sign * mine, 0.0)) for sign in (-1, 1)
-        ]
-        above = np.einsum("i,ip->p", weights, (mine > 0.0).astype(np.float64))
-        found[label.item()] = _OfLabel(float(weights.sum()), np.stack(hinge), above)
-    return found
+        margins, weights = values[own], u[own]
+        terms = loss(-margins), loss(margins), (margins > 0.0).astype(np.float64)
+        weight = np.full(len(coef), float(weights.sum()))
+        sums[label.item()] = np.stack(
+            [weight, *(np.einsum("i,ip->p", weights, term) for term in terms)]
+        )
+    return sums
 
 
-def _joined(first: dict[Any, _OfLabel], second: dict[Any, _OfLabel]) -> dict[Any, _OfLabel]:
+def _merge_sums(
+    first: dict[Any, FloatArray], second: dict[Any, FloatArray]
+) -> dict[Any, FloatArray]:
     merged = dict(first)
     for label, part in second.items():
         merged[label] = merged[label] + part if label in merged else part
     return merged
 
 
-def _two_labels(found: dict[Any, _OfLabel], classes: Any) -> list[Any]:
-    labels = sorted(found) if classes is None else list(np.asarray(classes).tolist())
-    if len(labels) != 2 or not set(found) <= set(labels):
-        shown = ", ".join(map(repr, sorted(found)[:5]))
+def _two_labels(present: list[Any], classes: Any) -> list[Any]:
+    labels = present if classes is None else list(np.asarray(classes).tolist())
+    if len(labels) != 2 or not set(present) <= set(labels):
+        shown = ", ".join(map(repr, present[:5]))
         raise InvalidInputError(
-            f"y holds {len(found)} classes ({shown}) where two are wanted; pass classes=(negative, "
-            f"positive) where one has no rows, and y == label for one of many."
+            f"y holds {len(present)} classes ({shown}) where two are wanted; pass classes="
+            f"(negative, positive) where one has no rows, and y == label for one of many."
         )
     return labels
 
@@ -358,11 +346,11 @@ def _solutions(w: Any, intercept: Any, d: int) -> tuple[FloatArray, FloatArray, 
         models = list(w) if several else [w]
         rows = [np.append(np.ravel(one.coef_), np.ravel(one.intercept_)) for one in models]
         w = np.array(rows) if several else rows[0]
-    given: AnyArray = np.asarray(w, dtype=np.float64)
-    single, matrix = given.ndim < 2, np.atleast_2d(given)
+    array: AnyArray = np.asarray(w, dtype=np.float64)
+    single, matrix = array.ndim < 2, np.atleast_2d(array)
     if matrix.ndim != 2 or matrix.shape[1] not in (d, d + 1) or not len(matrix):
         raise InvalidInputError(
-            f"w has shape {given.shape}; pass one classifier of {d} entries, or of {d + 1} with "
+            f"w has shape {array.shape}; pass one classifier of {d} entries, or of {d + 1} with "
             f"its bias, or a row for each of several."
         )
     if matrix.shape[1] == d + 1 and intercept is not None:
@@ -420,7 +408,9 @@ def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
     """
     blocks = row_blocks(X, None, sample_weight)
     solutions, single = _as_solutions(centers, blocks.rules.n_features)
-    costs = map_reduce(blocks, _costs_of_block, add, given=solutions).value
+    costs = map_reduce(
+        blocks, partial(_block_costs, QuantizationError()), add, broadcast=solutions
+    ).value
     return float(costs[0]) if single else costs
 
 
@@ -520,7 +510,7 @@ def _as_solutions(
     return solutions, not several
 
 
-def _costs_of_block(block: Block, number: int, solutions: list[FloatArray]) -> FloatArray:
-    del number
-    distances = (nearest_distances(block.points, centers) for centers in solutions)
-    return np.array([(block.weights * squares).sum() for squares in distances])
+def _block_costs(
+    objective: Objective[Any], block: Block, _index: int, solutions: list[Any]
+) -> FloatArray:
+    return np.array([objective.total(block, solution) for solution in solutions])

@@ -5,7 +5,6 @@ matplotlib is imported when something is drawn, pyplot only where no axes are gi
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +13,7 @@ import numpy as np
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import axes_for, need_matplotlib
+from daskcoreset.core.validation import as_float, is_int
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.metrics.plot_density import (
     MOST_COLUMNS,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from daskcoreset.core.typing import FloatArray
 
-__all__ = ["plot_audit", "plot_coreset", "plot_error"]
+__all__ = ["label_errors", "plot_audit", "plot_coreset", "plot_error"]
 
 _FINEST = 120
 """Cells along an axis at most: a few pixels each."""
@@ -185,10 +185,7 @@ def plot_error(
     >>> plot_error(errors, Figure().add_subplot()).get_xscale()
     'log'
     """
-    if not 0 < confidence < 1:
-        raise InvalidInputError(
-            f"confidence must lie between 0 and 1, got {confidence}; pass for example 0.95."
-        )
+    confidence = as_float("confidence", confidence, "0.95")
     lines = {name: _means(name, by_size, confidence) for name, by_size in results.items()}
     if not lines:
         raise InvalidInputError("results is empty; pass the errors of at least one method.")
@@ -208,11 +205,8 @@ def plot_error(
             edge = ax.get_xaxis_transform()
             ax.plot(x, 0, transform=edge, clip_on=False, marker=marker, color=color, ms=5)
             ax.annotate("≤ 0", (x, 0), (0, 7), edge, "offset points", color=color, ha="center")
-    _scale_logarithmically(ax, sizes)
-    ax.set_xlabel("rows in the coreset")
+    label_errors(ax, sizes)
     ax.set_ylabel("relative error")
-    ax.grid(visible=True, which="major", color="0.9")
-    ax.set_axisbelow(True)
     ax.legend(frameon=False)
     return ax
 
@@ -287,7 +281,8 @@ def _means(
     return sizes, means, widths
 
 
-def _scale_logarithmically(ax: Axes, sizes: FloatArray) -> None:
+def label_errors(ax: Axes, sizes: FloatArray) -> None:
+    """Make both axes of a picture of errors logarithmic, with sizes and per cent on them."""
     from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
     ax.set_xscale("log")
@@ -303,12 +298,15 @@ def _scale_logarithmically(ax: Axes, sizes: FloatArray) -> None:
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
     ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.4g} %")
+    ax.set_xlabel("rows in the coreset")
+    ax.grid(visible=True, which="major", color="0.9")
+    ax.set_axisbelow(True)
 
 
 def _check_bins(bins: Any) -> None:
     if bins is None:
         return
-    if isinstance(bins, bool) or not isinstance(bins, numbers.Integral):
+    if not is_int(bins):
         raise InvalidTypeError(f"bins must be an int or None, got {bins!r}; pass an int.")
     if int(bins) < 1:
         raise InvalidInputError(f"bins must be at least 1, got {bins}; pass a larger int.")

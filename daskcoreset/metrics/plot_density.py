@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from daskcoreset.execution.fold import map_reduce
+from daskcoreset.execution.engine import map_reduce
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -193,8 +193,7 @@ class Frame:
     def of(self, points: Any) -> FloatArray:
         """Return the coordinates of rows, float64 of shape (n, 1 or 2)."""
         if self.shares is None:
-            dense = points if isinstance(points, np.ndarray) else points.toarray()
-            return np.asarray(dense, dtype=np.float64)
+            return np.asarray(_dense(points), dtype=np.float64)
         if isinstance(points, np.ndarray):
             moved: FloatArray = (points - self.center) @ self.axes
             return moved
@@ -209,8 +208,7 @@ def rows_frame(points: Any, weights: FloatArray) -> Frame:
         return Frame(np.zeros(d), np.eye(d))
     root = np.sqrt(weights / weights.sum())
     if min(points.shape) <= 3:
-        dense = points if isinstance(points, np.ndarray) else points.toarray()
-        moved = root[:, np.newaxis] * (dense - mean)
+        moved = root[:, np.newaxis] * (_dense(points) - mean)
         _, spread, axes = np.linalg.svd(np.vstack([moved, np.zeros((2, d))]), full_matrices=False)
         return Frame(mean, *_upright(axes[:2].T, spread[:2] ** 2, float((spread**2).sum())))
     from scipy.sparse.linalg import LinearOperator, svds
@@ -242,8 +240,8 @@ def data_frame(blocks: RowBlocks, center: FloatArray) -> Frame:
         large offset cancels nothing.
     """
     d = len(center)
-    found = map_reduce(blocks, _ProductsOfBlock(center), add).value
-    weight, first, second = found[0], found[1 : d + 1], found[d + 1 :].reshape(d, d)
+    products = map_reduce(blocks, _products_of_block, add, broadcast=center).value
+    weight, first, second = products[0], products[1 : d + 1], products[d + 1 :].reshape(d, d)
     gap = first / weight
     values, vectors = np.linalg.eigh(second / weight - np.outer(gap, gap))
     axes, shares = _upright(vectors[:, [-1, -2]], values[[-1, -2]], float(values.sum()))
@@ -264,7 +262,8 @@ def histogram(blocks: RowBlocks, frame: Frame, edges: Sequence[FloatArray]) -> F
     -------
     ndarray of shape (bins,) or (bins, bins), float64
     """
-    counts: FloatArray = map_reduce(blocks, _HistogramOfBlock(frame, tuple(edges)), add).value
+    grid = frame, tuple(edges)
+    counts: FloatArray = map_reduce(blocks, _histogram_of_block, add, broadcast=grid).value
     return counts.reshape([len(edge) - 1 for edge in edges])
 
 
@@ -277,43 +276,37 @@ def _upright(
     return axes * np.where(largest < 0, -1.0, 1.0), tuple(float(share) for share in shares)
 
 
-@dataclass(frozen=True, eq=False)
-class _ProductsOfBlock:
+def _products_of_block(block: Block, _index: int, center: FloatArray) -> FloatArray:
     """Weight, weighted sum and weighted products of rows about a center, in one vector."""
-
-    center: FloatArray
-
-    def __call__(self, block: Block, number: int, given: object) -> FloatArray:
-        del number, given
-        d = len(self.center)
-        values = np.zeros(1 + d + d * d)
-        if len(block):
-            points, u = block.points, block.weights
-            dense = points if isinstance(points, np.ndarray) else points.toarray()
-            moved = dense - self.center
-            values[0] = u.sum()
-            values[1 : d + 1] = u @ moved
-            values[d + 1 :] = (moved.T @ (u[:, np.newaxis] * moved)).ravel()
-        return values
+    d = len(center)
+    values = np.zeros(1 + d + d * d)
+    if len(block):
+        u = block.weights
+        moved = _dense(block.points) - center
+        values[0] = u.sum()
+        values[1 : d + 1] = u @ moved
+        values[d + 1 :] = (moved.T @ (u[:, np.newaxis] * moved)).ravel()
+    return values
 
 
-@dataclass(frozen=True, eq=False)
-class _HistogramOfBlock:
-    frame: Frame
-    edges: tuple[FloatArray, ...]
+def _histogram_of_block(
+    block: Block, _index: int, grid: tuple[Frame, tuple[FloatArray, ...]]
+) -> FloatArray:
+    frame, edges = grid
+    shape = [len(edge) - 1 for edge in edges]
+    values = np.zeros(int(np.prod(shape)))
+    if len(block):
+        shown = frame.of(block.points)
+        cells = np.zeros(len(shown), dtype=np.int64)
+        inside = np.ones(len(shown), dtype=bool)
+        for j, edge in enumerate(edges):
+            position = (shown[:, j] - edge[0]) / (edge[-1] - edge[0]) * shape[j]
+            inside &= (position >= 0) & (position < shape[j])
+            cells = cells * shape[j] + np.where(inside, position, 0.0).astype(np.int64)
+        values += np.bincount(cells[inside], block.weights[inside], len(values))
+    return values
 
-    def __call__(self, block: Block, number: int, given: object) -> FloatArray:
-        del number, given
-        shape = [len(edge) - 1 for edge in self.edges]
-        values = np.zeros(int(np.prod(shape)))
-        if len(block):
-            shown = self.frame.of(block.points)
-            cells = np.zeros(len(shown), dtype=np.int64)
-            inside = np.ones(len(shown), dtype=bool)
-            for j, edge in enumerate(self.edges):
-                place = (shown[:, j] - edge[0]) / (edge[-1] - edge[0]) * shape[j]
-                inside &= (place >= 0) & (place < shape[j])
-                cells = cells * shape[j] + np.where(inside, place, 0.0).astype(np.int64)
-            u = block.weights[inside]
-            values += np.bincount(cells[inside], weights=u, minlength=len(values))
-        return values
+
+def _dense(points: Any) -> AnyArray:
+    rows: AnyArray = points if isinstance(points, np.ndarray) else points.toarray()
+    return rows

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from daskcoreset.core.blocks import Block, InvalidRow, concatenate, labels_of
-from daskcoreset.core.errors import (
-    InvalidInputError,
-    InvalidTypeError,
-    ignore_overflow,
-    overflow_error,
-)
+from daskcoreset.core.errors import InvalidInputError, ignore_overflow, overflow_error
 from daskcoreset.core.random import Stage, stream
-from daskcoreset.execution.fold import map_reduce
+from daskcoreset.execution.engine import map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.core.typing import FloatArray
@@ -31,8 +26,7 @@ __all__ = [
     "CostEstimates",
     "Interval",
     "PoissonSample",
-    "SampleBlock",
-    "checked_confidence",
+    "SampleDesign",
     "sample_costs",
 ]
 
@@ -44,7 +38,7 @@ BASE = 0.75
 
 @dataclass(frozen=True, eq=False)
 class PoissonSample:
-    """What some blocks gave.
+    """Exact costs over the rows of some blocks, and a sample of these rows.
 
     Attributes
     ----------
@@ -86,13 +80,13 @@ class PoissonSample:
         """Return the sample as a lower threshold would have drawn it."""
         if self.rows is None or threshold >= self.threshold:
             return self
-        left = np.flatnonzero(self.coins < threshold * self.scores)
+        kept = np.flatnonzero(self.coins < threshold * self.scores)
         return replace(
             self,
             threshold=threshold,
-            rows=self.rows.take(left),
-            scores=self.scores[left],
-            coins=self.coins[left],
+            rows=self.rows.take(kept),
+            scores=self.scores[kept],
+            coins=self.coins[kept],
         )
 
     def check(self) -> None:
@@ -106,8 +100,8 @@ class PoissonSample:
 
 
 @dataclass(frozen=True, eq=False)
-class SampleBlock:
-    """Leaf of the read.
+class SampleDesign:
+    """What every block needs to know to add up costs and to draw.
 
     Attributes
     ----------
@@ -130,111 +124,100 @@ class SampleBlock:
     size: int
     seed: int
 
-    def __call__(self, block: Block, number: int, given: object) -> PoissonSample | InvalidRow:
-        """Add up costs and draw from one block."""
-        del given
-        problem = self.objective.problem(block) or self._other_labels(block)
-        if problem is not None:
-            return problem
-        nothing, sums = np.zeros(0), np.zeros((4, len(self.cells)))
-        costs = np.zeros(len(self.solutions))
-        if not len(block):
-            return PoissonSample(costs, 0.0, 0.0, np.inf, None, nothing, nothing, 0, 0, sums)
-        u = block.weights
-        with ignore_overflow():
-            placed = self.cells.place(block)
-            sums = self.cells.sums(block, placed)
-            scores = np.multiply(BASE, self.cells.score(placed))
-            for i, solution in enumerate(self.solutions):
-                losses = self.objective.losses(block, solution)
-                costs[i] = (u * losses).sum()
-                scores += self.shares[i] * losses
-            # Zero by zero where a distance overflows, on a row that does not count.
-            scores = np.where(u > 0.0, u * scores, 0.0)
-            total = float(scores.sum())
-            # Half of what is expected: should there be less, the sample is smaller, not wrong.
-            threshold = self.size / max(total, 0.5)
-            coins = stream(self.seed, Stage.AUDIT, number).random(len(block))
-            drawn = np.flatnonzero(coins < threshold * scores)
-        return PoissonSample(
-            costs,
-            float(u.sum()),
-            total,
-            threshold,
-            block.take(drawn),
-            scores[drawn],
-            coins[drawn],
-            len(block),
-            int(np.count_nonzero(u)),
-            sums,
-        )
-
-    def _other_labels(self, block: Block) -> InvalidRow | None:
-        """Return what is wrong with labels of another kind than those of the coreset, or None."""
-        if self.cells.labels is None or block.labels is None or not len(block):
-            return None
-        own, labels = self.cells.labels, labels_of(block)
-        if (own.dtype.kind == "U") == (labels.dtype.kind == "U"):
-            return None
-        return InvalidRow(
-            f"y is {labels[0].item()!r}" + "{row}, and the labels of the coreset are "
-            f"{own[:3].tolist()}: text for text, and numbers for numbers; pass the labels that it "
-            f"was built with.",
-            0 if block.rows is None else int(block.rows[0]),
-        )
-
-
-@dataclass(frozen=True)
-class _Merge:
-    """Merges neighbouring readings, in the order of the blocks."""
-
-    size: int
-
-    def __call__(self, first: PoissonSample, second: PoissonSample) -> PoissonSample:
-        score = first.score + second.score
-        whole = self.size / score if score > 0 else np.inf
-        threshold = min(whole, first.threshold, second.threshold)
-        with ignore_overflow():
-            parts = first.thinned(threshold), second.thinned(threshold)
-        rows = [part.rows for part in parts if part.rows is not None]
-        return PoissonSample(
-            costs=np.sum([part.costs for part in parts], axis=0),
-            weight=float(sum(part.weight for part in parts)),
-            score=score,
-            threshold=threshold,
-            rows=concatenate(rows) if rows else None,
-            scores=np.concatenate([part.scores for part in parts]),
-            coins=np.concatenate([part.coins for part in parts]),
-            n_rows=sum(part.n_rows for part in parts),
-            n_weighed=sum(part.n_weighed for part in parts),
-            sums=np.sum([part.sums for part in parts], axis=0),
-        )
-
 
 def sample_costs(
-    blocks: RowBlocks, leaf: SampleBlock, *, progress: bool | None = None
+    blocks: RowBlocks, design: SampleDesign, *, progress: bool | None = None
 ) -> PoissonSample:
-    """Read all rows once.
-
-    Parameters
-    ----------
-    blocks : RowBlocks
-    leaf : SurveyBlock
-    progress : bool or None, default=None
-        As in `daskcoreset.build`.
-
-    Returns
-    -------
-    Reading
+    """Add up the costs of solutions over all rows and draw a Poisson sample, in one read.
 
     Raises
     ------
     InvalidInputError
         For the first row that no cost can be given to.
     """
-    reading = map_reduce(blocks, leaf, _Merge(leaf.size), progress=progress).value
-    reading.check()
-    return reading
+    merge = partial(_merge, design.size)
+    sample: PoissonSample = map_reduce(
+        blocks, _sample_block, merge, broadcast=design, progress=progress
+    ).value
+    sample.check()
+    return sample
+
+
+def _sample_block(block: Block, index: int, design: SampleDesign) -> PoissonSample | InvalidRow:
+    """Add up costs and draw from one block."""
+    objective, cells = design.objective, design.cells
+    problem = objective.problem(block) or _other_labels(cells, block)
+    if problem is not None:
+        return problem
+    nothing, sums = np.zeros(0), np.zeros((4, len(cells)))
+    costs = np.zeros(len(design.solutions))
+    if not len(block):
+        return PoissonSample(costs, 0.0, 0.0, np.inf, None, nothing, nothing, 0, 0, sums)
+    u = block.weights
+    with ignore_overflow():
+        placed = cells.place(block)
+        sums = cells.sums(block, placed)
+        scores = np.multiply(BASE, cells.score(placed))
+        for i, solution in enumerate(design.solutions):
+            losses = objective.losses(block, solution)
+            costs[i] = (u * losses).sum()
+            scores += design.shares[i] * losses
+        # Zero by zero where a distance overflows, on a row that does not count.
+        scores = np.where(u > 0.0, u * scores, 0.0)
+        total = float(scores.sum())
+        # Half of what is expected: should there be less, the sample is smaller, not wrong.
+        threshold = design.size / max(total, 0.5)
+        coins = stream(design.seed, Stage.AUDIT, index).random(len(block))
+        drawn = np.flatnonzero(coins < threshold * scores)
+    return PoissonSample(
+        costs,
+        float(u.sum()),
+        total,
+        threshold,
+        block.take(drawn),
+        scores[drawn],
+        coins[drawn],
+        len(block),
+        int(np.count_nonzero(u)),
+        sums,
+    )
+
+
+def _other_labels(cells: Cells, block: Block) -> InvalidRow | None:
+    """Return what is wrong with labels of another kind than those of the coreset, or None."""
+    if cells.labels is None or block.labels is None or not len(block):
+        return None
+    labels = labels_of(block)
+    if (cells.labels.dtype.kind == "U") == (labels.dtype.kind == "U"):
+        return None
+    return InvalidRow(
+        f"y is {labels[0].item()!r}" + "{row}, and the labels of the coreset are "
+        f"{cells.labels[:3].tolist()}: text for text, and numbers for numbers; pass the labels "
+        f"that it was built with.",
+        0 if block.rows is None else int(block.rows[0]),
+    )
+
+
+def _merge(size: int, first: PoissonSample, second: PoissonSample) -> PoissonSample:
+    """Merge neighbouring samples, in the order of the blocks."""
+    score = first.score + second.score
+    whole = size / score if score > 0 else np.inf
+    threshold = min(whole, first.threshold, second.threshold)
+    with ignore_overflow():
+        parts = first.thinned(threshold), second.thinned(threshold)
+    rows = [part.rows for part in parts if part.rows is not None]
+    return PoissonSample(
+        costs=first.costs + second.costs,
+        weight=first.weight + second.weight,
+        score=score,
+        threshold=threshold,
+        rows=concatenate(rows) if rows else None,
+        scores=np.concatenate([part.scores for part in parts]),
+        coins=np.concatenate([part.coins for part in parts]),
+        n_rows=first.n_rows + second.n_rows,
+        n_weighed=first.n_weighed + second.n_weighed,
+        sums=first.sums + second.sums,
+    )
 
 
 _ROUNDING = 1e-12
@@ -254,18 +237,6 @@ class Interval(NamedTuple):
     high: float
 
 
-def checked_confidence(confidence: Any) -> float:
-    """Return a confidence level as a float, or refuse it."""
-    if isinstance(confidence, bool) or not isinstance(confidence, numbers.Real):
-        raise InvalidTypeError(f"confidence must be a number, got {confidence!r}; pass a float.")
-    level = float(confidence)
-    if not 0 < level < 1:
-        raise InvalidInputError(
-            f"confidence must lie between 0 and 1, got {confidence}; pass for example 0.95."
-        )
-    return level
-
-
 class _Way(NamedTuple):
     """One way to leave out what is known: per row of weight one, and limits of X."""
 
@@ -278,18 +249,18 @@ class _Way(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CostEstimates:
-    """What a read found, and how rows were scored.
+    """The sample of a read, and how its rows were scored.
 
     Attributes
     ----------
-    reading : Reading
+    sample : PoissonSample
     objective : Objective
     cells : Cells
     own : Block
         Rows of the coreset.
     """
 
-    reading: PoissonSample
+    sample: PoissonSample
     objective: Objective[Any]
     cells: Cells
     own: Block
@@ -304,18 +275,18 @@ class CostEstimates:
         solution : object
         confidence : float
         """
-        reading, objective = self.reading, self.objective
-        rows = reading.rows
+        sample, objective = self.sample, self.objective
+        rows = sample.rows
         assert rows is not None  # noqa: S101 - the total weight is positive
         fixed = objective.constant(solution)
-        for known, cost in zip(solutions, reading.costs, strict=True):
+        for known, cost in zip(solutions, sample.costs, strict=True):
             if _same(known, solution):
                 return Interval(fixed + cost, fixed + cost, fixed + cost)
         losses = objective.losses(rows, solution)
         certain = float((rows.weights * losses).sum())
-        if len(rows) == reading.n_weighed:
+        if len(rows) == sample.n_weighed:
             return Interval(fixed + certain, fixed + certain, fixed + certain)
-        inclusion = reading.inclusion
+        inclusion = sample.inclusion
         chance = inclusion < 1.0
         low, high = certain, math.inf
         guess = float((rows.weights * losses / inclusion).sum())
@@ -323,47 +294,47 @@ class CostEstimates:
         if ways:
             level = math.log(2.0 / (1.0 - confidence))
             best = min(ways, key=lambda way: self._width(way, level))
-            held = rows.weights * best.on_sample
-            exact = best.total + float(held[~chance].sum())
-            x = held[chance] / inclusion[chance]
+            weighted = rows.weights * best.on_sample
+            exact = best.total + float(weighted[~chance].sum())
+            x = weighted[chance] / inclusion[chance]
             guess = exact + float(x.sum())
             theta = self._theta(best, level)
             low = max(low, exact - _most(-x, best.below, theta, level))
             high = exact + _most(x, best.above, theta, level)
             for bracket, i in objective.brackets(self.cells, solution, solutions):
-                known = 0.0 if i is None else float(reading.costs[i])
-                middle = known + float((bracket.control * reading.sums).sum())
-                low = max(low, middle - _sum(bracket.low, reading.sums))
-                high = min(high, middle + _sum(bracket.high, reading.sums))
+                known = 0.0 if i is None else float(sample.costs[i])
+                middle = known + float((bracket.control * sample.sums).sum())
+                low = max(low, middle - _sum(bracket.low, sample.sums))
+                high = min(high, middle + _sum(bracket.high, sample.sums))
         high = max(high, low)
         return Interval(fixed + min(max(guess, low), high), fixed + low, fixed + high)
 
     def _ways(self, solutions: Sequence[Any], solution: Any, losses: FloatArray) -> Iterator[_Way]:
-        reading, rows = self.reading, self.reading.rows
+        sample, rows = self.sample, self.sample.rows
         assert rows is not None  # noqa: S101 - as in `interval`
         here, there = self.cells.place(rows), self.cells.place(self.own)
         on_coreset = self.objective.losses(self.own, solution)
         for bracket, i in self.objective.brackets(self.cells, solution, solutions):
-            held = losses - (bracket.control[:, here.cells] * here.z).sum(axis=0)
+            unknown = losses - (bracket.control[:, here.cells] * here.z).sum(axis=0)
             expected = on_coreset - (bracket.control[:, there.cells] * there.z).sum(axis=0)
-            total = float((bracket.control * reading.sums).sum())
+            total = float((bracket.control * sample.sums).sum())
             if i is not None:
-                held = held - self.objective.losses(rows, solutions[i])
+                unknown = unknown - self.objective.losses(rows, solutions[i])
                 expected = expected - self.objective.losses(self.own, solutions[i])
-                total += float(reading.costs[i])
+                total += float(sample.costs[i])
             # What rounding leaves of a difference of losses may be above a bound of zero.
             least = _ROUNDING * float((self.own.weights * on_coreset).sum())
             limits = (
-                self.cells.ratio(bounds) / (BASE * reading.threshold) + least
+                self.cells.ratio(bounds) / (BASE * sample.threshold) + least
                 for bounds in (bracket.low, bracket.high)
             )
-            yield _Way(total, held, expected, *limits)
+            yield _Way(total, unknown, expected, *limits)
 
     def _spread(self, way: _Way) -> float:
         """Return the sum of X squared that the coreset lets expect."""
         own = self.own
         scores = BASE * self.cells.score(self.cells.place(own))
-        inclusion = self.reading.threshold * scores
+        inclusion = self.sample.threshold * scores
         chance = (inclusion < 1.0) & (own.weights > 0.0)
         squares = np.square(way.on_coreset[chance]) / inclusion[chance]
         return float((own.weights[chance] * squares).sum())

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import math
-import numbers
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from daskcoreset.build import build
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.tables import html_table
+from daskcoreset.core.validation import as_float, as_int, is_choice
 
 if TYPE_CHECKING:
     from daskcoreset.core.coreset import Coreset
@@ -82,19 +82,13 @@ def theory_size(
     Bachem, Lucic and Krause (2018), Theorem 2. Bachem, Lucic and Krause (2017), section 4:
     :math:`S^2` times the complexity, with a total sensitivity S of order k.
     """
-    for name, value in (("n_clusters", n_clusters), ("n_features", n_features)):
-        _check_number(name, value, numbers.Integral, "an integer")
-        if value < 1:
-            raise InvalidInputError(f"{name} must be at least 1, got {value}; pass a larger int.")
-    for name, real in (("epsilon", epsilon), ("delta", delta), ("constant", constant)):
-        _check_number(name, real, numbers.Real, "a number")
-        most = math.inf if name == "constant" else 1.0
-        if not 0 < real < most:
-            raise InvalidInputError(
-                f"{name} must lie between 0 and {most:g}, got {real}; pass for example 0.1."
-            )
+    as_int("n_clusters", n_clusters, remedy="pass a larger int")
+    as_int("n_features", n_features, remedy="pass a larger int")
+    as_float("epsilon", epsilon)
+    as_float("delta", delta)
+    as_float("constant", constant, maximum=math.inf)
     factors = {"lightweight": 1, "kmeans": n_clusters**2}
-    if method not in factors:
+    if not is_choice(method, factors):
         known = ", ".join(repr(name) for name in factors)
         raise InvalidInputError(
             f"method {method!r} has no bound on its size; the ones that have are {known}."
@@ -102,11 +96,6 @@ def theory_size(
     complexity = n_features * n_clusters * (math.log(n_clusters) if n_clusters > 1 else 1.0)
     rows = factors[method] * (complexity - math.log(delta)) / epsilon**2
     return max(1, math.ceil(constant * rows))
-
-
-def _check_number(name: str, value: Any, kind: type, what: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, kind):
-        raise InvalidTypeError(f"{name} must be {what}, got {value!r}; pass one.")
 
 
 @dataclass(frozen=True)
@@ -182,18 +171,9 @@ class SizeSearch:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        head = "".join(
-            f"<th>{html.escape(name)}</th>"
-            for name in ("size", "disagreement", "solutions", "reads")
-        )
-        body = "".join(
-            f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>" for cells in self._cells()
-        )
         verdict = "Agreement" if self.agreed else "No agreement"
-        return (
-            f"<table><caption>{verdict} at {self.size:,} rows, epsilon {self.epsilon:g}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        )
+        caption = f"{verdict} at {self.size:,} rows, epsilon {self.epsilon:g}"
+        return html_table(self._cells(), ("size", "disagreement", "solutions", "reads"), caption)
 
 
 def auto_size(
@@ -292,9 +272,10 @@ def auto_size(
         progress=progress,
     )
     rule = coreset.provenance["size_rule"]
-    told: list[dict[str, Any]] = [
+    # JSON has no infinity: None stands for it.
+    records: list[dict[str, Any]] = [
         {name: math.inf if value is None else value for name, value in step.items()}
         for step in rule["steps"]
     ]
-    steps = tuple(SizeStep(**step) for step in told)
+    steps = tuple(SizeStep(**record) for record in records)
     return SizeSearch(rule["size"], rule["agreed"], epsilon, delta, steps, coreset)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.validation import is_choice
 from daskcoreset.objectives.base import Objective
 from daskcoreset.objectives.clustering import Distortion, QuantizationError
 from daskcoreset.objectives.linear import LinearClassifier, LinearCost
@@ -81,7 +82,7 @@ def objective_for(
         )
     parameters = dict(record)
     name = parameters.pop("name", None)
-    if name not in OBJECTIVES:
+    if not is_choice(name, OBJECTIVES):
         raise InvalidInputError(
             f"the coreset is made for the cost {name!r}, which is not one of the library; {remedy}"
         )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import fields
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.validation import as_int
 from daskcoreset.objectives.cells import Bracket, Cells, cells_by_distance
 
 if TYPE_CHECKING:
@@ -160,11 +160,7 @@ def check_parts(n_parts: Any, name: str) -> None:
     """Refuse a number of centers or components that is none; None is for nobody has said."""
     if n_parts is None:
         return
-    if isinstance(n_parts, bool) or not isinstance(n_parts, Integral):
-        raise InvalidTypeError(f"{name} must be an integer, got {n_parts!r}; pass an int.")
-    if n_parts < 1:
-        raise InvalidInputError(f"{name} must be at least 1, got {n_parts}; pass more.")
-    if int(n_parts) > _MOST_PARTS:
+    if as_int(name, n_parts) > _MOST_PARTS:
         raise InvalidInputError(f"{name} is {n_parts}; pass {_MOST_PARTS} at most.")
 
 

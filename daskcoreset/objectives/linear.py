@@ -80,7 +80,7 @@ class LinearCost(Objective[LinearClassifier]):
         points: Any = block.points
         values: FloatArray = np.asarray(points @ solution.coef, dtype=np.float64)
         z = signs * (values + solution.intercept)
-        return self.lam * self._loss(z)
+        return self.lam * self.margin_loss(z)
 
     def cells(self, block: Block, n_parts: int, rng: np.random.Generator) -> Cells:
         """One cell for every class."""
@@ -105,7 +105,7 @@ class LinearCost(Objective[LinearClassifier]):
         v = cells.slope(solution.coef)
         zero, full = np.zeros_like(margin), np.full_like(margin, v)
         nothing = np.stack([zero] * 4)
-        plain = np.stack([self._loss(margin), full, zero, zero])
+        plain = np.stack([self.margin_loss(margin), full, zero, zero])
         if self.loss == "hinge":
             slack = margin - 1.0
             curved = np.stack([zero, zero, v * v / (4.0 * np.maximum(slack, 1e-300)), zero])
@@ -121,7 +121,8 @@ class LinearCost(Objective[LinearClassifier]):
                 apart = np.stack([move, np.full_like(move, cells.slope(coef)), zero, zero])
                 yield Bracket(nothing, self.lam * apart[None], self.lam * apart[None]), i
 
-    def _loss(self, z: FloatArray) -> FloatArray:
+    def margin_loss(self, z: FloatArray) -> FloatArray:
+        """Loss of rows whose decision value times their label is z."""
         return np.maximum(1.0 - z, 0.0) if self.loss == "hinge" else np.logaddexp(0.0, -z)
 
     def solve(self, block: Block, rng: np.random.Generator) -> LinearClassifier:

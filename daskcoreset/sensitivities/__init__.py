@@ -6,6 +6,7 @@ from dataclasses import MISSING
 from typing import Any
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.validation import is_choice
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.bregman import BregmanLightweight
 from daskcoreset.sensitivities.bregman_strong import StrongBregman
@@ -82,7 +83,7 @@ def resolve_method(
         return method
     known = ", ".join(repr(name) for name in CONSTRUCTIONS)
     if isinstance(method, str):
-        if method not in CONSTRUCTIONS:
+        if not is_choice(method, CONSTRUCTIONS):
             raise InvalidInputError(f"method {method!r} is unknown; the known ones are {known}.")
         return _construct(CONSTRUCTIONS[method], n_clusters)
     raise InvalidTypeError(

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.sampling import draw_with_replacement, inclusion_probabilities, systematic
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.core.validation import too_many, too_wide
+from daskcoreset.core.validation import as_int, check_choice, too_many, too_wide
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.solvers.kmeans import (
@@ -340,15 +339,8 @@ class StrongKMeans(Sensitivity["Clusters | KMeansParallelState"]):
             value: Any = getattr(self, name)
             if value is None and name == "n_centers":
                 continue
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-                raise InvalidTypeError(f"{name} must be an integer, got {value!r}; pass an int.")
-            if value < 1:
-                raise InvalidInputError(f"{name} must be at least 1, got {value}; pass more.")
-        if self.rough not in ("pilot", "kmeans||", "kmeans++"):
-            raise InvalidInputError(
-                f'rough must be "pilot", "kmeans||" or "kmeans++", got {self.rough!r}; pass one '
-                f"of these."
-            )
+            as_int(name, value)
+        check_choice("rough", self.rough, "pilot", "kmeans||", "kmeans++")
 
     @property
     def objective(self) -> QuantizationError:

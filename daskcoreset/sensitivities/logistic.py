@@ -14,7 +14,7 @@ from daskcoreset.core.linalg import dense, dense_rows, inverse_root, product, ti
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.ordering import spatial_order
 from daskcoreset.core.sampling import Calibrated, Target, by_class, calibrate_classes
-from daskcoreset.core.validation import check_flag
+from daskcoreset.core.validation import check_flag, is_choice
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.design import SamplingDesign
@@ -167,7 +167,7 @@ class Logistic(Sensitivity[Scatter]):
 
     def __post_init__(self) -> None:
         check_flag("intercept", self.intercept)
-        if self.variant not in ("calibrated", "systematic"):
+        if not is_choice(self.variant, ("calibrated", "systematic")):
             raise InvalidInputError(
                 f'variant must be "calibrated" or "systematic", got {self.variant!r}; pass one of '
                 f"these."

@@ -12,7 +12,7 @@ from daskcoreset.core.blocks import Block, check_classes, find_bad_target, find_
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.sampling import merge_reservoirs, sample_strata, stratified_sample
 from daskcoreset.core.typing import FloatArray, IndexArray
-from daskcoreset.core.validation import check_flag
+from daskcoreset.core.validation import as_int, check_flag, is_choice, is_number
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.svm_calibration import SVMDesign, Variant
@@ -263,20 +263,17 @@ class SVM(Sensitivity[Any]):
     needs_labels: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.lam, bool) or not isinstance(self.lam, (int, float, np.number)):
+        if not is_number(self.lam):
             raise InvalidTypeError(f"lam must be a number, got {self.lam!r}; pass a float.")
         if not (math.isfinite(self.lam) and self.lam > 0):
             raise InvalidInputError(
                 f"lam must be positive and finite, got {self.lam}; pass a value in (0, 1], or the "
                 f"C of your solver."
             )
-        k: Any = self.n_clusters
-        if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer))):
-            raise InvalidTypeError(f"n_clusters must be an integer, got {k!r}; pass an int.")
-        if k is not None and k < 1:
-            raise InvalidInputError(f"n_clusters must be at least 1, got {k}; pass more.")
+        if self.n_clusters is not None:
+            as_int("n_clusters", self.n_clusters)
         check_flag("intercept", self.intercept)
-        if self.variant not in _VARIANTS:
+        if not is_choice(self.variant, _VARIANTS):
             known = ", ".join(f'"{name}"' for name in _VARIANTS)
             raise InvalidInputError(
                 f"variant must be one of {known}, got {self.variant!r}; pass one of these."

@@ -15,6 +15,7 @@ from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
+from daskcoreset.core.validation import is_int
 from daskcoreset.solvers.divergences import Divergence, resolve_divergence
 
 __all__ = [
@@ -163,7 +164,7 @@ def bregman_seeds(rows: Rows, n_clusters: int, rng: np.random.Generator) -> Floa
 
 def check_count(name: str, value: Any) -> None:
     """Raise unless `value` is a positive integer."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+    if not is_int(value):
         raise InvalidTypeError(f"{name} must be an int, got {value!r}; pass a positive int.")
     if value < 1:
         raise InvalidInputError(f"{name} must be at least 1, got {value}; pass a positive int.")

@@ -12,7 +12,7 @@ import pytest
 
 from daskcoreset.core.blocks import Block, InvalidRow
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.execution.fold import map_reduce
+from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import row_blocks
 
 
@@ -31,7 +31,7 @@ def refuse_negative(block: Block, number: int, given: Any) -> int | InvalidRow:
 def test_gather__merges_in_the_order_of_the_blocks(scheduler: str, split_every: int) -> None:
     X = da.from_array(np.arange(40.0)[:, None], chunks=(3, 1))
     with dask.config.set(scheduler=scheduler):
-        found = map_reduce(row_blocks(X), first_values, add, given=2.0, split_every=split_every)
+        found = map_reduce(row_blocks(X), first_values, add, broadcast=2.0, split_every=split_every)
     assert [value for _, value in found.value] == [2.0 * i for i in range(40)]
     assert found.n_rows == 40
     assert found.row(2, 1) == 7

@@ -403,7 +403,7 @@ def test_sample__has_the_rows_wanted_on_average(chunks: Any) -> None:
         CORESET.audit(X, random_state=seed, sample_size=300, chunks=chunks).sample_size
         for seed in range(40)
     ]
-    expected = CORESET.audit(X, random_state=0, sample_size=300)._survey.reading
+    expected = CORESET.audit(X, random_state=0, sample_size=300)._estimates.sample
     assert np.mean(sizes) < 300 + 6 * np.sqrt(300 / 40)
     assert np.mean(sizes) > 250
     assert expected.threshold * expected.score == pytest.approx(300)
@@ -504,7 +504,7 @@ def test_sample__inclusion_probabilities_are_right(chunks: Any) -> None:
     totals = np.zeros((200, 2))
     for seed in range(len(totals)):
         found = CORESET.audit(X, random_state=seed, sample_size=300, chunks=chunks)
-        reading = found._survey.reading
+        reading = found._estimates.sample
         assert reading.rows is not None
         costs = ((reading.rows.points - 1.0) ** 2).sum(axis=1)
         totals[seed] = [(1 / reading.inclusion).sum(), (costs / reading.inclusion).sum()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -22,6 +21,7 @@ from daskcoreset.core.errors import (
     warn_user,
 )
 from daskcoreset.core.points import WeightedPoints
+from daskcoreset.core.validation import as_int, is_choice, is_number
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
@@ -161,10 +161,10 @@ def cover(
 
 
 def _check(diameter: Any, max_points: Any, cells: Any, strategy: Any) -> None:
-    if cells not in ("euclidean", "chebyshev"):
+    if not is_choice(cells, ("euclidean", "chebyshev")):
         found = f'cells must be "euclidean" or "chebyshev", got {cells!r}'
         raise InvalidInputError(f"{found}; pass one of these.")
-    if strategy not in ("online", "farthest"):
+    if not is_choice(strategy, ("online", "farthest")):
         found = f'strategy must be "online" or "farthest", got {strategy!r}'
         raise InvalidInputError(f"{found}; pass one of these.")
     if diameter is None and max_points is None:
@@ -173,7 +173,7 @@ def _check(diameter: Any, max_points: Any, cells: Any, strategy: Any) -> None:
             "points to find one for."
         )
     if diameter is not None:
-        if isinstance(diameter, bool) or not isinstance(diameter, numbers.Real):
+        if not is_number(diameter):
             raise InvalidTypeError(f"diameter must be a number, got {diameter!r}; pass a float.")
         if not 1e-140 < float(diameter) < 1e140:  # its square must be a number as well
             raise InvalidInputError(
@@ -182,10 +182,7 @@ def _check(diameter: Any, max_points: Any, cells: Any, strategy: Any) -> None:
             )
     if max_points is None:
         return
-    if isinstance(max_points, bool) or not isinstance(max_points, numbers.Integral):
-        raise InvalidTypeError(f"max_points must be an integer, got {max_points!r}; pass an int.")
-    if max_points < 1:
-        raise InvalidInputError(f"max_points must be at least 1, got {max_points}; pass more.")
+    as_int("max_points", max_points)
 
 
 def build_cover(

@@ -28,7 +28,7 @@ from daskcoreset.constructions.coverage.online import (
 )
 from daskcoreset.constructions.coverage.result import Cover, CoverRows, join
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.execution.fold import BlockResults, map_reduce
+from daskcoreset.execution.engine import BlockResults, map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
@@ -96,7 +96,7 @@ class Search:
             self.blocks,
             work,
             merge,
-            given=given,
+            broadcast=given,
             split_every=self.split_every,
             progress=self.progress,
         )

@@ -21,7 +21,13 @@ from daskcoreset.constructions.margin.pool import Pool, open_pool
 from daskcoreset.constructions.margin.query_strategy import add_labels
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.validation import check_count, check_flag, check_positive, check_share
+from daskcoreset.core.validation import (
+    check_count,
+    check_flag,
+    check_positive,
+    check_share,
+    is_choice,
+)
 
 if TYPE_CHECKING:
     from daskcoreset.constructions.margin.active_state import ActiveMargin, Step
@@ -128,7 +134,7 @@ class ActiveMaxMargin:
         check_count("batch", self.batch)
         if self.max_labels is not None:
             check_count("max_labels", self.max_labels)
-        if self.strategy not in ("pool", "stream"):
+        if not is_choice(self.strategy, ("pool", "stream")):
             raise InvalidInputError(
                 f'strategy must be "pool" or "stream", got {self.strategy!r}; pass one of these.'
             )

@@ -12,7 +12,7 @@ from daskcoreset.constructions.margin.core_set import SelectedRows, concatenate_
 from daskcoreset.core.blocks import Block, InvalidRow, labels_of
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
-from daskcoreset.execution.fold import BlockResults, map_reduce
+from daskcoreset.execution.engine import BlockResults, map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray, FloatArray

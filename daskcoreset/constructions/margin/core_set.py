@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from daskcoreset.core.points import WeightedPoints
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-    from daskcoreset.execution.fold import BlockResults
+    from daskcoreset.execution.engine import BlockResults
 
 __all__ = [
     "CoreRows",
@@ -186,7 +186,7 @@ def row_numbers(
 
     Examples
     --------
-    >>> from daskcoreset.execution.fold import BlockResults
+    >>> from daskcoreset.execution.engine import BlockResults
     >>> row_numbers(BlockResults(None, {0: 10, 1: 5}), np.array([1, 0]), np.array([2, 3]))
     array([12,  3])
     """

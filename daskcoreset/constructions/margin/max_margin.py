@@ -30,15 +30,15 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, package_versions, warn_user
 from daskcoreset.core.linalg import dense_rows, inner_products
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.validation import check_count, check_flag, check_share
-from daskcoreset.execution.fold import map_reduce
+from daskcoreset.core.validation import check_count, check_flag, check_share, is_choice
+from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
     from daskcoreset.constructions.margin.classes import FirstRead
     from daskcoreset.core.blocks import Block
     from daskcoreset.core.typing import AnyArray, FloatArray
-    from daskcoreset.execution.fold import BlockResults
+    from daskcoreset.execution.engine import BlockResults
     from daskcoreset.inputs.blocks import RowBlocks
 
 __all__ = ["MaxMarginCoreset", "Run", "build_margin", "find_opposite_duplicate"]
@@ -56,7 +56,7 @@ def find_opposite_duplicate(
     """
     rows = (dense_rows(core.points), core.rows.signs)
     work = partial(_duplicate_in_block, classes=classes)
-    read = map_reduce(blocks, work, _first_of, given=rows)
+    read = map_reduce(blocks, work, _first_of, broadcast=rows)
     if not read.value:
         return None
     block_index, position, row = read.value[0]
@@ -352,7 +352,7 @@ class MaxMarginCoreset:
 
     def __post_init__(self) -> None:
         check_share("epsilon", self.epsilon)
-        if self.violators not in ("auto", "block"):
+        if not is_choice(self.violators, ("auto", "block")):
             check_count("violators", self.violators)
         check_flag("intercept", self.intercept)
         check_flag("drop", self.drop)

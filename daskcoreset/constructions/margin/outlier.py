@@ -26,13 +26,13 @@ from daskcoreset.constructions.margin.separators import Kernel, Separator
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.validation import check_count, check_flag, check_share
+from daskcoreset.core.validation import check_count, check_flag, check_share, is_choice
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
     from daskcoreset.constructions.margin.classes import FirstRead
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-    from daskcoreset.execution.fold import BlockResults
+    from daskcoreset.execution.engine import BlockResults
     from daskcoreset.inputs.blocks import RowBlocks
 
 __all__ = [
@@ -434,7 +434,7 @@ class OutlierMaxMargin:
         check_flag("intercept", self.intercept)
         check_count("max_problems", self.max_problems)
         check_count("max_passes", self.max_passes)
-        if self.method not in METHODS:
+        if not is_choice(self.method, METHODS):
             raise InvalidInputError(f"method is {self.method!r}; pass one of {', '.join(METHODS)}.")
 
     def run(self, X: Any, y: Any, sample_weight: Any = None) -> OutlierMargin:

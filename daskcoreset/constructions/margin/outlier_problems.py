@@ -18,7 +18,7 @@ from daskcoreset.constructions.margin.core_set import (
 )
 from daskcoreset.core.linalg import dense_rows, inner_products
 from daskcoreset.core.random import Stage, stream
-from daskcoreset.execution.fold import BlockResults, map_reduce
+from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class SmallestMargins:
 
 def find_smallest(blocks: RowBlocks, query: MarginQuery) -> BlockResults[SmallestMargins]:
     """Read all rows once for the smallest margins of several separators."""
-    return map_reduce(blocks, _smallest_of_block, _merge, given=query)
+    return map_reduce(blocks, _smallest_of_block, _merge, broadcast=query)
 
 
 def _smallest_of_block(block: Block, block_index: int, query: MarginQuery) -> SmallestMargins:
@@ -522,7 +522,7 @@ def _solve_all(shared: SharedProblems, active: list[MarginProblem]) -> list[Hard
         row_blocks(problems, chunks=_PER_TASK),
         partial(_solve_some, intercept=shared.intercept),
         add,
-        given=(shared.pool, allowed),
+        broadcast=(shared.pool, allowed),
     ).value
     return fits
 

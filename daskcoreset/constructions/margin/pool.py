@@ -12,7 +12,7 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.execution.fold import map_reduce
+from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ class Pool:
         query = PoolQuery(self.starts, w, b, known)
         work = partial(_closest_rows, count=count)
         merge = partial(_merge_closest, count=count)
-        closest: PoolRows = map_reduce(self.blocks, work, merge, given=query).value
+        closest: PoolRows = map_reduce(self.blocks, work, merge, broadcast=query).value
         return closest
 
     def first_below(
@@ -287,7 +287,7 @@ class Pool:
             if not self.weights[block_index]:
                 continue
             query = PoolQuery(starts, w, b, known, below, last)
-            rows = map_reduce(self.blocks.select([block_index]), work, join, given=query).value
+            rows = map_reduce(self.blocks.select([block_index]), work, join, broadcast=query).value
             if len(rows.indices):
                 return rows
         return None
@@ -323,7 +323,7 @@ class Pool:
         request = _TakeRequest(self.starts, of_block)
         work = partial(_take_rows, by_weight=by_weight)
         blocks = self.blocks.select(sorted(of_block))
-        return map_reduce(blocks, work, join, given=request).value
+        return map_reduce(blocks, work, join, broadcast=request).value
 
 
 def open_pool(X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Pool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows, inner_products, squared_lengths
-from daskcoreset.core.validation import check_count, check_number
+from daskcoreset.core.validation import check_count, check_number, is_choice
 
 if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
@@ -65,7 +65,7 @@ class Kernel:
     coef0: float = 0.0
 
     def __post_init__(self) -> None:
-        if not callable(self.name) and self.name not in KERNELS:
+        if not callable(self.name) and not is_choice(self.name, KERNELS):
             raise InvalidInputError(
                 f"kernel is {self.name!r}; pass one of {', '.join(KERNELS)}, or a callable."
             )

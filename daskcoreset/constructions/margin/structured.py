@@ -23,7 +23,7 @@ from daskcoreset.constructions.margin.triples import (
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import check_share
-from daskcoreset.execution.fold import map_reduce
+from daskcoreset.execution.engine import map_reduce
 from daskcoreset.solvers.hard_margin import hard_margin
 
 if TYPE_CHECKING:

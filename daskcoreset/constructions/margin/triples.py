@@ -20,14 +20,14 @@ from daskcoreset.constructions.margin.examples import (
 )
 from daskcoreset.core.blocks import InvalidRow
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.execution.fold import map_reduce
+from daskcoreset.execution.engine import map_reduce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from daskcoreset.constructions.margin.examples import StructuredProblem
     from daskcoreset.core.blocks import Block
-    from daskcoreset.execution.fold import BlockResults
+    from daskcoreset.execution.engine import BlockResults
     from daskcoreset.inputs.blocks import RowBlocks
 
 __all__ = [
@@ -151,7 +151,7 @@ def read_examples(
         Those that block boundaries cut, which are whole only now.
     """
     merge_parts = partial(_merge_parts, merge=merge)
-    read = map_reduce(blocks, partial(_work_on_block, work=work), merge_parts, given=query)
+    read = map_reduce(blocks, partial(_work_on_block, work=work), merge_parts, broadcast=query)
     value, edges = read.value
     cut = edges.closed(blocks.rules.n_features, blocks.rules.dtype)
     return replace(read, value=value), cut

@@ -22,12 +22,12 @@ from daskcoreset.constructions.margin.classes import signs_of
 from daskcoreset.constructions.margin.core_set import SelectedRows, concatenate_rows, smallest
 from daskcoreset.constructions.margin.separators import Separator
 from daskcoreset.core.linalg import dense_rows, inner_products, squared_lengths
-from daskcoreset.execution.fold import map_reduce
+from daskcoreset.execution.engine import map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-    from daskcoreset.execution.fold import BlockResults
+    from daskcoreset.execution.engine import BlockResults
     from daskcoreset.inputs.blocks import RowBlocks
 
 __all__ = ["ViolatorQuery", "ViolatorRows", "choose_diverse", "find_violators"]
@@ -96,7 +96,7 @@ class ViolatorRows:
 def find_violators(blocks: RowBlocks, query: ViolatorQuery) -> BlockResults[ViolatorRows]:
     """Read all rows once for the margins of a separator, and for violators."""
     merge = partial(_merge, n_keep=4 * query.in_all)
-    read = map_reduce(blocks, _violators_of_block, merge, given=query)
+    read = map_reduce(blocks, _violators_of_block, merge, broadcast=query)
     rows = read.value.rows
     if rows is not None and len(rows) > query.in_all:
         rows = rows.take(_choose(rows, query, query.in_all))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 import re
 import warnings
 from collections.abc import Iterator
@@ -16,10 +15,11 @@ import scipy.sparse as sp
 
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.coreset import Coreset, thaw
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, caller_level, warn_user
+from daskcoreset.core.errors import caller_level, warn_user
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import merge_duplicates
-from daskcoreset.execution.fold import map_reduce
+from daskcoreset.core.validation import as_float, as_int
+from daskcoreset.execution.engine import map_reduce
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.objectives import Objective
 
@@ -63,19 +63,9 @@ class AutoSize:
     delta: float
 
     def __post_init__(self) -> None:
-        k: Any = self.n_clusters
-        if isinstance(k, bool) or not isinstance(k, numbers.Integral):
-            raise InvalidTypeError(f"n_clusters must be an integer, got {k!r}; pass an int.")
-        if k < 1:
-            raise InvalidInputError(f"n_clusters must be at least 1, got {k}; pass more.")
-        for name in ("epsilon", "delta"):
-            value: Any = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Real):
-                raise InvalidTypeError(f"{name} must be a number, got {value!r}; pass a float.")
-            if not 0 < float(value) < 1:
-                raise InvalidInputError(
-                    f"{name} must lie between 0 and 1, got {value}; pass for example 0.1."
-                )
+        as_int("n_clusters", self.n_clusters)
+        as_float("epsilon", self.epsilon)
+        as_float("delta", self.delta)
 
     @property
     def seedings(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import html
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -31,6 +30,7 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.storage import read_group, write_group
+from daskcoreset.core.tables import html_table, text_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,24 +158,12 @@ class LeafTable(Sequence[Leaf]):
         return hash(self._leaves)
 
     def __repr__(self) -> str:
-        lines = [
-            ("name", "rows", "time", "weight"),
-            *((x.name, f"{x.rows}", x.time or "-", f"{x.weight:.6g}") for x in self._leaves),
-        ]
-        wide = [max(len(line[i]) for line in lines) for i in range(4)]
-        return "\n".join(
-            f"{name:<{wide[0]}}  {rows:>{wide[1]}}  {time:<{wide[2]}}  {weight:>{wide[3]}}"
-            for name, rows, time, weight in lines
-        )
+        rows = [(x.name, f"{x.rows}", x.time or "-", f"{x.weight:.6g}") for x in self._leaves]
+        return "\n".join(text_table([_HEADS, *rows], left=(0, 2)))
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in ("name", "rows", "time", "weight"))
-        rows = "".join(
-            f"<tr><td>{html.escape(leaf.name)}</td><td>{leaf.rows:,}</td>"
-            f"<td>{html.escape(leaf.time or '')}</td><td>{leaf.weight:.6g}</td></tr>"
-            for leaf in self._leaves
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        rows = [(x.name, f"{x.rows:,}", x.time or "", f"{x.weight:.6g}") for x in self._leaves]
+        return html_table(rows, _HEADS)
 
     @property
     def names(self) -> list[str]:
@@ -313,6 +301,8 @@ def time_text(time: Any) -> str | None:
 SCHEMA_VERSION = 1
 
 """Version of the layout of a stored tree; one higher whenever an older reader would fail."""
+
+_HEADS = ("name", "rows", "time", "weight")
 
 _KIND = "coreset-tree-manifest"
 

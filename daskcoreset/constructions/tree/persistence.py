@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import numbers
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -24,6 +23,7 @@ from daskcoreset.core.points import WeightedPoints, from_arrays, to_arrays
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.typing import Sampling
+from daskcoreset.core.validation import is_choice, is_int
 from daskcoreset.sensitivities import CONSTRUCTIONS
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Settings:
                 f"leaf_size={leaf} is not above inner_size={inner}: a leaf would not be reduced; "
                 f"pass more, or a smaller inner_size."
             )
-        if on_invalid not in ("raise", "drop"):
+        if not is_choice(on_invalid, ("raise", "drop")):
             raise InvalidInputError(
                 f'on_invalid must be "raise" or "drop", got {on_invalid!r}; pass one of these.'
             )
@@ -176,7 +176,7 @@ class Settings:
 def _whole(name: str, value: Any) -> int | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+    if not is_int(value):
         raise InvalidTypeError(f"{name} must be an integer, got {value!r}; pass an int.")
     if value < 1:
         raise InvalidInputError(f"{name} must be at least 1, got {value}; pass a larger int.")

@@ -40,6 +40,7 @@ from daskcoreset.core.sampling import (
     merge_duplicates,
 )
 from daskcoreset.core.typing import Sampling
+from daskcoreset.core.validation import is_choice
 from daskcoreset.sensitivities import Sensitivity, construction_for
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ class SensitivityReducer(Reducer):
     sampling: Sampling = "systematic"
 
     def __post_init__(self) -> None:
-        if self.sampling not in ("systematic", "multinomial"):
+        if not is_choice(self.sampling, ("systematic", "multinomial")):
             raise InvalidInputError(
                 f'sampling must be "systematic" or "multinomial", got {self.sampling!r}; pass one '
                 f"of these."

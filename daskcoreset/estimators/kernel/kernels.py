@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense, one_thread, product
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
+from daskcoreset.core.validation import is_choice, is_number
 
 __all__ = [
     "Isotropic",
@@ -103,8 +103,7 @@ def resolve_gamma(gamma: Any, n_features: int, variance: float) -> float:
         return 1.0 / (n_features * variance) if variance > 0 else 1.0
     if isinstance(gamma, str) and gamma == "auto":
         return 1.0 / n_features
-    is_number = isinstance(gamma, Real) and not isinstance(gamma, bool)
-    if not is_number or not (np.isfinite(gamma) and gamma > 0):
+    if not is_number(gamma) or not (np.isfinite(gamma) and gamma > 0):
         raise InvalidInputError(
             f'gamma must be "scale", "auto" or a positive number, got {gamma!r}; pass one of these.'
         )
@@ -146,7 +145,7 @@ def resolve_kernel(kernel: Any, gamma: float) -> Isotropic:
         "core points stand for rows near them only where the kernel depends on the distance alone."
     )
     if isinstance(kernel, str):
-        if kernel not in ("rbf", "laplacian"):
+        if not is_choice(kernel, ("rbf", "laplacian")):
             raise InvalidInputError(f"kernel={kernel!r} is not known to be isotropic; {remedy}")
         return Isotropic(kernel, gamma)
     if not callable(kernel):

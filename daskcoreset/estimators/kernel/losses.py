@@ -16,6 +16,7 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.core.validation import is_choice
 
 __all__ = ["LOSSES", "MarginLoss", "resolve_loss"]
 
@@ -208,7 +209,7 @@ def resolve_loss(name: str, *, theta: float, mu: float) -> MarginLoss:
             f"mu={mu} is outside (0, 1]; pass the weight of margins above the band against those "
             f"below, such as 0.4."
         )
-    if name not in LOSSES:
+    if not is_choice(name, LOSSES):
         raise InvalidInputError(
             f"loss={name!r} is not known; pass one of {', '.join(map(repr, LOSSES))}."
         )

@@ -19,7 +19,7 @@ from daskcoreset.estimators.kernel.objective import (
     ObjectiveTerms,
     evaluate_block,
 )
-from daskcoreset.execution.fold import map_reduce
+from daskcoreset.execution.engine import map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
@@ -67,7 +67,7 @@ class TrainingRows:
     def evaluate(self, query: ObjectiveQuery) -> ObjectiveTerms:
         """Read all rows once."""
         terms: ObjectiveTerms = map_reduce(
-            self.blocks, evaluate_block, ObjectiveTerms.merged, given=query
+            self.blocks, evaluate_block, ObjectiveTerms.merged, broadcast=query
         ).value
         if self.past is not None:
             terms = terms.merged(evaluate_block(self.past, PAST, query))
@@ -98,7 +98,7 @@ class TrainingRows:
             whatever its weight; of all rows each for its weight.
         """
         draw = self.quotas(seed, fold, count)
-        rows: Block = map_reduce(self.blocks, _draw, _concatenate_two, given=draw).value
+        rows: Block = map_reduce(self.blocks, _draw, _concatenate_two, broadcast=draw).value
         if self.past is not None:
             rows = concatenate([rows, draw.of(self.past, PAST)])
         self.reads += 1

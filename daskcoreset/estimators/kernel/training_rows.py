@@ -19,7 +19,7 @@ from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import StratifiedReservoir, merge_reservoirs, sample_strata
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.execution.fold import map_reduce
+from daskcoreset.execution.engine import map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks

@@ -29,7 +29,7 @@ from daskcoreset.estimators.margin.soft import (
     soft_planes,
     uniform_rows,
 )
-from daskcoreset.execution.fold import BlockResults, map_reduce
+from daskcoreset.execution.engine import BlockResults, map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.constructions.margin.classes import FirstRead

@@ -16,7 +16,7 @@ from daskcoreset.core.blocks import labels_of
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.estimators.kernel.objective import signs_of
-from daskcoreset.execution.fold import map_reduce
+from daskcoreset.execution.engine import map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.constructions.margin.separators import Kernel

@@ -10,6 +10,7 @@ import numpy as np
 
 from daskcoreset.core.blocks import InvalidRow
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.validation import is_choice
 from daskcoreset.solvers.divergences.base import Divergence
 from daskcoreset.solvers.divergences.positive import ItakuraSaito, KullbackLeibler
 from daskcoreset.solvers.divergences.quadratic import SquaredEuclidean, SquaredMahalanobis
@@ -67,7 +68,7 @@ def resolve_divergence(divergence: str | Divergence) -> Divergence:
         return divergence
     known = ", ".join(repr(name) for name in DIVERGENCES)
     if isinstance(divergence, str):
-        if divergence not in DIVERGENCES:
+        if not is_choice(divergence, DIVERGENCES):
             raise InvalidInputError(
                 f"divergence {divergence!r} is unknown; the known ones are {known}."
             )

@@ -20,6 +20,7 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.rowwise import column_moments, first_nonfinite_row
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.core.validation import is_choice, is_int
 from daskcoreset.solvers.mixture.init import (
     InitParams,
     check_given,
@@ -223,8 +224,7 @@ class _Em:
 def _check_integers(**numbers: Any) -> None:
     for name, number in numbers.items():
         least = 0 if name == "max_iter" else 1
-        integral = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
-        if not integral or number < least:
+        if not is_int(number) or number < least:
             raise InvalidInputError(
                 f"{name} must be an integer of at least {least}, got {number!r}."
             )
@@ -234,7 +234,7 @@ def _check_choices(tol: float, reg_covar: float, init_params: str) -> None:
     for name, value in {"tol": tol, "reg_covar": reg_covar}.items():
         if not 0.0 <= value < np.inf:
             raise InvalidInputError(f"{name} must be finite and not negative, got {value!r}.")
-    if init_params not in get_args(InitParams):
+    if not is_choice(init_params, get_args(InitParams)):
         raise InvalidInputError(
             f"init_params must be one of {', '.join(get_args(InitParams))}, got {init_params!r}."
         )

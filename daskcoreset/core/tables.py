@@ -1,0 +1,52 @@
+"""Tables as text and as HTML, for objects that print as one."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+__all__ = ["html_table", "text_table"]
+
+
+def text_table(rows: Sequence[Sequence[str]], left: Iterable[int] = (0,)) -> list[str]:
+    """Return the lines of a table whose columns are as wide as they must be.
+
+    Parameters
+    ----------
+    rows : sequence of sequence of str
+        The heads are one of them.
+    left : iterable of int, default=(0,)
+        Columns that are aligned to the left; all others are aligned to the right.
+
+    Examples
+    --------
+    >>> text_table([("name", "rows"), ("first", "9")])
+    ['name   rows', 'first     9']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    align = [str.ljust if i in left else str.rjust for i in range(len(widths))]
+    return [
+        "  ".join(put(cell, width) for put, cell, width in zip(align, row, widths, strict=True))
+        for row in rows
+    ]
+
+
+def html_table(rows: Iterable[Sequence[str]], heads: Sequence[str] = (), caption: str = "") -> str:
+    """Return an HTML table; without `heads`, the first cell of every row is the head of the row.
+
+    Examples
+    --------
+    >>> html_table([("a < b", "1")], caption="facts")[:44]
+    '<table><caption>facts</caption><tbody><tr><th'
+    """
+    first_tag = "td" if heads else "th"
+    left = ' style="text-align:left"'
+    body = ""
+    for first, *rest in rows:
+        body += f"<tr><{first_tag}{left}>{html.escape(first)}</{first_tag}>"
+        body += "".join(f"<td{'' if heads else left}>{html.escape(cell)}</td>" for cell in rest)
+        body += "</tr>"
+    names = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
+    head = f"<thead><tr>{names}</tr></thead>" if heads else ""
+    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}{head}<tbody>{body}</tbody></table>"
