@@ -82,7 +82,7 @@ def summarise_classes(blocks: RowBlocks, *, progress: bool | None = False) -> Cl
 
     Returns
     -------
-    Outline
+    ClassSummary
 
     Raises
     ------

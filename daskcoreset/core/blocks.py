@@ -185,11 +185,11 @@ def validate_block(X: Any, y: Any, sample_weight: Any, rules: BlockSchema) -> Re
     X : array-like of shape (n, d)
         Dense, masked or sparse, any real dtype.
     y, sample_weight : array-like of shape (n,) or None
-    rules : Rules
+    rules : BlockSchema
 
     Returns
     -------
-    BlockRows
+    ReadBlock
         Problems are returned, not raised: blocks finish in any order, and the first bad
         row of the whole data set is known only at the root.
     """

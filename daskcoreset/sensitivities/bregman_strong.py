@@ -50,7 +50,7 @@ class Cells:
     costs : ndarray of shape (k, d) or (k, 1), float64
         :math:`\sum_x u(x)\, (x_j - c_j)^2` by column while A, which is diagonal then, is not
         known; else :math:`\sum_x u(x)\, d_A(x, c)`.
-    spread : Spread or None
+    spread : BregmanStatistics or None
         Of the rows, while A depends on them.
     metric : SquaredEuclidean or SquaredMahalanobis, or None
         The distance; None while it depends on the data.

@@ -68,7 +68,7 @@ def calibrate(
     ----------
     rows : Block
     weights : ndarray of shape (m,), float64
-    rough : Rough
+    rough : PilotSolution
         Settled after the last fold.
     means : bool
         Whether the means of the classes are to be met.

@@ -74,7 +74,7 @@ class PilotSolution:
         Sums of the scores of Lemma 2, of the activities, and of the scores capped at one.
     cost : ndarray of shape (p,), float64
         :math:`F(\tilde w)`; of the pilot, until a fold has summed it up.
-    sums : Sums or None
+    sums : PilotSums or None
         Of all the data; None after the first fold.
     """
 
@@ -114,7 +114,7 @@ class PilotSums:
 
     Attributes
     ----------
-    rough : Rough
+    rough : PilotSolution
         Of the fold before.
     weights : ndarray of shape (k,), float64
         :math:`U(P_i)`.
@@ -261,7 +261,7 @@ def rough_solution(
 
     Parameters
     ----------
-    pilot : Pilot
+    pilot : StratifiedSample
     n_clusters : int
         Cells of every class; fewer where it has fewer distinct rows.
     lam : float
@@ -270,7 +270,7 @@ def rough_solution(
 
     Returns
     -------
-    Rough
+    PilotSolution
         With cells, costs and opt as the pilot has them; ``totals`` are ones.
     """
     origin = np.zeros(pilot.points.shape[1])

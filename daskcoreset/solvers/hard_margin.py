@@ -74,7 +74,7 @@ def min_norm_point(
 
     Returns
     -------
-    Shortest
+    MinNormPoint
         Of length below `ZERO` where the sum of hulls holds the origin.
 
     Examples

@@ -266,7 +266,7 @@ def auto_size(job: SamplingJob, rule: AutoSize, *, progress: bool | None = None)
 
     Parameters
     ----------
-    job : Job
+    job : SamplingJob
         The build, of any size.
     rule : Rule
     progress : bool or None, default=None

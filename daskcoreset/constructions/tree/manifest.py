@@ -317,13 +317,13 @@ class Manifest:
     ----------
     version : int
         0 before the first change.
-    entries : tuple of Entry
+    entries : tuple of StoredLeaf
         The leaves in their order.
     nodes : dict of str to tuple of (int, int)
         Version in which a node was written, and its number there, by its name.
     next_uid : int
         The next leaf's own number.
-    form : Form or None
+    form : RowSchema or None
         None before the first leaf.
     """
 

@@ -80,7 +80,7 @@ def make_leaf(
     settings : Settings
     manifest : Manifest
         The tree as it is.
-    entry : Entry
+    entry : StoredLeaf
         The leaf, without what only its rows tell.
     data : tuple
         X, y and sample_weight.

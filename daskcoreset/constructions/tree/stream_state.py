@@ -168,7 +168,7 @@ class StreamState:
     Attributes
     ----------
     buckets : Buckets
-    form : Form or None
+    form : RowSchema or None
         None before the first row.
     n_rows, n_dropped : int
         Rows that came, and those of them that were left out.

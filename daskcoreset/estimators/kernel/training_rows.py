@@ -92,7 +92,7 @@ def sample_classes(
 
     Returns
     -------
-    dict of label to Stratum
+    dict of label to StratifiedReservoir
 
     References
     ----------
@@ -110,7 +110,7 @@ def sample_core_points(strata: Strata, count: int) -> AnyArray:
 
     Parameters
     ----------
-    strata : dict of label to Stratum
+    strata : dict of label to StratifiedReservoir
     count : int
         Rows wanted.
 
@@ -144,7 +144,7 @@ def training_rows(strata: Strata, quotas: dict[Any, int]) -> Block:
 
     Parameters
     ----------
-    strata : dict of label to Stratum
+    strata : dict of label to StratifiedReservoir
         Sampled with these quotas.
     quotas : dict of label to int
         Rows of every class, or all there are.
