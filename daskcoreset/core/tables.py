@@ -36,7 +36,7 @@ def html_table(rows: Iterable[Sequence[str]], heads: Sequence[str] = (), caption
 
     Examples
     --------
-    >>> html_table([("a < b", "1")], caption="facts")[:44]
+    >>> html_table([("a < b", "1")], caption="facts")[:45]
     '<table><caption>facts</caption><tbody><tr><th'
     """
     first_tag = "td" if heads else "th"
