@@ -80,6 +80,7 @@ def test_reduce__is_unbiased(construction: Sensitivity[Any], sampling: Sampling)
     assert_mean(np.array(found), costs(points))
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 def test_reduce__is_unbiased_twice_and_through_candidates(sampling: Sampling) -> None:

@@ -194,6 +194,7 @@ def test_tree__same_history_same_bits_and_reopened(tmp_path: Path) -> None:
     two.verify()
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.usefixtures("in_memory")
 def test_coreset__is_unbiased_after_changes(tmp_path: Path) -> None:
