@@ -134,7 +134,7 @@ def jobs() -> Iterator[tuple[str, Callable[[], str]]]:  # noqa: C901 - one list 
     apart = np.where(y[:, np.newaxis] > 0, X + 40.0, X)
     yield (
         "margin",
-        lambda: of_coreset(dc.margin.build_margin(apart, y, chunks=2000)),
+        lambda: of_coreset(dc.margin.build_margin(apart, y, intercept=True, chunks=2000)),
     )
     models: dict[str, tuple[Any, bool]] = {
         "CoresetKMeans": (es.CoresetKMeans(4, size=300, random_state=0), False),
