@@ -6,7 +6,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from daskcoreset.execution.lazy import active_client, leaf_layers
@@ -131,6 +131,8 @@ class _Bar:
             action()
         except Exception:  # noqa: BLE001 - a bar must never end the work it shows
             if self._bar is not None:
+                with suppress(Exception):
+                    self._bar.close()  # tqdm would keep a line for it, above all later bars
                 self._bar.disable = True  # from now on its methods, __del__ too, do nothing
             self._bar = None
 

@@ -202,6 +202,17 @@ def test_counting__draws_steps_and_clears_the_line(stream: Callable[..., Stream]
     assert seen.written.endswith("\r")
 
 
+def test_counting__a_bar_that_failed_leaves_no_empty_line(stream: Callable[..., Stream]) -> None:
+    stream(ValueError("odd"))
+    _build(0.03, progress=True)
+    seen = stream()
+    with progress.count_reads(True, 2) as advance:
+        time.sleep(0.11)
+        advance(1)
+    assert "1/2" in seen.written
+    assert "\n" not in seen.written
+
+
 def test_counting__never_passes_the_end(stream: Callable[..., Stream]) -> None:
     seen = stream()
     with progress.count_reads(True, 2) as advance:
