@@ -20,7 +20,7 @@ settings.register_profile(
     "ci",
     deadline=None,
     derandomize=True,
-    max_examples=50,
+    max_examples=25,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],  # a loaded machine is no fault of the code
 )

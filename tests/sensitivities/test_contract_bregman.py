@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 from daskcoreset.core.blocks import Block, InvalidRow
@@ -89,11 +90,13 @@ class TestLightweightEuclidean(Light):
         return BregmanLightweight()
 
 
+@pytest.mark.nightly  # the code of the Euclidean one, with another divergence
 class TestLightweightKullbackLeibler(Light):
     def construction(self) -> OnPositive:
         return OnPositive("kl")
 
 
+@pytest.mark.nightly  # likewise
 class TestStrongKullbackLeibler(Light):
     def construction(self) -> OnPositive:
         return OnPositive("kl", 3)
