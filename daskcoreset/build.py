@@ -21,19 +21,6 @@ from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
 
-__all__ = [
-    "build",
-    "check_kinds",
-    "check_sampling",
-    "check_sizes",
-    "check_strategy",
-    "check_tree",
-    "construction_of",
-    "default_size",
-    "rows_for",
-    "rule_of",
-]
-
 
 def check_kinds(epsilon: Any, delta: Any, progress: Any, **flags: Any) -> None:
     """Refuse what would pass for something else, used or not: text is true to Python."""

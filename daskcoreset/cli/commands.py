@@ -25,8 +25,6 @@ from daskcoreset.execution.cluster import cluster_for
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.sensitivities import CONSTRUCTIONS, resolve_method
 
-__all__ = ["app"]
-
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from daskcoreset.core.typing import AnyArray
 
-__all__ = ["find_members", "write_store"]
-
 CHUNK_BYTES = 16 * 2**20
 """Size of a chunk aimed at: reading is fastest from 8 to 32 MB."""
 

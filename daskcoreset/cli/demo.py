@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import FloatArray
     from daskcoreset.datasets import Dataset
 
-__all__ = ["run_demo"]
-
 _MADE, _MADE_CLUSTERS = "scales", 16
 """The set that is made on the spot: each of its clusters is half as common as the one before,
 farther out, and costs as much, so that what misses one is wrong by the cost of many. They are so

@@ -18,8 +18,6 @@ from typing import Any
 
 from daskcoreset.core.errors import CoresetError, CoresetWarning, MissingDependencyError
 
-__all__ = ["main"]
-
 FAILURE = 1
 INTERRUPTED = 130  # 128 + SIGINT, as shells say it
 

@@ -16,8 +16,6 @@ from daskcoreset.execution.engine import map_reduce
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["ClassSummary", "summarise_classes"]
-
 _BESIDE = 4_096
 """Numbers of rows that are gone through together."""
 

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["find_previous", "is_leftover", "new_directory"]
-
 _LEFTOVER = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.daskcoreset-(?P<role>partial|previous)")
 # Leaves room for the rest of a hidden name within the 255 bytes that file systems allow.
 _NAME_LENGTH = 40

@@ -16,27 +16,6 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = [
-    "MAX_CLASSES",
-    "MAX_LABELS",
-    "Block",
-    "BlockSchema",
-    "InvalidRow",
-    "ReadBlock",
-    "check_classes",
-    "class_codes",
-    "concatenate",
-    "find_bad_label",
-    "find_bad_target",
-    "find_missing_label",
-    "find_unusable_row",
-    "labels_of",
-    "plain_labels",
-    "promoted_dtype",
-    "validate_block",
-]
-
-
 _LARGEST_SUM = 1e300
 
 """What weighted squared distances of one block may add up to: a hundred million blocks, and

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from daskcoreset.core.storage import Location
 
-__all__ = ["SCHEMA_VERSION", "Coreset", "check_provenance", "freeze", "merge_provenance", "thaw"]
-
 
 def freeze(value: Any, name: str = "provenance") -> Any:
     """Return a read-only copy of JSON values: mappings as proxies, sequences as tuples.

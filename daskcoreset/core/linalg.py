@@ -18,21 +18,6 @@ from daskcoreset.core.typing import AnyArray, FloatArray
 if TYPE_CHECKING:
     from daskcoreset.core.typing import Points
 
-__all__ = [
-    "GramSum",
-    "dense",
-    "dense_rows",
-    "gram_of",
-    "inner_products",
-    "inverse_root",
-    "one_thread",
-    "product",
-    "squared_lengths",
-    "thin_product",
-    "tiles",
-]
-
-
 _TILE_NUMBERS = 2**17
 
 """Numbers held at a time, 1 MiB in float64: n x k matrices are never formed."""

@@ -17,20 +17,6 @@ if TYPE_CHECKING:
 
     import scipy.sparse as sp
 
-__all__ = [
-    "Box",
-    "Moments",
-    "Scatter",
-    "box_of",
-    "distances_to",
-    "merge_all",
-    "merge_boxes",
-    "merge_moments",
-    "merge_scatters",
-    "moments_of",
-    "scatter_of",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Moments:

@@ -10,8 +10,6 @@ from daskcoreset.core.errors import MissingDependencyError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["axes_for", "need_matplotlib"]
-
 
 def need_matplotlib() -> Any:
     """Import matplotlib, before any data are read for a picture that cannot be drawn."""

@@ -22,8 +22,6 @@ import numpy as np
 from daskcoreset.core.moments import moments_of
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
-__all__ = ["spatial_order"]
-
 _COIN_MASS = 1.2
 """Below about one draw of mass, halves that weigh the same come in pseudo-random order.
 Otherwise all cells of symmetric or binary data are walked in the same sense, and every draw

@@ -7,10 +7,6 @@ import numpy as np
 from daskcoreset.core.rowwise_numba import IN_ORDER, ROW_SUMS, WHOLE_UNIT, jit
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
-__all__ = [
-    "bisection_order",
-]
-
 
 @jit(IN_ORDER)
 def _principal_axis(  # noqa: C901 - one loop a column statistic; split, it would be no clearer

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
-__all__ = ["WeightedPoints", "concatenate", "deduplicate", "from_arrays", "spread_out", "to_arrays"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WeightedPoints:

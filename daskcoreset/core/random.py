@@ -16,8 +16,6 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.validation import is_int
 
-__all__ = ["RandomState", "Stage", "resolve_seed", "stream"]
-
 RandomState: TypeAlias = int | np.integer[Any] | np.random.Generator | np.random.RandomState | None
 """What a ``random_state`` argument may be."""
 

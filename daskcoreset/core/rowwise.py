@@ -16,13 +16,6 @@ import numpy as np
 
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
-__all__ = [
-    "column_moments",
-    "first_nonfinite_row",
-    "squared_distances",
-    "systematic_walk",
-]
-
 _TILE_NUMBERS = 8192
 """Numbers in a tile: two sweeps over it stay in the first-level cache."""
 

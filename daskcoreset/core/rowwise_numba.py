@@ -10,18 +10,6 @@ import numpy as np
 
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
-__all__ = [
-    "IN_ORDER",
-    "ROW_SUMS",
-    "column_moments",
-    "first_beyond",
-    "inner_products",
-    "jit",
-    "squared_distances",
-    "walk",
-]
-
-
 # NaN and infinity keep their meaning in both.
 ROW_SUMS = {"reassoc", "contract", "nsz"}  # the sum along a row may be vectorised
 

@@ -14,30 +14,6 @@ from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.rowwise import systematic_walk
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, MaskArray
 
-__all__ = [
-    "MOST_SPREAD",
-    "Calibrated",
-    "Raked",
-    "Sizes",
-    "StratifiedReservoir",
-    "StratifiedSample",
-    "Target",
-    "by_class",
-    "calibrate_classes",
-    "class_inclusion",
-    "draw_with_replacement",
-    "inclusion_probabilities",
-    "merge_duplicates",
-    "merge_reservoirs",
-    "raise_classes",
-    "rake",
-    "sample_strata",
-    "scale_classes",
-    "split_quota",
-    "stratified_sample",
-    "systematic",
-]
-
 
 def split_quota(size: int, masses: FloatArray, rng: np.random.Generator) -> IndexArray:
     r"""Split `size` draws over blocks and mixture components.

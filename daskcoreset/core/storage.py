@@ -32,18 +32,6 @@ if TYPE_CHECKING:
 
     from daskcoreset.core.typing import AnyArray
 
-__all__ = [
-    "HEADER",
-    "JSON",
-    "GroupContents",
-    "Location",
-    "check_header",
-    "read_group",
-    "spell_dtype",
-    "write_group",
-]
-
-
 JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
 
 """What an attribute can be; tuples come back as lists."""

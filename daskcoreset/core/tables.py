@@ -5,8 +5,6 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-__all__ = ["html_table", "text_table"]
-
 
 def text_table(rows: Sequence[Sequence[str]], left: Iterable[int] = (0,)) -> list[str]:
     """Return the lines of a table whose columns are as wide as they must be.

@@ -12,24 +12,6 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 
-__all__ = [
-    "as_float",
-    "as_int",
-    "as_path",
-    "check_choice",
-    "check_count",
-    "check_flag",
-    "check_number",
-    "check_positive",
-    "check_share",
-    "is_choice",
-    "is_int",
-    "is_number",
-    "too_many",
-    "too_many_zeros",
-    "too_wide",
-]
-
 _MOST_BYTES = 4 * 2**30
 """What one array of a construction may take; a block takes 32 MiB."""
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
-__all__ = ["make_geometric", "make_giants", "make_hidden", "make_near_mean"]
-
 
 def make_near_mean(
     n: int,

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
-__all__ = ["make_benchmark", "make_svm_lower_bound", "make_svm_pathological"]
-
 
 def make_benchmark(
     k: int = 10,

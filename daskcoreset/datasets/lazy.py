@@ -18,19 +18,6 @@ if TYPE_CHECKING:
 
     from daskcoreset.core.typing import AnyArray
 
-__all__ = [
-    "Chunks",
-    "Part",
-    "Recipe",
-    "block_stream",
-    "check_count",
-    "check_dtype",
-    "check_real",
-    "lazy_arrays",
-    "lazy_rows",
-    "rows_per_block",
-]
-
 Chunks: TypeAlias = int | Literal["auto"]
 """Rows per block, or ``"auto"`` for blocks of about 16 MiB."""
 
@@ -50,7 +37,8 @@ class Part(enum.IntEnum):
 class MakeRows(Protocol):
     """Rows ``start`` to ``stop``, which are block number ``block``; must pickle."""
 
-    def __call__(self, block: int, start: int, stop: int, /) -> AnyArray: ...
+    def __call__(self, block: int, start: int, stop: int, /) -> AnyArray:
+        """Return the rows."""
 
 
 class Recipe(Protocol):

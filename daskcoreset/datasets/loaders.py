@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from daskcoreset.core.typing import AnyArray, Points
 
-__all__ = ["BUNDLED", "Dataset", "available", "load", "load_bundled"]
-
 _VARIABLE = "DASKCORESET_DATA"
 _TABLES = ("breast_cancer", "diabetes", "digits", "iris", "wine")
 _PICTURES = ("china", "flower")

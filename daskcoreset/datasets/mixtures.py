@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
-__all__ = ["Components", "make_heavy_tailed", "make_imbalanced", "make_mixture"]
-
-
 _TILE = 4096  # rows shifted at a time: float64 temporaries stay small
 
 

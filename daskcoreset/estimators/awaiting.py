@@ -13,8 +13,6 @@ from daskcoreset.core.errors import InvalidInputError
 if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray, FloatArray
 
-__all__ = ["Awaiting", "announced_classes"]
-
 
 def announced_classes(
     classes: Any, earlier: AnyArray | None, *, as_text: bool = False

@@ -36,18 +36,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray, FloatArray, Points
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = [
-    "ClusteringModel",
-    "CoresetModel",
-    "InMemoryData",
-    "UnlabelledModel",
-    "apply_method",
-    "auto_starts",
-    "is_in_memory",
-    "solver_seed",
-]
-
-
 FLOATS = [np.float64, np.float32]
 
 _SOLVER = 2**31

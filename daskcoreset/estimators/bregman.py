@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
     from daskcoreset.solvers.bregman import HardClustering
 
-__all__ = ["CoresetBregman"]
-
 
 def _in_domain(
     points: Points,

@@ -18,8 +18,6 @@ from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block, InvalidRow
 
-__all__ = ["weigh_blocks", "weigh_rows"]
-
 
 def weigh_rows(
     class_weight: Any, labels: AnyArray, sample_weight: FloatArray | None

@@ -24,15 +24,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import IndexArray
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = [
-    "MARGIN_CONSTRAINTS",
-    "DecisionFunction",
-    "DecisionModel",
-    "LinearDecision",
-    "MarginModel",
-    "SeparatorDecision",
-]
-
 
 class DecisionFunction(ABC):
     """What is fitted: applied to rows, it gives decision values, and by them classes.

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.coreset import Coreset
     from daskcoreset.core.typing import AnyArray, Sampling
 
-__all__ = ["CoresetKMeans"]
-
 
 class CoresetKMeans(ClusteringModel):
     """k-means of data of any size: a coreset in one read, and scikit-learn's KMeans on it.

@@ -48,9 +48,6 @@ if TYPE_CHECKING:
     from daskcoreset.sensitivities import Sensitivity
     from daskcoreset.sensitivities.svm_calibration import Variant
 
-__all__ = ["CoresetLogisticRegression", "CoresetSVC", "LinearCoresetModel", "LinearSVM"]
-
-
 _CONSTRAINTS: dict[str, list[Any]] = {
     "C": [Interval(Real, 0.0, None, closed="neither")],
     "size": BUILD_CONSTRAINTS["size"],

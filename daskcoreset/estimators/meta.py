@@ -38,9 +38,6 @@ from daskcoreset.sensitivities import Sensitivity, resolve_method
 if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray, Sampling
 
-__all__ = ["CoresetEstimator"]
-
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

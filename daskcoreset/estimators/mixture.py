@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
     from daskcoreset.solvers.mixture.model import Mixture
 
-__all__ = ["CoresetGaussianMixture", "auto_mixture_size"]
-
 
 def auto_mixture_size(n_components: int, covariance_type: CovarianceType, n_features: int) -> int:
     """Return the rows of the coreset for ``size="auto"``.

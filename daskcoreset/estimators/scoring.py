@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray, FloatArray, Points
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["Agreement", "accuracy", "r_squared", "weighted_sum"]
-
 
 @dataclass(frozen=True)
 class Agreement:

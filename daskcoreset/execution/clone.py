@@ -15,8 +15,6 @@ from daskcoreset.execution.lazy import Lazy, layer_of
 if TYPE_CHECKING:
     from dask.typing import Key
 
-__all__ = ["clone_after"]
-
 T = TypeVar("T")
 
 

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 
 from daskcoreset.core.errors import InvalidInputError, MissingDependencyError
 
-__all__ = ["cluster_for"]
-
 
 @contextmanager
 def cluster_for(scheduler: str | None, workers: int | None) -> Iterator[None]:

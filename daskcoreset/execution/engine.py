@@ -23,8 +23,6 @@ from daskcoreset.execution.progress import show_progress
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["BlockResults", "Engine", "Reduction", "map_reduce", "together"]
-
 T = TypeVar("T")
 
 

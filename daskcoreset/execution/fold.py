@@ -21,14 +21,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.inputs.blocks import BlockSpec, RowBlocks
 
-__all__ = [
-    "apply",
-    "map_rows",
-    "tree_reduce",
-    "tree_reduce_in_memory",
-]
-
-
 T = TypeVar("T")
 
 U = TypeVar("U")

@@ -13,8 +13,6 @@ import numpy as np
 if TYPE_CHECKING:
     from dask.typing import Key
 
-__all__ = ["OURS", "Alone", "Lazy", "active_client", "layer_of", "leaf_layers"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from daskcoreset.execution.lazy import Lazy
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["BuildPlan", "plan_build"]
-
 _BYTES_PER_ROW = 56
 """Temporaries of a leaf beside the points: weights, scores, distances, inclusion, float64."""
 

@@ -14,8 +14,6 @@ from daskcoreset.execution.lazy import active_client, leaf_layers
 if TYPE_CHECKING:
     from daskcoreset.execution.lazy import Lazy
 
-__all__ = ["count_reads", "show_progress"]
-
 _DELAY = 1.0
 """Seconds before a bar appears: short work stays quiet."""
 

@@ -18,8 +18,6 @@ from daskcoreset.core.validation import check_choice, is_choice, is_int, too_man
 from daskcoreset.inputs.opening import is_dask_array, is_sparse, open_all
 from daskcoreset.inputs.sources import Loader, Source, even_cut
 
-__all__ = ["BlockSpec", "RowBlocks", "row_blocks"]
-
 TARGET_BYTES = 32 * 2**20
 """Block size aimed at: small enough for memory, large enough to hide a task's overhead."""
 

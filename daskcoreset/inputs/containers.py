@@ -16,8 +16,6 @@ from daskcoreset.inputs.dataframes import arrays_of_dask
 from daskcoreset.inputs.parquet import ParquetFiles, parquet_files
 from daskcoreset.inputs.sources import HDF5Source
 
-__all__ = ["NamedArrays", "array_names", "split_container"]
-
 _HDF5 = (".h5", ".hdf5", ".hdf")
 _CSR = ("data", "indices", "indptr", "shape")  # a sparse X in an .npz file, with y beside it
 _ZARR = ("zarr.json", ".zarray", ".zgroup")

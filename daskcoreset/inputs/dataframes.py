@@ -13,8 +13,6 @@ from daskcoreset.core.errors import InvalidTypeError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.sources import Loader, Source
 
-__all__ = ["OBJECT", "FrameSource", "arrays_of_dask", "check_numeric", "common_dtype"]
-
 OBJECT = np.dtype(object)
 """Of text and of all else that NumPy has no numbers for."""
 

@@ -19,8 +19,6 @@ from daskcoreset.inputs.sources import (
     SparseSource,
 )
 
-__all__ = ["is_dask_array", "is_sparse", "open_all"]
-
 _HUGE_SHARD = 256 * 2**20
 """Shards above this are cut between the chunks inside them."""
 

@@ -14,8 +14,6 @@ from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.dataframes import OBJECT, check_numeric, common_dtype
 from daskcoreset.inputs.sources import Loader, Source
 
-__all__ = ["ParquetFiles", "ParquetSource", "parquet_files"]
-
 _PARQUET = (".parquet", ".parq", ".pq")
 
 

@@ -19,18 +19,6 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray
 
-__all__ = [
-    "ArraySource",
-    "HDF5Source",
-    "IndexedSource",
-    "Loader",
-    "MemmapSource",
-    "Source",
-    "SparseSource",
-    "even_cut",
-]
-
-
 Loader: TypeAlias = Callable[[], Any]
 """Reads one range of rows when called, an ndarray or SciPy sparse; picklable, cheap to make."""
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from daskcoreset.core.typing import FloatArray
 
-__all__ = ["Audit", "audit", "candidate_solutions"]
-
 
 def candidate_solutions(
     objective: Objective[Any], block: Block, solutions: Any, seed: int

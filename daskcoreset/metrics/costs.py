@@ -24,18 +24,6 @@ from daskcoreset.sensitivities import SVM
 if TYPE_CHECKING:
     from daskcoreset.core.coreset import Coreset
 
-__all__ = [
-    "SVMReport",
-    "accuracy",
-    "distortion",
-    "hinge_loss",
-    "kmeans_cost",
-    "relative_error",
-    "svm_cost",
-    "svm_report",
-    "svm_sensitivity",
-]
-
 
 def svm_sensitivity(
     X: Any,

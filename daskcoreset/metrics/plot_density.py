@@ -19,19 +19,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray, FloatArray
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = [
-    "MOST_COLUMNS",
-    "Frame",
-    "data_frame",
-    "draw_density",
-    "draw_line",
-    "draw_rows",
-    "explain",
-    "histogram",
-    "rows_frame",
-]
-
-
 _INK = 9000.0
 
 """Area of all markers together, in square points: some 15 % of a usual picture."""

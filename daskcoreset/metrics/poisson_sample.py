@@ -21,16 +21,6 @@ if TYPE_CHECKING:
     from daskcoreset.objectives import Objective
     from daskcoreset.objectives.cells import Cells
 
-__all__ = [
-    "BASE",
-    "CostEstimates",
-    "Interval",
-    "PoissonSample",
-    "SampleDesign",
-    "sample_costs",
-]
-
-
 BASE = 0.75
 
 """Share of the score that bounds what rows can hold."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block, InvalidRow
     from daskcoreset.core.typing import FloatArray
 
-__all__ = ["Objective", "check_parts", "known_parts"]
-
 Q = TypeVar("Q")
 
 

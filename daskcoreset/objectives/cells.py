@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.core.typing import AnyArray
 
-__all__ = ["Bracket", "Cells", "Placed", "cells_by_class", "cells_by_distance"]
-
 _RIDGE = 1e-6
 """Share of the variance of a column that is added to it before it is inverted."""
 

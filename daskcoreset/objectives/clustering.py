@@ -25,8 +25,6 @@ from daskcoreset.solvers.kmeans import assign, rough_kmeans, seed_clusters
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block, InvalidRow
 
-__all__ = ["Distortion", "QuantizationError", "as_centers", "nearest_distances"]
-
 
 @dataclass(frozen=True)
 class _OfCenters(Objective[FloatArray]):

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block, InvalidRow
     from daskcoreset.core.typing import FloatArray
 
-__all__ = ["LinearClassifier", "LinearCost"]
-
 
 @dataclass(frozen=True, eq=False)
 class LinearClassifier:

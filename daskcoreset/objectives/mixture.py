@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.core.typing import FloatArray
 
-__all__ = ["MixtureCost"]
-
 _FLOOR = 1e-3
 """Least variance of a component, as a share of that of the columns: the guarantee is for
 eigenvalues within bounds, and a component on a single row of the coreset has none."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.core.typing import FloatArray
 
-__all__ = ["LeastSquaresCost", "LinearPredictor", "find_bad_number", "targets_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class LinearPredictor:

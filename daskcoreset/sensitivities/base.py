@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import FloatArray
     from daskcoreset.objectives import Objective
 
-__all__ = ["Sensitivity"]
-
 S = TypeVar("S")
 
 

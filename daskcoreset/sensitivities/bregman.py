@@ -36,19 +36,6 @@ from daskcoreset.solvers.divergences import (
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block, InvalidRow
 
-__all__ = [
-    "BregmanLightweight",
-    "BregmanStatistics",
-    "Metric",
-    "depends_on_data",
-    "dominating_distance",
-    "is_diagonal",
-    "merge_statistics",
-    "proposal_distance",
-    "statistics_of",
-]
-
-
 Metric: TypeAlias = SquaredEuclidean | SquaredMahalanobis
 
 """A dominating distance, with nothing left to be estimated."""

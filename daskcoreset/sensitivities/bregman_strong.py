@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import FloatArray, IndexArray, Points
     from daskcoreset.solvers.kmeans import Partition
 
-__all__ = ["Cells", "Solution", "StrongBregman"]
-
 
 @dataclass(frozen=True, eq=False)
 class Cells:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
     from daskcoreset.sensitivities.estimated_error import Fitted
 
-__all__ = ["SamplingDesign"]
-
 S = TypeVar("S")
 
 

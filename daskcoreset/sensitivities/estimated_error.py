@@ -22,8 +22,6 @@ import numpy as np
 
 from daskcoreset.core.typing import FloatArray, IndexArray
 
-__all__ = ["LARGE", "UNKNOWN", "Fitted", "estimated_error", "remark_on"]
-
 LARGE = 0.05
 """Relative error of the cost, in either direction, from which on the build warns."""
 

@@ -31,17 +31,6 @@ from daskcoreset.solvers.kmeans import (
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
 
-__all__ = [
-    "KMeansParallelState",
-    "StrongKMeans",
-    "merge_seeds",
-    "propose",
-    "rough_cells",
-    "settle_seeds",
-    "too_rough",
-]
-
-
 _DIRECT_ROWS = 16_384
 
 """Rows of a block in which k-means++ draws from all of them."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block, InvalidRow
     from daskcoreset.core.typing import AnyArray, FloatArray
 
-__all__ = ["LeastSquares"]
-
 _WIDEST = 2**12
 """Columns at most: a matrix of d x d numbers takes 128 MiB then, for every block."""
 

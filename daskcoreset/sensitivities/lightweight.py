@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.core.typing import FloatArray
 
-__all__ = ["Lightweight"]
-
 
 @dataclass(frozen=True)
 class Lightweight(Sensitivity[Moments]):

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block, InvalidRow
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
-__all__ = ["Logistic", "Scatter"]
-
 Variant: TypeAlias = Literal["calibrated", "systematic"]
 
 _WIDEST = 4096

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from daskcoreset.sensitivities.kmeans import KMeansParallelState
     from daskcoreset.solvers.kmeans import Clusters
 
-__all__ = ["MixtureCoreset"]
-
 
 @dataclass(frozen=True)
 class MixtureCoreset(Sensitivity["Clusters | KMeansParallelState"]):

@@ -30,9 +30,6 @@ from daskcoreset.sensitivities.svm_pilot import (
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import InvalidRow
 
-__all__ = ["SVM", "lemma_2", "terms_of", "totals_of"]
-
-
 _SOFTNESS = 0.5
 
 """Width of the step from rows that pull at the classifier to those that do not."""

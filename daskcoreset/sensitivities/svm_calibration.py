@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.sensitivities.svm_pilot import PilotSolution, RowTerms
 
-__all__ = ["SVMDesign", "Variant", "calibrate", "fitted_on", "modes_for"]
-
 Mode = tuple[bool, bool]
 """Whether the means of the classes are calibrated, and whether the gradient is."""
 

@@ -19,20 +19,6 @@ from daskcoreset.solvers.linear import round_hinge, solve_svm
 if TYPE_CHECKING:
     from daskcoreset.core.sampling import StratifiedSample
 
-__all__ = [
-    "WIDTH",
-    "PilotSolution",
-    "PilotSums",
-    "RowTerms",
-    "exact_solution",
-    "merge_sums",
-    "rough_solution",
-    "row_terms",
-    "signs_of",
-    "sums_over",
-]
-
-
 WIDTH = 0.1
 
 """Width of the rounded hinge whose sums are calibrated: near the hinge, but smooth enough that

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.core.typing import FloatArray
 
-__all__ = ["Uniform"]
-
 
 @dataclass(frozen=True)
 class Uniform(Sensitivity[float]):

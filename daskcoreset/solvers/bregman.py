@@ -18,16 +18,6 @@ from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.core.validation import is_int
 from daskcoreset.solvers.divergences import Divergence, resolve_divergence
 
-__all__ = [
-    "HardClustering",
-    "Rows",
-    "bregman_hard",
-    "bregman_seeds",
-    "check_count",
-    "check_tolerance",
-    "prepare",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Rows:

@@ -13,8 +13,6 @@ from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.solvers.bregman import Rows, bregman_hard, check_count, check_tolerance, prepare
 from daskcoreset.solvers.divergences import Divergence
 
-__all__ = ["SoftClustering", "bregman_soft"]
-
 _VANISHED = 1e-200
 """Share of the weight below which a component has no mean that float64 could hold."""
 

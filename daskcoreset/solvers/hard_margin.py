@@ -12,17 +12,6 @@ from daskcoreset.core.errors import InvalidInputError
 if TYPE_CHECKING:
     from daskcoreset.core.typing import FloatArray, IndexArray
 
-__all__ = [
-    "ZERO",
-    "HardMargin",
-    "MinNormPoint",
-    "hard_margin",
-    "hard_margin_bias",
-    "hard_margin_gram",
-    "min_norm_point",
-]
-
-
 ZERO = 1e-10
 
 """Length, as a share of the longest row, below which a vector counts as none."""

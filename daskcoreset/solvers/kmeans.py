@@ -18,28 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-__all__ = [
-    "Centers",
-    "Clusters",
-    "Partition",
-    "approach",
-    "assign",
-    "cells_of",
-    "check_init",
-    "costs_of",
-    "lloyd_step",
-    "merge_clusters",
-    "nearest",
-    "own_distances",
-    "plus_plus",
-    "rough_kmeans",
-    "seed_cells",
-    "seed_clusters",
-    "solve",
-    "weighted_cost",
-]
-
-
 _TILE_NUMBERS = 2**17
 
 """Numbers of sparse rows spread out at a time: 1 MiB."""

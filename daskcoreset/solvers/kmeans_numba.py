@@ -7,9 +7,6 @@ import numpy as np
 from daskcoreset.core.rowwise_numba import IN_ORDER, ROW_SUMS, jit
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
-__all__ = ["cell_means", "kmeans_plus_plus", "nearest_center", "own_distances"]
-
-
 _LANES = 128
 """Rows beside one another in `nearest_center`."""
 

@@ -22,8 +22,6 @@ import numpy as np
 
 from daskcoreset.core.typing import FloatArray
 
-__all__ = ["LinearFit", "round_hinge", "solve_svm"]
-
 _WIDTHS = (2.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)
 """Widths h of the rounding, one after the other; each starts where the last one ended."""
 

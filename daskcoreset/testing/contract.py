@@ -36,8 +36,6 @@ from daskcoreset.testing.tools import (
     sparse_block,
 )
 
-__all__ = ["SensitivityContract"]
-
 Mode = tuple[Sampling, Literal[1, 2]]
 
 # Subclasses run the same property on instances of their own.

@@ -8,8 +8,6 @@ from typing import Any
 
 from dask.multiprocessing import get_context, initialize_worker_process
 
-__all__ = ["shared_cluster", "shared_pool"]
-
 _N_WORKERS = 2
 
 

@@ -21,18 +21,6 @@ from daskcoreset.inputs.blocks import BlockSpec, RowBlocks, row_blocks
 from daskcoreset.inputs.sources import ArraySource
 from daskcoreset.sensitivities import Sensitivity
 
-__all__ = [
-    "CountingArray",
-    "CountingScheduler",
-    "assert_mean",
-    "assert_multinomial",
-    "cut_rows",
-    "draw",
-    "joined_blocks",
-    "row_sets",
-    "sparse_block",
-]
-
 
 class CountingScheduler:
     """A Dask scheduler that counts how often it is called, and then runs synchronously.

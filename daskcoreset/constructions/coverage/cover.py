@@ -27,9 +27,6 @@ from daskcoreset.inputs.blocks import row_blocks
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["CoverReducer", "Coverage", "Strategy", "build_cover", "check_options", "cover"]
-
-
 Strategy = Literal["online", "farthest"]
 
 """How core points are chosen: as rows come, or the farthest row next."""

@@ -19,16 +19,6 @@ from daskcoreset.constructions.coverage.result import CoverRows, join, take_rows
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 
-__all__ = [
-    "CellSummary",
-    "FarthestFirst",
-    "extend",
-    "farthest_first",
-    "merge_summaries",
-    "n_offered_by_block",
-    "summarise_cells",
-]
-
 _OFFERED = 200_000
 """Rows that all blocks together offer at most: 16 MB at 20 float32 features."""
 

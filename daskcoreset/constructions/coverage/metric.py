@@ -31,8 +31,6 @@ import numpy as np
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
-__all__ = ["Cells", "Metric", "Sorted", "dense_tiles", "metric_of"]
-
 Cells = Literal["euclidean", "chebyshev"]
 """Shape of the cells: balls, or boxes with sides along the axes."""
 

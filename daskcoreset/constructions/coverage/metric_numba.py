@@ -7,8 +7,6 @@ import numpy as np
 from daskcoreset.core.rowwise_numba import IN_ORDER, ROW_SUMS, jit
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
-__all__ = ["approach_ball", "approach_box", "nearest", "open_balls", "open_boxes"]
-
 
 @jit(ROW_SUMS)
 def open_balls(  # noqa: PLR0917 - numba takes arguments by position

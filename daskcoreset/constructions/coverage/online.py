@@ -12,18 +12,6 @@ from daskcoreset.constructions.coverage.result import CoverRows, join, take_rows
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
-__all__ = [
-    "DoublingCover",
-    "Opened",
-    "at_most",
-    "merge_doubling",
-    "merge_opened",
-    "online",
-    "open_at_most",
-    "open_cells",
-]
-
-
 _GROWTH = 1.5
 
 """The radius grows at least so much at a time, so that what is lost is a geometric series."""

@@ -12,8 +12,6 @@ from daskcoreset.core.blocks import Block, concatenate
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
-__all__ = ["Cover", "CoverRows", "join", "take_rows"]
-
 
 @dataclass(frozen=True, eq=False)
 class CoverRows:

@@ -33,8 +33,6 @@ from daskcoreset.execution.engine import BlockResults, map_reduce
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["Search"]
-
 _TRIALS = 6
 """Diameters that are tried at most, from the first that has few enough core points."""
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from daskcoreset.constructions.margin.active_state import ActiveMargin, Step
     from daskcoreset.core.storage import Location
 
-__all__ = ["ActiveMaxMargin"]
-
 
 @dataclass(frozen=True)
 class ActiveMaxMargin:

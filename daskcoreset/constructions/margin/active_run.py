@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from daskcoreset.constructions.margin.pool import Pool
     from daskcoreset.core.storage import JSON, Location
 
-__all__ = ["ActiveRun", "LabelRequest", "OracleError", "load_state", "save_state"]
-
-
 KIND = "active-max-margin"
 
 VERSION = 1

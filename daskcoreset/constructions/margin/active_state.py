@@ -20,20 +20,6 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 if TYPE_CHECKING:
     from daskcoreset.constructions.margin.pool import PoolRows
 
-__all__ = [
-    "ActiveMargin",
-    "ActiveOptions",
-    "ActiveState",
-    "Certificate",
-    "Labelled",
-    "Phase",
-    "Separator",
-    "Step",
-    "Trace",
-    "result_of",
-    "separate",
-]
-
 
 class Phase(enum.IntEnum):
     """What a label is, or was, asked for; the numbers are stored."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray, FloatArray
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["FirstRead", "find_classes", "signs_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class FirstRead:

@@ -30,26 +30,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
     from daskcoreset.execution.engine import BlockResults
 
-__all__ = [
-    "CoreRows",
-    "Fit",
-    "MarginCoreset",
-    "Pass",
-    "SelectedRows",
-    "any_violator_bound",
-    "concatenate_rows",
-    "evidence_of",
-    "fit_core",
-    "floors_of",
-    "margin_of_levels",
-    "numbers_of",
-    "row_numbers",
-    "smallest",
-    "solve_margin",
-    "worst_violator_bound",
-]
-
-
 _TOLERANCE = 1e-9
 
 """Up to which hard-margin problems are solved."""

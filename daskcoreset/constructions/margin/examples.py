@@ -11,17 +11,6 @@ import numpy as np
 from daskcoreset.core.blocks import Block, InvalidRow, labels_of
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
-__all__ = [
-    "BatchProblem",
-    "Edges",
-    "Examples",
-    "Rival",
-    "StructuredProblem",
-    "cut_block",
-    "encoded",
-    "merge_edges",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Examples:

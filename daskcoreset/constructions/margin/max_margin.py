@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from daskcoreset.execution.engine import BlockResults
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["MaxMarginCoreset", "Run", "build_margin", "find_opposite_duplicate"]
-
 
 def find_opposite_duplicate(
     blocks: RowBlocks, core: CoreRows, classes: AnyArray

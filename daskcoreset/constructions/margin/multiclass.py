@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["ClassSurvey", "MultiClassProblem", "plain_weights", "survey"]
-
 _TILE = 4096
 """Rows whose scores are formed at a time."""
 

@@ -15,8 +15,6 @@ from daskcoreset.core.typing import AnyArray, IndexArray
 if TYPE_CHECKING:
     from daskcoreset.constructions.margin.pool import Pool
 
-__all__ = ["Label", "Oracle", "PoolLabels", "answer", "coded", "plain_labels"]
-
 Label: TypeAlias = "str | int | float | bool"
 """What a class may be: text, a finite number, or a truth value."""
 

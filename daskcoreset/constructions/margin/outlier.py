@@ -35,17 +35,6 @@ if TYPE_CHECKING:
     from daskcoreset.execution.engine import BlockResults
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = [
-    "METHODS",
-    "InseparableRestError",
-    "Method",
-    "OutlierMargin",
-    "OutlierMaxMargin",
-    "Search",
-    "n_draws",
-    "try_all_subsets",
-]
-
 
 class InseparableRestError(InvalidInputError):
     """No separator was found even with the rows that may be left out."""

@@ -27,20 +27,6 @@ if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
     from daskcoreset.solvers.hard_margin import HardMargin
 
-__all__ = [
-    "Candidate",
-    "Draws",
-    "MarginProblem",
-    "MarginQuery",
-    "Pool",
-    "ReadResult",
-    "SharedProblems",
-    "find_smallest",
-    "leave_out",
-    "solve_problems",
-]
-
-
 _TILE_NUMBERS = 2**19
 
 """Products formed at a time, 4 MiB."""

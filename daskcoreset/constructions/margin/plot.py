@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from daskcoreset.constructions.margin.active_state import ActiveMargin, Trace
     from daskcoreset.constructions.margin.core_set import MarginCoreset
 
-__all__ = ["plot_gap", "plot_labels", "plot_margins"]
-
-
 _MOST_MARKERS = 40
 
 """More would cover the line."""

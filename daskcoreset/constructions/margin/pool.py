@@ -19,15 +19,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = [
-    "Pool",
-    "PoolRows",
-    "decision_values",
-    "join",
-    "open_pool",
-    "smallest",
-]
-
 
 def decision_values(points: Points, w: FloatArray, b: float) -> FloatArray:
     """Return ``points @ w + b`` in float64, with the same bits on any number of threads.

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from daskcoreset.constructions.margin.pool import Pool, PoolRows
     from daskcoreset.core.typing import IndexArray
 
-__all__ = ["add_labels", "next_request", "verification_length"]
-
 _CANDIDATES = 8
 """Rows looked at for each that is asked for, where several are asked for at a time."""
 

@@ -16,17 +16,6 @@ from daskcoreset.core.validation import check_count, check_number, is_choice
 if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
-__all__ = [
-    "KERNELS",
-    "InseparableError",
-    "Kernel",
-    "KernelLike",
-    "NotSeparableError",
-    "Separator",
-    "opposite_duplicates",
-]
-
-
 KERNELS = ("linear", "rbf", "poly", "sigmoid")
 
 KernelLike: TypeAlias = str | Callable[[Any, Any], Any]

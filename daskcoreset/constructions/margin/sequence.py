@@ -16,8 +16,6 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
-__all__ = ["SequenceProblem"]
-
 _ROUNDS = 50
 """Steps of Dinkelbach's iteration at most; it needs about five."""
 

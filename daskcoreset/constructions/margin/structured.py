@@ -31,16 +31,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = [
-    "StructuredMargin",
-    "StructuredStep",
-    "answers_of",
-    "check_whole",
-    "run_numbers",
-    "share_right",
-    "structured_margin",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Solved:

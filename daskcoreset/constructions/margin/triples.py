@@ -30,15 +30,6 @@ if TYPE_CHECKING:
     from daskcoreset.execution.engine import BlockResults
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = [
-    "Place",
-    "StructuredQuery",
-    "Triples",
-    "read_examples",
-    "rivals_of",
-    "worst_triples",
-]
-
 Place = tuple[int, int]
 """Block, and row in it, of the first row of an example."""
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from daskcoreset.execution.engine import BlockResults
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["ViolatorQuery", "ViolatorRows", "choose_diverse", "find_violators"]
-
 _CANDIDATES = 8
 """Violators compared for each that is taken."""
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from daskcoreset.constructions.sampling.job import SamplingJob
     from daskcoreset.core.typing import AnyArray, FloatArray
 
-__all__ = ["AutoSize", "auto_size"]
-
 _LEAST_START = 1000
 """A step costs reads of the data, and a coreset of a thousand rows costs nothing else."""
 

@@ -40,16 +40,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.sensitivities import Sensitivity
 
-__all__ = [
-    "CLASS_SHARE",
-    "DrawRequested",
-    "ProposeCandidates",
-    "draw_candidates",
-    "sum_scores",
-    "summarise_block",
-    "take_block",
-]
-
 MIN_OF_CLASS = 5
 """Candidates of every class in every block at least, where there are so many rows of it."""
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.sampling import Calibrated
     from daskcoreset.sensitivities import Sensitivity
 
-__all__ = ["Draw", "FinalDraw", "Selection", "draw_systematically"]
-
 OVERSAMPLING = 4
 """Candidates per row wanted. The share of the variance that the first stage adds is 1 / 4."""
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import InvalidRow, ReadBlock
     from daskcoreset.sensitivities import Sensitivity
 
-__all__ = ["SamplingJob"]
-
 
 @dataclass(frozen=True, eq=False)
 class SamplingJob:

@@ -17,14 +17,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.sensitivities import Sensitivity
 
-__all__ = [
-    "BlockReport",
-    "Candidates",
-    "DrawRequest",
-    "check_report",
-    "merge_reports",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Candidates:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.points import WeightedPoints
     from daskcoreset.core.typing import IndexArray
 
-__all__ = ["AnswerInfo"]
-
 
 @dataclass(frozen=True, eq=False)
 class AnswerInfo:

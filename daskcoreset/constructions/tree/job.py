@@ -23,16 +23,6 @@ if TYPE_CHECKING:
     from daskcoreset.constructions.tree.reducer import Reducer
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = [
-    "INNER_FACTOR",
-    "Node",
-    "NodeReducer",
-    "TreeJob",
-    "concatenate_parts",
-    "record_of",
-    "weighted_points",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Node:

@@ -37,20 +37,6 @@ if TYPE_CHECKING:
 
     from daskcoreset.core.typing import IndexArray
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "Leaf",
-    "LeafTable",
-    "Manifest",
-    "StoredLeaf",
-    "read_manifest",
-    "read_node",
-    "select_leaves",
-    "time_text",
-    "write_version",
-]
-
-
 ROW_BITS = 40
 
 """Bits of a stored row number that count rows of the leaf; the rest say which leaf."""

@@ -31,19 +31,6 @@ if TYPE_CHECKING:
 
     from zarr.storage import StorePath
 
-__all__ = [
-    "Settings",
-    "commit",
-    "folder_of",
-    "inside",
-    "newest",
-    "read_points",
-    "sweep",
-    "versions_in",
-    "write_points",
-]
-
-
 LEAF_FACTOR = 32
 
 """Rows of a leaf of a stream for each row of a coreset that is asked of it."""

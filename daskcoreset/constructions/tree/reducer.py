@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import FloatArray, IndexArray
     from daskcoreset.objectives import Objective
 
-__all__ = ["Reducer", "SensitivityReducer", "as_block", "resolve_reducer"]
-
 S = TypeVar("S")
 
 FEWEST_ORDERED = 4096

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["RowSchema", "canonical"]
-
 _KINDS = {"b": "booleans", "i": "integers", "u": "unsigned integers", "f": "floats", "U": "text"}
 
 

@@ -22,8 +22,6 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Part", "cover", "respaced", "shape_of"]
-
 _DENSE_SPAN = 64
 """Spans up to this many slots are never worth the work of giving them anew."""
 

@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import IndexArray, Sampling
     from daskcoreset.sensitivities import Sensitivity
 
-__all__ = ["CoresetTree", "PendingChange", "check_current", "commit_change", "make_leaf"]
-
-
 _SPLIT_EVERY = 16
 
 """Coresets of blocks united at a time where a leaf's data are out of core."""

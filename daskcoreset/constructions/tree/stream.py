@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import Sampling
     from daskcoreset.sensitivities import Sensitivity
 
-__all__ = ["CoresetStream"]
-
 
 class CoresetStream:
     r"""A coreset of rows that come one by one or in batches, in little memory.

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from daskcoreset.constructions.tree.reducer import Reducer
     from daskcoreset.core.blocks import ReadBlock
 
-__all__ = ["Buckets", "Growth", "SavedStream", "StreamState", "Waiting", "open_batch", "read_ahead"]
-
 
 @dataclass(frozen=True)
 class Growth:

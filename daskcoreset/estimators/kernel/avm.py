@@ -23,9 +23,6 @@ from daskcoreset.estimators.kernel.sgd import Sample, averaged_steps
 if TYPE_CHECKING:
     from daskcoreset.estimators.kernel.kernels import Profile
 
-__all__ = ["AVMClassifier", "solve_avm"]
-
-
 SAMPLE_NUMBERS = 2**23
 
 """Kernel values, and numbers of rows, held for the steps of one read: 64 MiB each."""

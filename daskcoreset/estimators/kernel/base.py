@@ -38,9 +38,6 @@ from daskcoreset.inputs.blocks import row_blocks
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["COVER_CONSTRAINTS", "CoverModel", "arranged", "check_known"]
-
-
 _ARRANGE = 2**31 + 2
 
 """Address of the order in which small data are covered."""

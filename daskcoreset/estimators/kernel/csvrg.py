@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from daskcoreset.estimators.kernel.losses import MarginLoss
     from daskcoreset.estimators.kernel.rows import TrainingRows
 
-__all__ = ["CSVRGClassifier"]
-
 _MAX_HESSIAN_NUMBERS = 2**27
 """Numbers in the Hessians of all problems, 1 GiB, up to which "auto" is "exact"."""
 

@@ -13,18 +13,6 @@ from daskcoreset.core.linalg import dense, one_thread, product
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.core.validation import is_choice, is_number
 
-__all__ = [
-    "Isotropic",
-    "KernelMap",
-    "Nearest",
-    "Profile",
-    "Solution",
-    "Span",
-    "resolve_gamma",
-    "resolve_kernel",
-]
-
-
 Profile = Callable[[FloatArray], FloatArray]
 
 """Kernel as a function of squared distances, element by element."""

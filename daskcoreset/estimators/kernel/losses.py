@@ -18,8 +18,6 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import is_choice
 
-__all__ = ["LOSSES", "MarginLoss", "resolve_loss"]
-
 _REACH = 30.0
 """Widths from the corner of a rounded hinge at which its curvature, a thousandth, ends."""
 

@@ -16,14 +16,6 @@ from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.estimators.classifier import DecisionFunction
 from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap
 
-__all__ = [
-    "KERNEL_CONSTRAINTS",
-    "KernelDecision",
-    "check_two_classes",
-    "resolve_lambda",
-    "warn_unscaled",
-]
-
 _UNEVEN = 100.0
 """Columns whose ranges differ by more are warned about."""
 

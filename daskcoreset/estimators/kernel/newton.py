@@ -15,9 +15,6 @@ from daskcoreset.estimators.kernel.objective import ObjectiveQuery, ObjectiveTer
 from daskcoreset.estimators.kernel.rows import TrainingRows
 from daskcoreset.inputs.blocks import row_blocks
 
-__all__ = ["Newton", "State", "solve_exact"]
-
-
 LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 0.001)
 
 """Parts of a step at which losses are summed in the read that looks at its end."""

@@ -20,8 +20,6 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.estimators.kernel.kernels import KernelMap
 from daskcoreset.estimators.kernel.losses import MarginLoss
 
-__all__ = ["Draw", "ObjectiveQuery", "ObjectiveTerms", "evaluate_block", "n_problems", "signs_of"]
-
 
 def n_problems(n_classes: int) -> int:
     """Binary problems that many classes make: one against the rest each, and one for two.

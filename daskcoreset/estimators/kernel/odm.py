@@ -33,8 +33,6 @@ from daskcoreset.inputs.blocks import row_blocks
 if TYPE_CHECKING:
     from daskcoreset.estimators.kernel.kernels import Profile
 
-__all__ = ["DualSolution", "ODMClassifier", "solve_dual"]
-
 
 @dataclass(frozen=True, eq=False)
 class DualSolution:

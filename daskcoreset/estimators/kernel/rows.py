@@ -24,8 +24,6 @@ from daskcoreset.execution.engine import map_reduce
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["PAST", "ROOT", "TrainingRows"]
-
 PAST, ROOT = 2**31, 2**31 + 1
 """Numbers of the block that stands for the past and of the root; no other block has them."""
 

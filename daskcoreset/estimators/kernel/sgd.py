@@ -14,8 +14,6 @@ from daskcoreset.estimators.kernel.kernels import KernelMap
 from daskcoreset.estimators.kernel.losses import MarginLoss
 from daskcoreset.estimators.kernel.objective import signs_of
 
-__all__ = ["Sample", "averaged_steps", "reduced_steps"]
-
 
 @dataclass(frozen=True, eq=False)
 class Sample:

@@ -13,8 +13,6 @@ import numpy as np
 from daskcoreset.core.rowwise_numba import ROW_SUMS, jit
 from daskcoreset.core.typing import FloatArray, IndexArray
 
-__all__ = ["average", "reduce_variance", "sweep_dual"]
-
 
 @jit(ROW_SUMS)
 def _slope(z: float, shape: FloatArray) -> Any:  # pragma: no cover - runs compiled

@@ -22,8 +22,6 @@ from daskcoreset.estimators.kernel.objective import ObjectiveQuery, ObjectiveTer
 from daskcoreset.estimators.kernel.rows import ROOT, TrainingRows
 from daskcoreset.estimators.kernel.sgd import Sample, reduced_steps
 
-__all__ = ["approximation_bound", "feature_diameter", "smoothness", "solve_csvrg"]
-
 SAMPLE_NUMBERS = 2**23
 """Kernel values of the rows for the inner steps: 64 MiB."""
 

@@ -31,8 +31,6 @@ from daskcoreset.inputs.blocks import row_blocks
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["CorePoints", "TrainedModel", "nearest_gaps", "past_rows", "thinned"]
-
 
 @dataclass(frozen=True, eq=False)
 class CorePoints:

@@ -24,15 +24,6 @@ from daskcoreset.execution.engine import map_reduce
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = [
-    "Strata",
-    "quotas_of",
-    "sample_classes",
-    "sample_core_points",
-    "split_evenly",
-    "training_rows",
-]
-
 Strata: TypeAlias = dict[Any, StratifiedReservoir]
 """A sample of every class, by its label."""
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from daskcoreset.constructions.margin.pool import Pool
     from daskcoreset.core.typing import AnyArray, IndexArray
 
-__all__ = ["ActiveMaxMarginClassifier"]
-
 
 class ActiveMaxMarginClassifier(DecisionModel):
     """Separates two classes with a large margin, from few labels.

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["MaxMarginClassifier"]
-
 _EXACT = 1e-9
 """The epsilon of data in one block of memory, where reading costs nothing."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from daskcoreset.constructions.margin.outlier import OutlierMargin
     from daskcoreset.core.typing import FloatArray
 
-__all__ = ["OutlierMaxMarginClassifier"]
-
 
 class OutlierMaxMarginClassifier(MarginModel):
     r"""Classifier of two classes with the largest margin when k rows may be left out.

@@ -24,14 +24,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray, FloatArray
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = [
-    "SOFT_ROWS",
-    "soft_kernel",
-    "soft_margin",
-    "soft_planes",
-    "uniform_rows",
-]
-
 SOFT_ROWS = 10_000
 """Rows that a soft margin is fitted to: more change a few coefficients little."""
 

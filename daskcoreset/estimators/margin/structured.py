@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.typing import AnyArray, FloatArray
     from daskcoreset.inputs.blocks import RowBlocks
 
-__all__ = ["StructuredMaxMargin"]
-
 Maker = Callable[[int, int], StructuredProblem]
 """``problem(n_features, n_classes)``."""
 

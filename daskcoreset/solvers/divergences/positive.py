@@ -18,8 +18,6 @@ from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.solvers.divergences.base import Divergence
 from daskcoreset.solvers.divergences.quadratic import SquaredMahalanobis
 
-__all__ = ["ItakuraSaito", "KullbackLeibler"]
-
 _NEAR = 0.3
 _SERIES = 1.0 / np.arange(3.0, 25.0, 2.0)[::-1]
 """1/3, 1/5, ... from the last: with s^2 < 0.032 for |q| < 0.3 the rest is below 1e-16."""

@@ -15,8 +15,6 @@ from daskcoreset.core.moments import distances_to, scatter_of
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.solvers.divergences.base import Divergence
 
-__all__ = ["SquaredEuclidean", "SquaredMahalanobis"]
-
 _SINGULAR = 1e-12
 """Smallest eigenvalue, at unit diagonal, that leaves an inverse four correct digits."""
 

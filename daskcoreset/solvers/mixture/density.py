@@ -10,21 +10,6 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.solvers.mixture.model import Mixture
 
-__all__ = [
-    "aic",
-    "assign",
-    "bic",
-    "groups",
-    "log_likelihood",
-    "log_normalizer",
-    "log_prob",
-    "posterior",
-    "responsibilities",
-    "score_samples",
-    "tiles",
-]
-
-
 _TILE_NUMBERS = 2**18
 
 """Numbers of a temporary, 2 MiB: n x k x d differences are never formed at once."""

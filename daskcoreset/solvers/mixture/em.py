@@ -30,8 +30,6 @@ from daskcoreset.solvers.mixture.init import (
 from daskcoreset.solvers.mixture.model import CovarianceType, Mixture, as_covariance_type
 from daskcoreset.solvers.mixture.steps import expectation, maximisation
 
-__all__ = ["MixtureFit", "fit_mixture"]
-
 _NEGLIGIBLE = 1e-200
 """Share of the total weight that no sum in float64 can notice."""
 

@@ -31,8 +31,6 @@ from daskcoreset.solvers.mixture.steps import (
     moments_of_components,
 )
 
-__all__ = ["Given", "InitParams", "check_given", "legacy_random_state", "start_mixture"]
-
 InitParams: TypeAlias = Literal["kmeans", "k-means++", "random", "random_from_data"]
 """How the first responsibilities are found."""
 

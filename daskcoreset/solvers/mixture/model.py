@@ -16,17 +16,6 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import FloatArray, IndexArray
 
-__all__ = [
-    "CovarianceType",
-    "Mixture",
-    "as_covariance_type",
-    "covariance_shape",
-    "mixture_from_covariances",
-    "mixture_from_precisions",
-    "sample",
-    "singular_error",
-]
-
 CovarianceType: TypeAlias = Literal["full", "tied", "diag", "spherical"]
 """One matrix for each component, one for all, a diagonal or a single variance for each."""
 

@@ -23,14 +23,6 @@ from daskcoreset.solvers.mixture.model import (
     singular_error,
 )
 
-__all__ = [
-    "ComponentMoments",
-    "expectation",
-    "maximisation",
-    "merge_components",
-    "moments_of_components",
-]
-
 _NO_WEIGHT = 1e-200
 """Share of a component below which its moments are rounding of subnormal numbers."""
 
