@@ -164,7 +164,7 @@ def test_auto__does_not_agree_on_what_both_coresets_miss(
     rows: Any, method: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where it says that all is well, it is; and the two coresets alone had said so before."""
-    monkeypatch.setattr("daskcoreset.constructions.sampling.auto_size._LEAST_START", 400)
+    monkeypatch.setattr("daskcoreset.constructions.sampling.auto_size._MIN_START", 400)
     X, k = rows()
     refuted = []
     for seed in range(3):
@@ -196,7 +196,7 @@ class Remarking(Lightweight):
 
 
 def test_auto__warns_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daskcoreset.constructions.sampling.auto_size._LEAST_START", 40)
+    monkeypatch.setattr("daskcoreset.constructions.sampling.auto_size._MIN_START", 40)
     X = np.random.default_rng(0).normal(size=(3000, 2))
     with pytest.warns(CoresetWarning) as said:
         found = auto_size(X, method=Remarking(), n_clusters=5, epsilon=0.02, random_state=0)

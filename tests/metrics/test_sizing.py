@@ -34,7 +34,7 @@ def mixture(n: int = 20_000, seed: int = 0) -> FloatArray:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that starts low, so that it has steps."""
-    monkeypatch.setattr(growth, "_LEAST_START", 40)
+    monkeypatch.setattr(growth, "_MIN_START", 40)
     monkeypatch.setattr(growth, "_ROWS_PER_CLUSTER", 5)
 
 

@@ -7,13 +7,13 @@ import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.blocks import Block, concatenate
 from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.errors import caller_level, warn_user
 from daskcoreset.core.random import Stage, stream
@@ -25,20 +25,19 @@ from daskcoreset.objectives import Objective
 
 if TYPE_CHECKING:
     from daskcoreset.constructions.sampling.job import SamplingJob
-    from daskcoreset.core.typing import AnyArray, FloatArray
+    from daskcoreset.core.typing import FloatArray
 
-_LEAST_START = 1000
+_MIN_START = 1000
 """A step costs reads of the data, and a coreset of a thousand rows costs nothing else."""
 
 _ROWS_PER_CLUSTER = 20
 """Below this the solutions on two coresets differ by what they fit to, and never agree."""
 
-
-_ASKED = 6
+_SOLUTIONS_ON_DATA = 6
 """Solutions whose costs over all data are added up: those fitted to either coreset, a poor one
 where the objective has any, and seedings."""
 
-_MOST_ROWS = 2**20
+_MAX_ROWS = 2**20
 """Where to give up: a coreset that has to be larger is no help to a solver in memory."""
 
 
@@ -73,12 +72,12 @@ class AutoSize:
     @property
     def start(self) -> int:
         """Rows of the first two coresets."""
-        return max(_LEAST_START, _ROWS_PER_CLUSTER * self.n_clusters)
+        return max(_MIN_START, _ROWS_PER_CLUSTER * self.n_clusters)
 
 
 @dataclass(frozen=True)
 class _Step:
-    """Two coresets of one size, and the largest disagreement found."""
+    """Two coresets of one size, and the largest relative difference of a cost."""
 
     size: int
     disagreement: float
@@ -88,34 +87,30 @@ class _Step:
 
     def record(self) -> dict[str, Any]:
         # JSON has no infinity: None where one cost is zero and the other is not.
-        told = {"disagreement": self.disagreement}
+        differences = {"disagreement": self.disagreement}
         if self.on_data is not None:
-            told["on_data"] = self.on_data
-        finite = {name: v if math.isfinite(v) else None for name, v in told.items()}
+            differences["on_data"] = self.on_data
+        finite = {name: v if math.isfinite(v) else None for name, v in differences.items()}
         return {"size": self.size, **finite, "solutions": self.solutions, "reads": self.reads}
 
 
-@dataclass(frozen=True)
-class _Costs:
-    """Leaf of a read that adds up the costs of some solutions."""
-
-    objective: Objective[Any]
-    solutions: tuple[Any, ...]
-
-    def __call__(self, block: Block, number: int, given: object) -> FloatArray:
-        del number, given
-        return np.array([self.objective.total(block, one) for one in self.solutions])
+def _total_costs(
+    objective: Objective[Any], block: Block, block_index: int, solutions: tuple[Any, ...]
+) -> FloatArray:
+    """Return the costs of some solutions on one block."""
+    del block_index
+    return np.array([objective.total(block, solution) for solution in solutions])
 
 
 @dataclass
 class _Search:
-    """The state of one search: what grows is the size, what stays is the job."""
+    """One search: the size grows, the job stays."""
 
     job: SamplingJob
     rule: AutoSize
     progress: bool | None
     steps: list[_Step] = field(default_factory=list)
-    said: list[warnings.WarningMessage] = field(default_factory=list)
+    warnings_of_step: list[warnings.WarningMessage] = field(default_factory=list)
 
     def run(self) -> Coreset:
         """Double the size until two coresets agree with each other and with the data."""
@@ -124,18 +119,19 @@ class _Search:
             size = min(size, limit)
             pair = self._pair(size)
             limit = self._limit(int(pair[0].provenance["n"]))
-            agreed = self._agrees(size, *pair)
+            both = _united(*pair)
+            agreed = self._agrees(size, pair, both)
             if agreed or size >= limit:
                 self._repeat_warnings()
                 if not agreed:
                     self._warn(size)
-                return self._union(size, *pair, agreed=agreed)
+                return self._union(size, pair, both, agreed=agreed)
             size *= 2
 
     def _limit(self, n_rows: int | None) -> int:
-        most = max(_MOST_ROWS, self.rule.start)
+        limit = max(_MAX_ROWS, self.rule.start)
         # Two coresets that together have as many rows as the data save nothing.
-        return most if n_rows is None else min(most, max(1, n_rows // 2))
+        return limit if n_rows is None else min(limit, max(1, n_rows // 2))
 
     def _pair(self, size: int) -> tuple[Coreset, Coreset]:
         """Build two coresets that share nothing but the data."""
@@ -144,8 +140,8 @@ class _Search:
             replace(self.job, final_draw=replace(self.job.final_draw, size=size, seed=int(seed)))
             for seed in rng.integers(2**63, size=2)
         )
-        # What is said of a coreset that is only a step concerns nobody.
-        with warnings.catch_warnings(record=True) as self.said:
+        # Warnings about a coreset that is only a step concern nobody.
+        with warnings.catch_warnings(record=True) as self.warnings_of_step:
             warnings.simplefilter("always")
             if self.job.in_memory:
                 return first.compute_in_memory(), second.compute_in_memory()
@@ -159,48 +155,51 @@ class _Search:
 
     def _repeat_warnings(self) -> None:
         """Give the warnings of the last two builds, each once though its numbers may differ."""
-        different = {re.sub(r"[\d.]+", "", str(one.message)): one for one in reversed(self.said)}
+        different = {
+            re.sub(r"[\d.]+", "", str(one.message)): one for one in reversed(self.warnings_of_step)
+        }
         for one in different.values():
             warnings.warn(one.message, one.category, stacklevel=caller_level())
 
-    def _agrees(self, size: int, first: Coreset, second: Coreset) -> bool:
+    def _agrees(self, size: int, pair: tuple[Coreset, Coreset], both: Block) -> bool:
         """Compare costs of one solution after another; the first disagreement decides.
 
-        What both miss, neither can tell: where they agree, the data are asked.
+        A cluster that both coresets miss shows only in the data, which are read where they agree.
         """
         largest, on_data = 0.0, None
-        united: list[tuple[Any, float]] = []
-        pair = _block(first), _block(second)
-        both = Block(
-            _stacked(first.points, second.points),
-            _halves(first, second),
-            _labels(first, second),
-        )
+        costs_on_both: list[tuple[Any, float]] = []
+        blocks = [_block(coreset) for coreset in pair]
         construction = self.job.construction
         objective = construction.objective.with_parts(self.rule.n_clusters).fitted(both)
-        for solution in self._solutions(objective, pair, both):
-            costs = [objective.cost(block, solution) for block in pair]
+        for solution in self._solutions(objective, blocks, both):
+            costs = [objective.cost(block, solution) for block in blocks]
             largest = max(largest, _difference(*costs))
-            united.append((solution, objective.cost(both, solution)))
+            costs_on_both.append((solution, objective.cost(both, solution)))
             if largest > self.rule.epsilon:
                 break
         else:
-            on_data = self._on_data(objective, united[:_ASKED])
+            on_data = self._on_data(objective, costs_on_both[:_SOLUTIONS_ON_DATA])
         reads = 2 * self.job.reads + (on_data is not None)
-        self.steps.append(_Step(size, largest, len(united), reads, on_data))
+        self.steps.append(_Step(size, largest, len(costs_on_both), reads, on_data))
         return on_data is not None and on_data <= self.rule.epsilon
 
-    def _on_data(self, objective: Objective[Any], united: list[tuple[Any, float]]) -> float:
+    def _on_data(self, objective: Objective[Any], costs_on_both: list[tuple[Any, float]]) -> float:
         """Read all data; return the largest difference of a cost on both coresets from theirs."""
-        leaf = _Costs(objective, tuple(solution for solution, _ in united))
-        totals = map_reduce(self.job.blocks, leaf, add, progress=self.progress).value
+        solutions, costs = zip(*costs_on_both, strict=True)
+        totals = map_reduce(
+            self.job.blocks,
+            partial(_total_costs, objective),
+            add,
+            broadcast=solutions,
+            progress=self.progress,
+        ).value
         return max(
             _difference(cost, objective.constant(solution) + float(total))
-            for (solution, cost), total in zip(united, totals, strict=True)
+            for solution, cost, total in zip(solutions, costs, totals, strict=True)
         )
 
     def _solutions(
-        self, objective: Objective[Any], pair: tuple[Block, Block], both: Block
+        self, objective: Objective[Any], blocks: list[Block], both: Block
     ) -> Iterator[Any]:
         """Solutions where coresets differ most first: those fitted to one of them.
 
@@ -208,7 +207,7 @@ class _Search:
         be anything there.
         """
         rng = stream(self.job.final_draw.seed, Stage.SIZING, 1, len(self.steps))
-        for block in pair:
+        for block in blocks:
             yield objective.solve(block, rng)
         poor = objective.poor(both)
         if poor is not None:
@@ -216,14 +215,14 @@ class _Search:
         for _ in range(self.rule.seedings):
             yield objective.seed(both, rng)
 
-    def _union(self, size: int, first: Coreset, second: Coreset, *, agreed: bool) -> Coreset:
-        """Unite both with half their weights: half the variance, for rows that are there."""
-        indices = np.concatenate([first.indices, second.indices])
-        chosen, weights = merge_duplicates(indices, _halves(first, second))
-        points: Any = _stacked(first.points, second.points)
-        labels = _labels(first, second)
-        labels = None if labels is None else labels[chosen]
-        record = thaw(first.provenance)
+    def _union(
+        self, size: int, pair: tuple[Coreset, Coreset], both: Block, *, agreed: bool
+    ) -> Coreset:
+        """Return the union of both, in which a row of both is one row."""
+        assert both.rows is not None  # noqa: S101 - those of the coresets
+        chosen, weights = merge_duplicates(both.rows, both.weights)
+        rows = both.take(chosen)
+        record = thaw(pair[0].provenance)
         record["seed"] = self.job.final_draw.seed
         record["size"] = 2 * size
         record["m"] = len(chosen)
@@ -234,10 +233,10 @@ class _Search:
             "delta": self.rule.delta,
             "agreed": agreed,
             "size": size,
-            "seeds": [first.provenance["seed"], second.provenance["seed"]],
+            "seeds": [coreset.provenance["seed"] for coreset in pair],
             "steps": [step.record() for step in self.steps],
         }
-        return Coreset(points[chosen], weights, indices[chosen], labels, record)
+        return Coreset(rows.points, weights, both.rows[chosen], rows.labels, record)
 
     def _warn(self, size: int) -> None:
         last = self.steps[-1]
@@ -266,7 +265,7 @@ def auto_size(job: SamplingJob, rule: AutoSize, *, progress: bool | None = None)
     ----------
     job : SamplingJob
         The build, of any size.
-    rule : Rule
+    rule : AutoSize
     progress : bool or None, default=None
         As in `daskcoreset.build`.
 
@@ -284,30 +283,20 @@ def auto_size(job: SamplingJob, rule: AutoSize, *, progress: bool | None = None)
     return _Search(job, rule, progress).run()
 
 
-def _stacked(first: Any, second: Any) -> Any:
-    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
-        return np.concatenate([first, second])
-    return sp.csr_array(sp.vstack([sp.csr_array(first), sp.csr_array(second)], format="csr"))
-
-
-def _labels(first: Coreset, second: Coreset) -> AnyArray | None:
-    if first.labels is None or second.labels is None:
-        return None
-    return np.concatenate([first.labels, second.labels])
-
-
-def _halves(first: Coreset, second: Coreset) -> FloatArray:
-    return np.concatenate([first.weights, second.weights]) / 2.0
-
-
 def _block(coreset: Coreset) -> Block:
-    return Block(coreset.points, coreset.weights, coreset.labels)
+    return Block(coreset.points, coreset.weights, coreset.labels, coreset.indices)
+
+
+def _united(*pair: Coreset) -> Block:
+    """Unite both with half their weights: half the variance, for rows that are there."""
+    both = concatenate([_block(coreset) for coreset in pair])
+    return replace(both, weights=both.weights / 2.0)
 
 
 def _difference(first: float, second: float) -> float:
-    least = min(first, second)
+    smaller = min(first, second)
     gap = abs(first - second)
     # Rounding leaves something of a cost of zero, and that is no disagreement.
     if gap <= 1e-12 * max(first, second):
         return 0.0
-    return gap / least if least > 0 else math.inf
+    return gap / smaller if smaller > 0 else math.inf
