@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from functools import partial
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 from daskcoreset.constructions.coverage.cover import Coverage, build_cover, check_options
 from daskcoreset.constructions.sampling.auto_size import AutoSize, auto_size
@@ -22,162 +23,26 @@ from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
 
 
-def check_kinds(epsilon: Any, delta: Any, progress: Any, **flags: Any) -> None:
-    """Refuse what would pass for something else, used or not: text is true to Python."""
-    AutoSize(1, epsilon, delta)
-    for name, value in flags.items():
-        check_flag(name, value)
-    if progress is not None:
-        check_flag("progress", progress)
+class _Options(TypedDict, total=False):
+    """Options of `build` that do not decide what it returns."""
 
-
-def construction_of(
-    method: str | Sensitivity[Any] | Reducer, n_clusters: int | None, size: Any
-) -> Sensitivity[Any]:
-    """Resolve the method, for solutions of so many centers.
-
-    With size="auto" they may be more or fewer than those of the construction.
-    """
-    if isinstance(method, Reducer):
-        raise InvalidInputError(
-            f"method {method.name!r} is a Reducer, which reduces rows in memory; pass "
-            f'strategy="tree".'
-        )
-    if n_clusters is None or not isinstance(size, str):
-        return construction_for(method, n_clusters)
-    try:
-        return construction_for(method, n_clusters)
-    except InvalidInputError:
-        return resolve_method(method)  # whose clusters need not be those of the solutions
-
-
-def default_size(n_clusters: int) -> int:
-    """Return the rows of a coreset whose size nobody gave.
-
-    A hundred rows a cluster tell where its center is, within a tenth of its width; ten
-    thousand cost a solver next to nothing, however few clusters there are.
-
-    Examples
-    --------
-    >>> default_size(8), default_size(500)
-    (10000, 50000)
-    """
-    return max(10_000, 100 * n_clusters)
-
-
-def rows_for(construction: Any, n_clusters: int | None) -> int:
-    """Return the default size for a construction or a reducer, by the clusters it is for.
-
-    Examples
-    --------
-    >>> rows_for(resolve_method("lightweight"), None)
-    10000
-    """
-    if construction.needs_labels:
-        return default_size(0)  # its clusters are cells, and its solutions are classifiers
-    objective = construction.objective
-    own = None if objective is None else objective.n_parts
-    return default_size(max(n_clusters or 0, own or 0))
-
-
-def rule_of(
-    size: Any,
-    construction: Sensitivity[Any],
-    n_clusters: int | None,
-    epsilon: float,
-    delta: float,
-    *,
-    now: bool,
-) -> AutoSize | None:
-    """Return how ``size="auto"`` is to grow; None for a size that is given."""
-    if not isinstance(size, str) or size != "auto":
-        return None
-    if not now:
-        raise InvalidInputError(
-            'size="auto" reads the data to decide what to do next, so it can be neither lazy nor '
-            "planned; leave out compute=False and dry_run=True, or pass a number of rows."
-        )
-    objective = construction.objective
-    if n_clusters is not None:
-        objective = objective.with_parts(n_clusters)
-    if objective.n_parts is None:
-        raise InvalidInputError(
-            f'size="auto" compares the costs of solutions, and {construction.name!r} does not say '
-            f"of how many centers; pass n_clusters."
-        )
-    return AutoSize(objective.n_parts, epsilon, delta)
-
-
-def check_strategy(strategy: Any, inner_size: Any) -> None:
-    """Refuse a strategy that there is not, and what belongs to the other one."""
-    check_choice("strategy", strategy, "sampling", "tree")
-    if strategy == "sampling" and inner_size is not None:
-        raise InvalidInputError(
-            f"inner_size={inner_size!r} is for the nodes of a tree; leave it out, or pass "
-            f'strategy="tree".'
-        )
-
-
-def check_sizes(
-    size: Any, split_every: Any, method: Any, inner_size: Any = None, *, auto: bool = True
-) -> None:
-    """Refuse sizes that are none; warn of a size below the clusters of the method."""
-    least = [("size", size, 1), ("split_every", split_every, 2)]
-    if inner_size is not None:
-        least.append(("inner_size", inner_size, 1))
-    for name, value, smallest in least:
-        if not is_int(value):
-            word = ' or "auto"' if name == "size" and auto else ""
-            raise InvalidTypeError(f"{name} must be an integer, got {value!r}; pass an int{word}.")
-        if value < smallest:
-            raise InvalidInputError(
-                f"{name} must be at least {smallest}, got {value}; pass a larger int."
-            )
-    if inner_size is not None and inner_size < size:
-        raise InvalidInputError(
-            f"inner_size={inner_size} is below size={size}: a node cannot give more rows than it "
-            f"keeps; pass at least {size}, or leave it out."
-        )
-    wanted = getattr(method, "n_clusters", None) or 1
-    if size < wanted:
-        warn_user(
-            f"size={size} is below n_clusters={wanted}: fewer rows than clusters cannot stand for "
-            f"them; pass a size of at least several rows a cluster."
-        )
-
-
-def check_sampling(construction: Sensitivity[Any], sampling: Any, passes: Any) -> None:
-    """Refuse draws and reads that the construction cannot do."""
-    _check_draws(sampling)
-    if not is_int(passes) or passes not in (1, 2):
-        raise InvalidInputError(f"passes must be 1 or 2, got {passes!r}; pass one of these.")
-    if passes == 1 and construction.n_folds > 1 and not construction.design.scores_from_pilot:
-        raise InvalidInputError(
-            f"passes=1, but {construction.name!r} needs {construction.n_folds} folds of the data "
-            f'before it can score; pass passes=2, or strategy="tree".'
-        )
-    if passes == 1 and sampling == "multinomial" and construction.proposal_bound is None:
-        raise InvalidInputError(
-            f'sampling="multinomial" with passes=1, but {construction.name!r} has no bound for '
-            f'rejection; pass passes=2, or sampling="systematic".'
-        )
-
-
-def check_tree(size: Any, sampling: Any, passes: Any) -> None:
-    """Refuse what a tree cannot do."""
-    if isinstance(size, str) and size == "auto":
-        raise InvalidInputError(
-            'size="auto" grows a sample; pass a number of rows, or leave out strategy="tree".'
-        )
-    _check_draws(sampling)
-    if not is_int(passes) or passes != 1:
-        raise InvalidInputError(
-            f"passes={passes!r}, but a tree reads the data once; leave passes out."
-        )
-
-
-def _check_draws(sampling: Any) -> None:
-    check_choice("sampling", sampling, "systematic", "multinomial")
+    size: int | Literal["auto"] | None
+    method: str | Sensitivity[Any] | Reducer | Coverage
+    sample_weight: Any
+    random_state: RandomState
+    sampling: Sampling
+    passes: Literal[1, 2]
+    chunks: int | Literal["auto"]
+    on_invalid: Literal["raise", "drop"]
+    normalize: bool
+    strategy: Literal["sampling", "tree"]
+    inner_size: int | None
+    split_every: int
+    progress: bool | None
+    epsilon: float
+    delta: float
+    n_clusters: int | None
+    diameter: float | None
 
 
 @overload
@@ -185,24 +50,9 @@ def build(
     X: Any,
     y: Any = None,
     *,
-    size: int | Literal["auto"] | None = None,
-    method: str | Sensitivity[Any] | Reducer = "lightweight",
-    sample_weight: Any = None,
-    random_state: RandomState = None,
-    sampling: Sampling = "systematic",
-    passes: Literal[1, 2] = 1,
-    chunks: int | Literal["auto"] = "auto",
-    on_invalid: Literal["raise", "drop"] = "raise",
-    normalize: bool = False,
-    strategy: Literal["sampling", "tree"] = "sampling",
-    inner_size: int | None = None,
-    split_every: int = 16,
     compute: Literal[True] = True,
     dry_run: Literal[False] = False,
-    progress: bool | None = None,
-    epsilon: float = 0.05,
-    delta: float = 0.1,
-    n_clusters: int | None = None,
+    **options: Unpack[_Options],
 ) -> Coreset: ...
 
 
@@ -211,22 +61,9 @@ def build(
     X: Any,
     y: Any = None,
     *,
-    size: int | None = None,
-    method: str | Sensitivity[Any] | Reducer = "lightweight",
-    sample_weight: Any = None,
-    random_state: RandomState = None,
-    sampling: Sampling = "systematic",
-    passes: Literal[1, 2] = 1,
-    chunks: int | Literal["auto"] = "auto",
-    on_invalid: Literal["raise", "drop"] = "raise",
-    normalize: bool = False,
-    strategy: Literal["sampling", "tree"] = "sampling",
-    inner_size: int | None = None,
-    split_every: int = 16,
     compute: Literal[False],
     dry_run: Literal[False] = False,
-    progress: bool | None = None,
-    n_clusters: int | None = None,
+    **options: Unpack[_Options],
 ) -> Lazy[Coreset]: ...
 
 
@@ -235,40 +72,10 @@ def build(
     X: Any,
     y: Any = None,
     *,
-    size: int | None = None,
-    method: str | Sensitivity[Any] | Reducer = "lightweight",
-    sample_weight: Any = None,
-    random_state: RandomState = None,
-    sampling: Sampling = "systematic",
-    passes: Literal[1, 2] = 1,
-    chunks: int | Literal["auto"] = "auto",
-    on_invalid: Literal["raise", "drop"] = "raise",
-    normalize: bool = False,
-    strategy: Literal["sampling", "tree"] = "sampling",
-    inner_size: int | None = None,
-    split_every: int = 16,
     compute: bool = True,
     dry_run: Literal[True],
-    progress: bool | None = None,
-    n_clusters: int | None = None,
+    **options: Unpack[_Options],
 ) -> BuildPlan: ...
-
-
-@overload
-def build(
-    X: Any,
-    y: Any = None,
-    *,
-    size: int | None = None,
-    method: Literal["coverage"] | Coverage,
-    diameter: float | None = None,
-    sample_weight: Any = None,
-    random_state: RandomState = None,
-    chunks: int | Literal["auto"] = "auto",
-    on_invalid: Literal["raise", "drop"] = "raise",
-    split_every: int = 16,
-    progress: bool | None = None,
-) -> Coreset: ...
 
 
 def build(
@@ -427,8 +234,8 @@ def build(
     Bachem, Lucic and Krause (2018), Algorithm 1 and section 4.2.
     """
     flags = {"normalize": normalize, "compute": compute, "dry_run": dry_run}
-    check_kinds(epsilon, delta, progress, **flags)
-    check_strategy(strategy, inner_size)
+    _check_flags(epsilon, delta, progress, **flags)
+    _check_strategy(strategy, inner_size)
     if isinstance(method, Coverage) or method == "coverage":
         most = check_options(
             size,
@@ -456,45 +263,46 @@ def build(
         raise InvalidInputError(
             f'diameter={diameter!r} is for method="coverage"; leave it out, or pass this method.'
         )
-    job: SamplingJob | TreeJob
+    size_given = size is not None
+    check_choice("sampling", sampling, "systematic", "multinomial")
+    rule = None
+    define: partial[SamplingJob] | partial[TreeJob]
     if strategy == "tree":
-        check_tree(size, sampling, passes)
+        _check_tree(size, passes)
         if isinstance(method, Reducer):
             reducer = resolve_reducer(method, n_clusters=n_clusters)
         else:
-            construction = construction_of(method, n_clusters, size)
-            reducer = resolve_reducer(construction, sampling)
-        given, size = size is not None, rows_for(reducer, n_clusters) if size is None else size
-        check_sizes(size, split_every, getattr(reducer, "construction", reducer), inner_size)
-        job = TreeJob(
-            blocks=row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid),
+            reducer = resolve_reducer(_construction(method, n_clusters, size), sampling)
+        rows = _default_rows(reducer, n_clusters) if size is None else size
+        _check_sizes(rows, split_every, getattr(reducer, "construction", reducer), inner_size)
+        define = partial(
+            TreeJob,
             reducer=reducer,
-            size=int(size),
-            inner_size=int(INNER_FACTOR * size if inner_size is None else inner_size),
+            size=int(rows),
+            inner_size=int(INNER_FACTOR * rows if inner_size is None else inner_size),
             seed=resolve_seed(random_state),
-            split_every=int(split_every),
-            normalize=bool(normalize),
-            size_given=given,
-            n_clusters=n_clusters,
         )
     else:
-        construction = construction_of(method, n_clusters, size)
-        given, size = size is not None, rows_for(construction, n_clusters) if size is None else size
-        rule = rule_of(size, construction, n_clusters, epsilon, delta, now=compute and not dry_run)
-        rows = size if rule is None else rule.start
-        check_sizes(rows, split_every, construction)
-        check_sampling(construction, sampling, passes)
-        job = SamplingJob(
-            blocks=row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid),
-            final_draw=FinalDraw(construction, int(rows), sampling, resolve_seed(random_state)),
-            passes=passes,
-            split_every=int(split_every),
-            normalize=bool(normalize),
-            size_given=given,
-            n_clusters=n_clusters if rule is None else rule.n_clusters,
+        construction = _construction(method, n_clusters, size)
+        rows = _default_rows(construction, n_clusters) if size is None else size
+        rule = _size_rule(
+            rows, construction, n_clusters, epsilon, delta, now=compute and not dry_run
         )
         if rule is not None:
-            return auto_size(job, rule, progress=progress)
+            rows, n_clusters = rule.start, rule.n_clusters
+        _check_sizes(rows, split_every, construction)
+        _check_sampling(construction, sampling, passes)
+        final_draw = FinalDraw(construction, int(rows), sampling, resolve_seed(random_state))
+        define = partial(SamplingJob, final_draw=final_draw, passes=passes)
+    job = define(
+        blocks=row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid),
+        split_every=int(split_every),
+        normalize=bool(normalize),
+        size_given=size_given,
+        n_clusters=n_clusters,
+    )
+    if rule is not None and isinstance(job, SamplingJob):
+        return auto_size(job, rule, progress=progress)
     if dry_run:
         return plan_build(job.blocks, job.lazy(), job.reads, job.n_candidates)
     if not compute:
@@ -504,3 +312,150 @@ def build(
     lazy = job.lazy()
     with show_progress(progress, lazy):
         return lazy.compute()
+
+
+def _check_flags(epsilon: Any, delta: Any, progress: Any, **flags: Any) -> None:
+    """Check what Python would take for true or for a number, whether it is used or not."""
+    AutoSize(1, epsilon, delta)
+    for name, value in flags.items():
+        check_flag(name, value)
+    if progress is not None:
+        check_flag("progress", progress)
+
+
+def _construction(
+    method: str | Sensitivity[Any] | Reducer, n_clusters: int | None, size: Any
+) -> Sensitivity[Any]:
+    """Resolve the method, for solutions of `n_clusters` centers."""
+    if isinstance(method, Reducer):
+        raise InvalidInputError(
+            f"method {method.name!r} is a Reducer, which reduces rows in memory; pass "
+            f'strategy="tree".'
+        )
+    if n_clusters is None or not isinstance(size, str):
+        return construction_for(method, n_clusters)
+    try:
+        return construction_for(method, n_clusters)
+    except InvalidInputError:
+        # size="auto" may compare solutions of more or fewer centers than the construction has.
+        return resolve_method(method)
+
+
+def default_size(n_clusters: int) -> int:
+    """Return the default size of a coreset.
+
+    A hundred rows a cluster tell where its center is, within a tenth of its width; ten
+    thousand cost a solver next to nothing, however few clusters there are.
+
+    Examples
+    --------
+    >>> default_size(8), default_size(500)
+    (10000, 50000)
+    """
+    return max(10_000, 100 * n_clusters)
+
+
+def _default_rows(construction: Any, n_clusters: int | None) -> int:
+    """Return the default size for a construction or a reducer, by the clusters it is for."""
+    if construction.needs_labels:
+        return default_size(0)  # its clusters are cells, and its solutions are classifiers
+    objective = construction.objective
+    n_parts = None if objective is None else objective.n_parts
+    return default_size(max(n_clusters or 0, n_parts or 0))
+
+
+def _size_rule(
+    size: Any,
+    construction: Sensitivity[Any],
+    n_clusters: int | None,
+    epsilon: float,
+    delta: float,
+    *,
+    now: bool,
+) -> AutoSize | None:
+    """Return the rule by which ``size="auto"`` grows; None for a number of rows."""
+    if not _is_auto(size):
+        return None
+    if not now:
+        raise InvalidInputError(
+            'size="auto" reads the data to decide what to do next, so it can be neither lazy nor '
+            "planned; leave out compute=False and dry_run=True, or pass a number of rows."
+        )
+    objective = construction.objective
+    if n_clusters is not None:
+        objective = objective.with_parts(n_clusters)
+    if objective.n_parts is None:
+        raise InvalidInputError(
+            f'size="auto" compares the costs of solutions, and {construction.name!r} does not say '
+            f"of how many centers; pass n_clusters."
+        )
+    return AutoSize(objective.n_parts, epsilon, delta)
+
+
+def _check_strategy(strategy: Any, inner_size: Any) -> None:
+    """Check the strategy, and that no option of the other one is given."""
+    check_choice("strategy", strategy, "sampling", "tree")
+    if strategy == "sampling" and inner_size is not None:
+        raise InvalidInputError(
+            f"inner_size={inner_size!r} is for the nodes of a tree; leave it out, or pass "
+            f'strategy="tree".'
+        )
+
+
+def _check_sizes(size: Any, split_every: Any, construction: Any, inner_size: Any = None) -> None:
+    """Check the sizes; warn of a size below the clusters of the construction."""
+    checks = [("size", size, 1), ("split_every", split_every, 2)]
+    if inner_size is not None:
+        checks.append(("inner_size", inner_size, 1))
+    for name, value, minimum in checks:
+        if not is_int(value):
+            word = ' or "auto"' if name == "size" else ""
+            raise InvalidTypeError(f"{name} must be an integer, got {value!r}; pass an int{word}.")
+        if value < minimum:
+            raise InvalidInputError(
+                f"{name} must be at least {minimum}, got {value}; pass a larger int."
+            )
+    if inner_size is not None and inner_size < size:
+        raise InvalidInputError(
+            f"inner_size={inner_size} is below size={size}: a node cannot give more rows than it "
+            f"keeps; pass at least {size}, or leave it out."
+        )
+    n_clusters = getattr(construction, "n_clusters", None) or 1
+    if size < n_clusters:
+        warn_user(
+            f"size={size} is below n_clusters={n_clusters}: fewer rows than clusters cannot stand "
+            f"for them; pass a size of at least several rows a cluster."
+        )
+
+
+def _check_sampling(construction: Sensitivity[Any], sampling: Any, passes: Any) -> None:
+    """Check that the construction can be drawn in this way, in so many reads."""
+    if not is_int(passes) or passes not in (1, 2):
+        raise InvalidInputError(f"passes must be 1 or 2, got {passes!r}; pass one of these.")
+    if passes == 1 and construction.n_folds > 1 and not construction.design.scores_from_pilot:
+        raise InvalidInputError(
+            f"passes=1, but {construction.name!r} needs {construction.n_folds} folds of the data "
+            f'before it can score; pass passes=2, or strategy="tree".'
+        )
+    if passes == 1 and sampling == "multinomial" and construction.proposal_bound is None:
+        raise InvalidInputError(
+            f'sampling="multinomial" with passes=1, but {construction.name!r} has no bound for '
+            f'rejection; pass passes=2, or sampling="systematic".'
+        )
+
+
+def _check_tree(size: Any, passes: Any) -> None:
+    """Check options that a tree has in fewer forms."""
+    if _is_auto(size):
+        raise InvalidInputError(
+            'size="auto" grows a sample; pass a number of rows, or leave out strategy="tree".'
+        )
+    if not is_int(passes) or passes != 1:
+        raise InvalidInputError(
+            f"passes={passes!r}, but a tree reads the data once; leave passes out."
+        )
+
+
+def _is_auto(size: Any) -> bool:
+    # An array of sizes, which is an error, would be compared element by element.
+    return isinstance(size, str) and size == "auto"
