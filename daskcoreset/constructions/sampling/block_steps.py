@@ -132,6 +132,8 @@ class ProposeCandidates:
         if self.construction.n_folds > 1:
             return self._by_estimates(rows, block, broadcast)
         index = rows.index
+        # By rows, since a block cannot know its share of the scores; the root, which can, has a
+        # block read again that gave too few.
         share = 1 / self.n_blocks if self.n_rows is None else rows.read / self.n_rows
         # A whole number, so that chance does not decide how many: that would add variance.
         target = np.ceil(self.n_candidates * share)
@@ -216,7 +218,7 @@ def _candidates(  # noqa: PLR0917 - all of them are always given
     inclusion = inclusion_probabilities(scores, target)
     chosen = draw_candidates(construction, summary, block, scores, inclusion, rng)
     if not ((inclusion > 0.0) & (inclusion < 1.0)).any():
-        target = np.inf
+        target = np.inf  # all rows with a score are here: reading the block again would add none
     return Candidates(block_index, block.take(chosen), inclusion[chosen], target=target)
 
 

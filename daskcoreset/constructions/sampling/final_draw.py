@@ -104,6 +104,10 @@ class FinalDraw:
             return float(OVERSAMPLING * self.size)
         return float(max(OVERSAMPLING * self.size, MIN_CANDIDATES))
 
+    def request_chunk(self, stage: Stage = Stage.DRAWS) -> DrawRequested:
+        """Return the work on the blocks in a read that answers a `DrawRequest`."""
+        return DrawRequested(self.construction, self.sampling, self.seed, stage)
+
     def finalize(self, results: Results, fold: int = 0) -> Results:
         """Check a read and finalize its summary."""
         check_report(results)
@@ -127,7 +131,7 @@ class FinalDraw:
             # the scores, and once it is certain those of other blocks are all that count.
             rows = np.array([results.kept[block] for block in blocks], dtype=np.float64)
             shares = np.maximum(total_scores.sum(axis=1) / total_scores.sum(), rows / rows.sum())
-            # Rounding asks for no row more.
+            # A share that rounding puts above a whole number asks for no row more.
             targets = np.ceil(self.n_candidates * shares - 1e-6)
             return DrawRequest(summary, dict(zip(blocks, targets, strict=True)))
         quotas = split_quota(self.size, total_scores, stream(self.seed, Stage.QUOTAS))
@@ -147,7 +151,7 @@ class FinalDraw:
         """Draw from the candidates that the blocks proposed in the last fold."""
         results = self.finalize(results, self.construction.n_folds - 1)
         if results.n_kept <= self.size:
-            chunk = DrawRequested(self.construction, self.sampling, self.seed)
+            chunk = self.request_chunk()
             everything = reread(sorted(results.sizes), chunk, DrawRequest(None, None))
             return self._everything(everything, rereads=len(results.sizes))
         if self.sampling == "systematic":
@@ -182,7 +186,7 @@ class FinalDraw:
         ]
         if short:
             targets = {block: np.ceil(self.n_candidates * shares[block]) for block in short}
-            chunk = DrawRequested(self.construction, self.sampling, self.seed, Stage.TOP_UP)
+            chunk = self.request_chunk(Stage.TOP_UP)
             again = reread(short, chunk, DrawRequest(results.value.summary, targets))
             candidates.update({part.block_index: part for part in again.value.candidates})
         return self._reweighted(
@@ -194,6 +198,8 @@ class FinalDraw:
     ) -> Selection:
         r"""Draw m candidates with :math:`\pi_2 \propto s / \pi_1`, systematically."""
         rows, indices = _gather(candidates, results.offsets())
+        # Every candidate came with chance first; s / first makes the chance of a row in the
+        # coreset proportional to s again, whichever block it is from.
         first = np.concatenate([part.probability for part in candidates])
         summary = results.value.summary
         rng = stream(self.seed, Stage.ROOT)
@@ -232,7 +238,7 @@ class FinalDraw:
                 rng = stream(self.seed, Stage.QUOTAS, 1 + block)
                 missing[block] = split_quota(count, sums[np.newaxis], rng)[0]
         if missing:
-            chunk = DrawRequested(self.construction, self.sampling, self.seed, Stage.TOP_UP)
+            chunk = self.request_chunk(Stage.TOP_UP)
             kept += reread(list(missing), chunk, DrawRequest(summary, missing)).value.candidates
         return self._weighted(results, kept, total_scores.sum(), len(missing))
 
@@ -297,7 +303,7 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
     ----------
     construction : Sensitivity
     summary : object
-        Settled summary of all the data.
+        Finalized summary of all the data.
     rows : Block
         Candidates.
     first : ndarray of shape (k,), float64
@@ -325,7 +331,7 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
         construction.design.n_draws(size, summary) if ((second > 0.0) & (second < 1.0)).any() else 1
     )
     best: Draw | None = None
-    least = np.inf
+    least_loss = np.inf
     for draw_index in range(n_draws):
         chosen = np.sort(order[systematic(second[order], rng)])
         kept = rows.take(chosen)
@@ -336,8 +342,8 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
             loss = construction.design.draw_loss(
                 kept, calibrated.weights, rows, rows.weights / first, summary
             )
-        if best is None or loss < least:
-            best, least = Draw(chosen, calibrated, second), loss
+        if best is None or loss < least_loss:
+            best, least_loss = Draw(chosen, calibrated, second), loss
     assert best is not None  # noqa: S101 - there is at least one draw
     return best
 
@@ -350,15 +356,16 @@ def _inclusion(
     if labels is None:
         return inclusion_probabilities(scores, size)
     codes = class_codes(rows, labels)
-    held = np.bincount(codes[scores > 0.0], minlength=len(labels))
-    needed = int(np.minimum(held, 2).sum())
+    # Two rows of a class, so that its spread shows; of a class of one row, that one.
+    n_scored = np.bincount(codes[scores > 0.0], minlength=len(labels))
+    needed = int(np.minimum(n_scored, 2).sum())
     if size < needed:
         raise InvalidInputError(
             f"size={size} is too small for {len(labels)} classes, of which each must keep two "
             f"rows; pass at least {needed}."
         )
-    least = max(2, size // (CLASS_SHARE * len(labels)))
-    return class_inclusion(scores, size, codes, np.full(len(labels), least))
+    min_rows = max(2, size // (CLASS_SHARE * len(labels)))
+    return class_inclusion(scores, size, codes, np.full(len(labels), min_rows))
 
 
 def _gather(candidates: list[Candidates], offsets: dict[int, int]) -> tuple[Block, IndexArray]:

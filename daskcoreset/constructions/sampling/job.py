@@ -141,6 +141,8 @@ class SamplingJob:
             reduction = self._reduction(
                 partial(summarise_block, construction, final_draw.seed, fold)
             )
+            # The next fold starts when this summary is there: no block is kept for it, and the
+            # data are read again.
             results = engine.apply(
                 partial(final_draw.finalize, fold=fold), engine.read(reduction, summary)
             )
@@ -150,12 +152,12 @@ class SamplingJob:
                 self._select_proposed, engine
             )
         if self._sums_scores:
+            # Quotas of independent draws must follow the exact sums, or weights are biased.
             reduction = self._reduction(partial(sum_scores, construction))
             sums = engine.read(reduction, engine.apply(_summary_of, results))
             results = engine.apply(_with_total_scores, results, sums)
         request = engine.apply(final_draw.request, results)
-        chunk = DrawRequested(construction, final_draw.sampling, final_draw.seed)
-        second = engine.read(self._reduction(chunk), request)
+        second = engine.read(self._reduction(final_draw.request_chunk()), request)
         return engine.apply(_triple, results, request, second), self._select_requested
 
     @property
