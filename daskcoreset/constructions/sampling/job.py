@@ -72,7 +72,7 @@ class SamplingJob:
                 f"X."
             )
         if not self.needs_all_rows:
-            rows, d = self.blocks.block_rows, self.blocks.rules.n_features
+            rows, d = self.blocks.block_rows, self.blocks.schema.n_features
             self.blocks.refuse(construction.name, construction.too_much(rows, d))
 
     @property
@@ -89,7 +89,7 @@ class SamplingJob:
     @property
     def in_memory(self) -> bool:
         """Whether the build runs without a scheduler."""
-        return self.blocks.need_no_scheduler
+        return self.blocks.in_memory
 
     @property
     def n_candidates(self) -> float:
@@ -238,7 +238,7 @@ class SamplingJob:
             "m": len(selection.rows),
             "n": results.n_kept,
             "n_dropped": results.n_rows - results.n_kept,
-            "d": self.blocks.rules.n_features,
+            "d": self.blocks.schema.n_features,
             "n_blocks": self.blocks.n_blocks,
             "total_weight": results.value.weight,
             **facts,

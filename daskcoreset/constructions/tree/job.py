@@ -201,7 +201,7 @@ class TreeJob:
     def __post_init__(self) -> None:
         if self.reducer.needs_labels and not self.blocks.has_labels:
             raise InvalidInputError(f"method {self.reducer.name!r} needs labels; pass y.")
-        rows, d = self.blocks.block_rows, self.blocks.rules.n_features
+        rows, d = self.blocks.block_rows, self.blocks.schema.n_features
         self.blocks.refuse(self.reducer.name, self.reducer.too_much(rows, d))
 
     reads = 1
@@ -214,7 +214,7 @@ class TreeJob:
     @property
     def in_memory(self) -> bool:
         """Whether the build runs without a scheduler."""
-        return self.blocks.need_no_scheduler
+        return self.blocks.in_memory
 
     def lazy(self) -> Lazy[Coreset]:
         """Define the graph of the whole build."""

@@ -44,8 +44,8 @@ class RowSchema:
     def of(cls, blocks: RowBlocks) -> RowSchema:
         """Return the form of data that have not been read."""
         return cls(
-            n_features=blocks.rules.n_features,
-            dtype=blocks.rules.dtype.name,
+            n_features=blocks.schema.n_features,
+            dtype=blocks.schema.dtype.name,
             sparse=blocks.sparse,
             has_labels=blocks.has_labels,
             columns=blocks.columns,

@@ -187,7 +187,7 @@ class StreamState:
         found = RowSchema.of(blocks)
         if growth.reducer.needs_labels and not found.has_labels:
             raise InvalidInputError(f"method {growth.reducer.name!r} needs labels; pass y.")
-        d = blocks.rules.n_features
+        d = blocks.schema.n_features
         blocks.refuse(growth.reducer.name, growth.reducer.too_much(growth.leaf_size, d))
         if self.form is None:
             return found
@@ -216,7 +216,7 @@ def open_batch(
 ) -> RowBlocks:
     """Open a batch; data in memory become one block, which is checked as a whole."""
     blocks = row_blocks(X, y, sample_weight, on_invalid=on_invalid)
-    if blocks.in_memory and blocks.n_blocks > 1:
+    if blocks.are_views and blocks.n_blocks > 1:
         rows = blocks.n_rows or 1
         blocks = row_blocks(X, y, sample_weight, chunks=rows, on_invalid=on_invalid)
     return blocks
@@ -238,7 +238,7 @@ def read_ahead(blocks: RowBlocks) -> Iterator[ReadBlock]:
 
 def _read_rows(blocks: RowBlocks, i: int) -> ReadBlock:
     if not blocks.arrays:
-        return read_block(blocks.specs[i], {}, blocks.rules)
+        return read_block(blocks.specs[i], {}, blocks.schema)
     return tree_reduce(blocks.select([i]), _same, _only).compute()
 
 
