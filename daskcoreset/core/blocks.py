@@ -122,6 +122,12 @@ class ReadBlock:
     problem: InvalidRow | None = None
     index: int = 0
 
+    @property
+    def valid_block(self) -> Block:
+        """The block, for code that runs only where there is no problem."""
+        assert self.block is not None  # noqa: S101 - the engine has seen to it
+        return self.block
+
 
 @dataclass(frozen=True)
 class BlockSchema:
