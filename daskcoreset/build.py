@@ -8,7 +8,7 @@ from daskcoreset.constructions.coverage.cover import Coverage, build_cover, chec
 from daskcoreset.constructions.sampling.auto_size import AutoSize, auto_size
 from daskcoreset.constructions.sampling.final_draw import FinalDraw
 from daskcoreset.constructions.sampling.job import SamplingJob
-from daskcoreset.constructions.tree.job import INNER_FACTOR, TreeJob
+from daskcoreset.constructions.tree.job import INNER_FACTOR, Settings, TreeJob
 from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
@@ -466,16 +466,15 @@ def build(
             reducer = resolve_reducer(construction, sampling)
         given, size = size is not None, rows_for(reducer, n_clusters) if size is None else size
         check_sizes(size, split_every, getattr(reducer, "construction", reducer), inner_size)
+        inner_size = int(INNER_FACTOR * size if inner_size is None else inner_size)
         job = TreeJob(
             blocks=row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid),
-            reducer=reducer,
-            size=int(size),
-            inner_size=int(INNER_FACTOR * size if inner_size is None else inner_size),
-            seed=resolve_seed(random_state),
+            settings=Settings(
+                reducer, int(size), inner_size, resolve_seed(random_state), n_clusters
+            ),
             split_every=int(split_every),
             normalize=bool(normalize),
             size_given=given,
-            n_clusters=n_clusters,
         )
     else:
         construction = construction_of(method, n_clusters, size)

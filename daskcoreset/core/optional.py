@@ -1,4 +1,4 @@
-"""Where to draw, with an error that says what to install."""
+"""Optional packages, with an error that says what to install."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from daskcoreset.core.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+def import_optional(module: str, extra: str | None = None) -> Any:
+    """Import a package, or name the extra of this one that brings it, by default of its name."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        install = f'pip install "daskcoreset[{extra or module}]"'
+        raise MissingDependencyError(f"{module} is not installed; {install} brings it") from error
 
 
 def need_matplotlib() -> Any:

@@ -142,8 +142,9 @@ class WeightedPoints:
         bool
             True if nothing differs. NaN equals the same NaN, and 0.0 differs from -0.0.
         """
-        mine, theirs = _arrays(self), _arrays(other)
-        return mine.keys() == theirs.keys() and all(
+        mine, _, shape = to_arrays(self)
+        theirs, _, other_shape = to_arrays(other)
+        return (mine.keys(), shape) == (theirs.keys(), other_shape) and all(
             _same_bits(mine[name], theirs[name]) for name in mine
         )
 
@@ -310,16 +311,6 @@ def _read_only(array: AnyArray) -> AnyArray:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _arrays(part: WeightedPoints) -> dict[str, AnyArray]:
-    named: dict[str, AnyArray] = {"weights": part.weights, "indices": part.indices}
-    if part.labels is not None:
-        named["labels"] = part.labels
-    if sp.issparse(part.points):
-        named["shape"] = np.array(part.points.shape)
-        return named | {f"csr_{k}": getattr(part.points, k) for k in ("data", "indices", "indptr")}
-    return named | {"points": part.points}
 
 
 def _same_bits(a: AnyArray, b: AnyArray) -> bool:

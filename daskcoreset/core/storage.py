@@ -7,7 +7,7 @@ import json
 import math
 import os
 import re
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -16,6 +16,7 @@ import numpy as np
 
 from daskcoreset.core.atomic import find_previous, is_leftover, new_directory
 from daskcoreset.core.errors import (
+    CoresetError,
     InvalidInputError,
     InvalidTypeError,
     MissingDependencyError,
@@ -24,7 +25,7 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.validation import check_flag
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import zarr
     from zarr.abc.store import Store
@@ -139,51 +140,33 @@ class GroupContents:
         return f"sha256:{digest.hexdigest()}"
 
 
-def check_header(where: str, header: object, kind: str, schema_version: int) -> dict[str, Any]:
-    """Refuse the header of a group that is not ours, not the kind, or not complete.
+def find_header_problem(header: Any, kind: str, schema_version: int) -> str | None:
+    """Return why a group is not ours, not of the kind or not complete, or None.
 
     Parameters
     ----------
-    where : str
-        The store, for messages.
     header : object
         What the group has under `HEADER`, or None.
     kind : str
-        The kind it must be of.
     schema_version : int
-        The version it must have.
-
-    Returns
-    -------
-    dict
-        Its description of the arrays, as `GroupContents.specs` gives it.
-
-    Raises
-    ------
-    StoreError
-        Any of these does not hold.
+        Kind and version that it must have.
     """
     if not isinstance(header, dict):
-        msg = f"{where}: a Zarr group, but not one of daskcoreset; check the path"
-        raise StoreError(msg)
-    if header.get("kind") != kind:
-        msg = f"{where}: holds a {header.get('kind')!r}, not a {kind!r}; check the path"
-        raise StoreError(msg)
+        return "a Zarr group, but not one of daskcoreset; check the path"
     version = header.get("schema_version")
-    if isinstance(version, int) and version > schema_version:
-        msg = f"{where}: schema version {version} is newer than {schema_version}, the newest known"
-        raise StoreError(f"{msg}; upgrade daskcoreset")
-    if version != schema_version:
-        msg = f"{where}: schema version {version!r} instead of {schema_version}; build it again"
-        raise StoreError(msg)
-    if "digest" not in header:
-        msg = f"{where}: incomplete, its writing was interrupted; write it with overwrite=True"
-        raise StoreError(msg)
-    specs = header.get("arrays")
-    if not isinstance(specs, dict):
-        msg = f"{where}: its header names no arrays; restore it from a copy or build it again"
-        raise StoreError(msg)
-    return specs
+    problem = None
+    if header.get("kind") != kind:
+        problem = f"holds a {header.get('kind')!r}, not a {kind!r}; check the path"
+    elif isinstance(version, int) and version > schema_version:
+        newer = f"schema version {version} is newer than {schema_version}, the newest known"
+        problem = f"{newer}; upgrade daskcoreset"
+    elif version != schema_version:
+        problem = f"schema version {version!r} instead of {schema_version}; build it again"
+    elif "digest" not in header:
+        problem = "incomplete, its writing was interrupted; write it with overwrite=True"
+    elif not isinstance(header.get("arrays"), dict):
+        problem = "its header names no arrays; restore it from a copy or build it again"
+    return problem
 
 
 def spell_dtype(array: AnyArray) -> str:
@@ -321,14 +304,49 @@ def write_group(
     def may_replace() -> bool:
         return _replaceable(place, kind, overwrite=overwrite) is not None
 
+    with new_store(path, may_replace) as scratch:
+        _fill(StorePath(LocalStore(scratch)), contents, None)
+
+
+def fill_group(
+    path: Path,
+    arrays: Mapping[str, AnyArray],
+    dims: Mapping[str, tuple[str, ...]],
+    attributes: Mapping[str, JSON],
+    *,
+    kind: str,
+    schema_version: int,
+) -> None:
+    """Write a group, as `write_group` does, in a directory that `new_store` makes whole."""
+    from zarr.storage import LocalStore, StorePath
+
+    contents = GroupContents(arrays, dims, attributes, kind, schema_version).checked()
+    _fill(StorePath(LocalStore(path)), contents, None)
+
+
+@contextmanager
+def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
+    """Do as `new_directory`; what the file system refuses is a `StoreError`."""
     try:
         with new_directory(path, may_replace=may_replace) as scratch:
-            _fill(StorePath(LocalStore(scratch)), contents, None)
+            yield scratch
     except StoreError:
         raise
     except OSError as error:
         msg = f"could not write {path}: {error}; nothing there was changed"
         raise StoreError(msg) from error
+
+
+@contextmanager
+def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") -> Iterator[None]:
+    """Turn what the contents of a store raise where they contradict each other into its error."""
+    try:
+        yield
+    except StoreError:
+        raise
+    # The digest was right, so this is a writer that does not keep to the layout.
+    except (CoresetError, KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"{subject} ({error!r}); {remedy}") from error
 
 
 def read_group(
@@ -386,17 +404,18 @@ def read_group(
         raise StoreError(msg) from error
     attributes: dict[str, Any] = group.attrs.asdict()
     header = attributes.pop(HEADER, None)
-    specs = check_header(where, header, kind, schema_version)
+    if problem := find_header_problem(header, kind, schema_version):
+        raise StoreError(f"{where}: {problem}")
     arrays: dict[str, AnyArray] = {}
     dims: dict[str, tuple[str, ...]] = {}
-    for name, spec in specs.items():
+    for name, spec in header["arrays"].items():
         try:
             arrays[name], dims[name] = _read_array(group, name, spec)
         except Exception as error:
             msg = f"{where}: array {name!r} does not read ({error}); restore or rebuild the store"
             raise StoreError(msg) from error
-    found = GroupContents(arrays, dims, attributes, kind, schema_version).header(complete=True)
-    if found != header:
+    contents = GroupContents(arrays, dims, attributes, kind, schema_version)
+    if contents.header(complete=True) != header:
         msg = f"{where}: changed or damaged since it was written (its digest does not match)"
         raise StoreError(f"{msg}; restore it from a copy or rebuild it")
     return arrays, attributes

@@ -25,7 +25,8 @@ from daskcoreset.core.errors import (
     warn_lost,
     warn_user,
 )
-from daskcoreset.execution.engine import Engine, Reduction
+from daskcoreset.core.points import WeightedPoints
+from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import recorded
@@ -33,6 +34,7 @@ from daskcoreset.sensitivities.estimated_error import remark_on
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import InvalidRow, ReadBlock
+    from daskcoreset.core.typing import Sampling
     from daskcoreset.sensitivities import Sensitivity
 
 
@@ -209,45 +211,106 @@ class SamplingJob:
             classes = self.construction.design.classes(selection.summary)
             if classes is not None and rows.labels is not None:
                 warn_lost(classes, rows.labels)
-        weights = selection.weights
-        if self.normalize and not selection.complete:
-            weights = weights * (selection.results.value.weight / weights.sum())
-        return Coreset(
-            points=rows.points,
-            weights=weights,
-            indices=selection.indices,
-            labels=rows.labels,
-            provenance=self._provenance(selection),
-        )
-
-    def _provenance(self, selection: Selection) -> dict[str, Any]:
-        draw, results, summary = self.final_draw, selection.results, selection.summary
-        facts = {} if summary is None else self.construction.provenance(summary)
-        return {
-            "method": self.construction.name,
-            "parameters": self.construction.parameters(),
-            "citation": self.construction.citation,
-            "objective": recorded(self.construction.objective, self.n_clusters),
-            "sampling": draw.sampling,
-            "normalized": self.normalize,
-            "passes": self.reads,
-            "blocks_read_again": selection.rereads,
-            "size": draw.size,
+        facts = {} if selection.summary is None else self.construction.provenance(selection.summary)
+        record = {
             **({} if self.size_given else {"size_rule": {"rule": "default"}}),
             "complete": selection.complete,
-            "m": len(selection.rows),
-            "n": results.n_kept,
-            "n_dropped": results.n_rows - results.n_kept,
-            "d": self.blocks.schema.n_features,
+            "passes": self.reads,
+            "blocks_read_again": selection.rereads,
             "n_blocks": self.blocks.n_blocks,
-            "total_weight": results.value.weight,
             **facts,
             **selection.facts,
-            "seed": draw.seed,
-            "source": self.blocks.name,
-            "columns": None if self.blocks.columns is None else list(self.blocks.columns),
-            "versions": package_versions(),
         }
+        return make_coreset(
+            WeightedPoints(rows.points, selection.weights, selection.indices, rows.labels),
+            self.construction,
+            DataFacts.of_read(selection.results, self.blocks),
+            record,
+            size=draw.size,
+            sampling=draw.sampling,
+            seed=draw.seed,
+            n_clusters=self.n_clusters,
+            normalize=self.normalize,
+        )
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What the provenance says of the data that a coreset is of.
+
+    Attributes
+    ----------
+    n, n_dropped : int
+        Rows that it stands for, and rows that were left out.
+    weight : float
+        Total weight of the rows that it stands for.
+    source : str or None
+        Where they come from.
+    columns : tuple of str or None
+    """
+
+    n: int
+    n_dropped: int
+    weight: float
+    source: str | None
+    columns: tuple[str, ...] | None
+
+    @classmethod
+    def of_read(cls, results: BlockResults[Any], blocks: RowBlocks) -> DataFacts:
+        """Return the facts of blocks that were read; the value of the read has their weight."""
+        dropped = results.n_rows - results.n_kept
+        return cls(results.n_kept, dropped, results.value.weight, blocks.name, blocks.columns)
+
+
+def make_coreset(
+    points: WeightedPoints,
+    method: Any,
+    data: DataFacts,
+    facts: dict[str, Any],
+    *,
+    size: int,
+    sampling: Sampling | None,
+    seed: int,
+    n_clusters: int | None,
+    normalize: bool,
+) -> Coreset:
+    """Make a coreset of the rows that were drawn; of samples, trees, streams and stores alike.
+
+    Parameters
+    ----------
+    points : WeightedPoints
+    method : Sensitivity or Reducer
+    data : DataFacts
+    facts : dict
+        What only this kind of coreset has in its provenance.
+    size, sampling, seed, n_clusters
+        As they were asked for.
+    normalize : bool
+        Whether weights are scaled to the total weight of the data.
+    """
+    weights = points.weights
+    if normalize and data.n > size:  # rows that are all there have their own weights
+        weights = weights * (data.weight / weights.sum())
+    provenance = {
+        "method": method.name,
+        "parameters": method.parameters(),
+        "citation": method.citation,
+        "objective": recorded(method.objective, n_clusters),
+        "sampling": sampling,
+        "size": size,
+        "seed": seed,
+        "normalized": normalize,
+        "m": len(points),
+        "n": data.n,
+        "n_dropped": data.n_dropped,
+        "d": points.n_features,
+        "total_weight": data.weight,
+        **facts,
+        "source": data.source,
+        "columns": None if data.columns is None else list(data.columns),
+        "versions": package_versions(),
+    }
+    return Coreset(points.points, weights, points.indices, points.labels, provenance)
 
 
 def _summary_of(results: Results) -> Any:

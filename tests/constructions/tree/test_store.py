@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import shutil
 import threading
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskcoreset import CoresetTree, WeightedPoints
-from daskcoreset.constructions.tree import store
+from daskcoreset.constructions.tree import persistence, store
 from daskcoreset.constructions.tree import store as changing
 from daskcoreset.constructions.tree.manifest import LeafTable, read_node
 from daskcoreset.constructions.tree.persistence import commit, newest, sweep
@@ -427,7 +428,7 @@ def test_open__damage_and_other_versions(tmp_path: Path, monkeypatch: Any) -> No
     CoresetTree.open(tmp_path / "t").verify()
     with pytest.raises(StoreError):
         CoresetTree.open(tmp_path / "nowhere")
-    monkeypatch.setattr(store, "SCHEMA_VERSION", 2)
+    monkeypatch.setattr(persistence, "SCHEMA_VERSION", 2)
     with pytest.raises(StoreError, match="schema version 1 instead of 2"):
         CoresetTree.open(tmp_path / "t")
 
@@ -443,13 +444,13 @@ def test_open__nodes_that_are_swapped_or_inconsistent(tmp_path: Path) -> None:
     manifest = tree._manifest
     inconsistent: list[dict[str, Any]] = [
         {"nodes": {}},
-        {"entries": [entry.write() for entry in manifest.entries[::-1]]},
-        {"entries": [[*manifest.entries[0].write()[:-2], 8, 0]] * 2},
+        {"entries": [astuple(leaf) for leaf in manifest.leaves[::-1]]},
+        {"entries": [[*astuple(manifest.leaves[0])[:-2], 8, 0]] * 2},
         {"entries": 3},
     ]
     for wrong in inconsistent:
         with pytest.raises((KeyError, TypeError, ValueError)):
-            type(manifest).read(3, {**manifest.write(), **wrong})
+            type(manifest).from_json(3, {**manifest.to_json(), **wrong})
 
 
 KILLED = """
