@@ -61,8 +61,7 @@ def freeze(value: Any, name: str = "provenance") -> Any:
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            msg = f"{name} is {value}, which JSON cannot say; use None or text"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"{name} is {value}, which JSON cannot say; use None or text")
         return value
     if isinstance(value, list | tuple):
         return tuple(freeze(item, f"{name}[{i}]") for i, item in enumerate(value))
@@ -248,8 +247,7 @@ class Coreset(WeightedPoints):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not len(self):
-            msg = "points has no rows; a coreset has at least one"
-            raise InvalidInputError(msg)
+            raise InvalidInputError("points has no rows; a coreset has at least one")
         frozen = freeze(self.provenance)
         if not isinstance(frozen, Mapping):
             msg = f"provenance is a {type(self.provenance).__name__}; pass a mapping"

@@ -204,8 +204,7 @@ def _read_points(value: Any) -> Points:
     points = _as_array("points", value)
     _check_float("points", points)
     if points.ndim != 2:
-        msg = f"points has shape {points.shape}; pass a matrix of shape (m, d)"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"points has shape {points.shape}; pass a matrix of shape (m, d)")
     return _read_only(points)
 
 
@@ -230,15 +229,13 @@ def _read_sparse(value: sp.csr_array) -> sp.csr_array:
 
 def _check_float(name: str, value: AnyArray | sp.csr_array) -> None:
     if value.dtype not in (np.float32, np.float64):
-        msg = f"{name} has dtype {value.dtype}; convert it to float32 or float64"
-        raise InvalidTypeError(msg)
+        raise InvalidTypeError(f"{name} has dtype {value.dtype}; convert it to float32 or float64")
 
 
 def _read_weights(value: Any, m: int) -> FloatArray:
     weights = _vector("weights", value, m)
     if weights.dtype.kind not in "iuf":
-        msg = f"weights has dtype {weights.dtype}; pass numbers"
-        raise InvalidTypeError(msg)
+        raise InvalidTypeError(f"weights has dtype {weights.dtype}; pass numbers")
     weights = weights.astype(np.float64, copy=False)
     with np.errstate(all="ignore"):
         total = weights.sum()
@@ -254,11 +251,9 @@ def _read_weights(value: Any, m: int) -> FloatArray:
 def _read_indices(value: Any, m: int) -> IndexArray:
     indices = _vector("indices", value, m)
     if indices.dtype.kind not in "iu" or not np.can_cast(indices.dtype, np.int64):
-        msg = f"indices has dtype {indices.dtype}; convert it to int64"
-        raise InvalidTypeError(msg)
+        raise InvalidTypeError(f"indices has dtype {indices.dtype}; convert it to int64")
     if indices.min(initial=0) < 0:
-        msg = f"indices holds {indices.min()}; row numbers start at 0"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"indices holds {indices.min()}; row numbers start at 0")
     return _read_only(indices.astype(np.int64, copy=False))
 
 
@@ -301,8 +296,7 @@ def _vector(name: str, value: Any, m: int) -> AnyArray:
 
 def _as_array(name: str, value: Any) -> AnyArray:
     if isinstance(value, np.ma.MaskedArray):
-        msg = f"{name} is a masked array; fill or drop what is masked"
-        raise InvalidTypeError(msg)
+        raise InvalidTypeError(f"{name} is a masked array; fill or drop what is masked")
     array = np.asarray(value)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
@@ -512,6 +506,5 @@ def from_arrays(arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]) -
         points = left.pop("points")
     weights, indices, labels = left.pop("weights"), left.pop("indices"), left.pop("labels", None)
     if left:
-        msg = f"unknown arrays {sorted(left)}"
-        raise ValueError(msg)
+        raise ValueError(f"unknown arrays {sorted(left)}")
     return WeightedPoints(points, weights, indices, labels)

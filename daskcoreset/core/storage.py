@@ -93,11 +93,9 @@ class GroupContents:
                     raise InvalidInputError(f"{msg}; use two names")
             _check_dtype(name, array)
         if HEADER in self.attributes:
-            msg = f"attribute {HEADER!r} is reserved; use another name"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"attribute {HEADER!r} is reserved; use another name")
         if self.schema_version < 1:
-            msg = f"schema_version is {self.schema_version}; versions start at 1"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"schema_version is {self.schema_version}; versions start at 1")
         plain = _plain(self.attributes)
         return GroupContents(
             dict(self.arrays), dict(self.dims), plain, self.kind, self.schema_version
@@ -221,8 +219,7 @@ def _check_dtype(name: str, array: AnyArray) -> None:
             raise InvalidInputError(msg) from error
     elif dtype.kind == "T":
         if hasattr(dtype, "na_object"):
-            msg = f"array {name!r} may hold missing strings; fill them first"
-            raise InvalidTypeError(msg)
+            raise InvalidTypeError(f"array {name!r} may hold missing strings; fill them first")
     elif dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
         msg = f"array {name!r} has dtype {dtype}, which has no plain form in Zarr; convert it, "
         raise InvalidTypeError(msg + "text with .astype(str) and numbers to 64 bits or fewer")
@@ -289,8 +286,6 @@ def write_group(
     >>> read_group(store, kind="demo", schema_version=1)
     ({'age': array([31, 45])}, {})
     """
-    from zarr.storage import LocalStore, StorePath
-
     contents = GroupContents(arrays, dims, attributes, kind, schema_version).checked()
     place, path = _resolve(store)
     if place.read_only or not place.store.supports_deletes:
@@ -305,22 +300,13 @@ def write_group(
         return _replaceable(place, kind, overwrite=overwrite) is not None
 
     with new_store(path, may_replace) as scratch:
-        _fill(StorePath(LocalStore(scratch)), contents, None)
+        fill_group(scratch, contents)
 
 
-def fill_group(
-    path: Path,
-    arrays: Mapping[str, AnyArray],
-    dims: Mapping[str, tuple[str, ...]],
-    attributes: Mapping[str, JSON],
-    *,
-    kind: str,
-    schema_version: int,
-) -> None:
-    """Write a group, as `write_group` does, in a directory that `new_store` makes whole."""
+def fill_group(path: Path, contents: GroupContents) -> None:
+    """Write contents that are checked as a group, in a directory that `new_store` makes whole."""
     from zarr.storage import LocalStore, StorePath
 
-    contents = GroupContents(arrays, dims, attributes, kind, schema_version).checked()
     _fill(StorePath(LocalStore(path)), contents, None)
 
 
@@ -333,8 +319,7 @@ def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
     except StoreError:
         raise
     except OSError as error:
-        msg = f"could not write {path}: {error}; nothing there was changed"
-        raise StoreError(msg) from error
+        raise StoreError(f"could not write {path}: {error}; nothing there was changed") from error
 
 
 @contextmanager
@@ -469,8 +454,7 @@ def _replaceable(place: StorePath, kind: str, *, overwrite: bool) -> set[str] | 
 
     check_flag("overwrite", overwrite)
     if isinstance(place.store, LocalStore) and place.store.root.is_file():
-        msg = f"{place} is a file; choose another path"
-        raise StoreError(msg)
+        raise StoreError(f"{place} is a file; choose another path")
     entries = set(collect_aiterator(place.store.list_dir(place.path)))
     if not entries:
         return None
@@ -540,16 +524,13 @@ def _read_array(
 
     array = group[name]
     if not isinstance(array, zarr.Array):
-        msg = "it is a group"
-        raise TypeError(msg)
+        raise TypeError("it is a group")
     if list(array.shape) != spec["shape"]:
-        msg = f"its shape is {list(array.shape)}, not {spec['shape']}"
-        raise ValueError(msg)
+        raise ValueError(f"its shape is {list(array.shape)}, not {spec['shape']}")
     values = np.asarray(array[...])
     if spec["dtype"].startswith("<U"):
         values = values.astype(spec["dtype"])
     if spell_dtype(values) != spec["dtype"]:
-        msg = f"its dtype is {values.dtype}, not {spec['dtype']}"
-        raise ValueError(msg)
+        raise ValueError(f"its dtype is {values.dtype}, not {spec['dtype']}")
     metadata: Any = array.metadata
     return values, tuple(metadata.dimension_names or ())

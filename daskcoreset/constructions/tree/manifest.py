@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, fields
-from functools import cached_property, partial
+from collections.abc import Mapping
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from daskcoreset.constructions.tree.persistence import (
-    RowSchema,
-    folder_of,
-    newest,
-    read_state,
-    write_state,
-)
+from daskcoreset.constructions.tree import persistence
+from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.shape import Part, shape_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.optional import import_optional
@@ -76,8 +71,13 @@ class Leaf:
         """Name of its node."""
         return f"leaf-{self.uid}-{self.revision}"
 
+    def revised(self, time: Any) -> Leaf:
+        """Return the leaf for other rows, with another time if there is one."""
+        time = self.time if time is None else time_text(time)
+        return replace(self, time=time, revision=self.revision + 1)
 
-class LeafTable(tuple[Leaf, ...]):
+
+class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kept
     """The leaves of a tree, in their order: a list that shows itself as a table.
 
     Examples
@@ -90,8 +90,6 @@ class LeafTable(tuple[Leaf, ...]):
     monday     10  -         10
     tuesday     5  -          5
     """
-
-    __slots__ = ()
 
     @overload
     def __getitem__(self, index: SupportsIndex | str) -> Leaf: ...
@@ -130,13 +128,16 @@ class LeafTable(tuple[Leaf, ...]):
         InvalidInputError
             If there is none of this name.
         """
-        names = self.names
-        if name not in names:
-            known = ", ".join(map(repr, names[-5:])) or "none"
+        if name not in self._positions:
+            known = ", ".join(map(repr, self.names[-5:])) or "none"
             raise InvalidInputError(
                 f"there is no leaf {name!r}; pass one of those in tree.leaves, such as {known}."
             )
-        return names.index(name)
+        return self._positions[name]
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {leaf.name: position for position, leaf in enumerate(self)}
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return the table as a DataFrame.
@@ -150,6 +151,47 @@ class LeafTable(tuple[Leaf, ...]):
         rows = [asdict(leaf) for leaf in self]
         frame: pd.DataFrame = import_optional("pandas", "dataframe").DataFrame(rows, None, columns)
         return frame
+
+    def select(self, leaves: Any) -> list[bool]:
+        """Say of every leaf whether it is meant.
+
+        Parameters
+        ----------
+        leaves : str, sequence of str, slice of str, or None
+            Names; a slice from one name to another, both included; None for all.
+
+        Examples
+        --------
+        >>> table = LeafTable([Leaf(name, 1, None, 1.0) for name in "abcd"])
+        >>> table.select(slice("b", "c")), table.select(["a", "d"])
+        ([False, True, True, False], [True, False, False, True])
+        """
+        if leaves is None:
+            return [True] * len(self)
+        if isinstance(leaves, slice):
+            if leaves.step is not None:
+                raise InvalidInputError(
+                    f"leaves is a slice with step {leaves.step!r}; pass a list of names."
+                )
+            start = 0 if leaves.start is None else self.position(leaves.start)
+            stop = len(self) - 1 if leaves.stop is None else self.position(leaves.stop)
+            if start > stop:
+                raise InvalidInputError(
+                    f"leaves goes from {leaves.start!r} back to {leaves.stop!r}; swap them."
+                )
+            return [start <= position <= stop for position in range(len(self))]
+        if not hasattr(leaves, "__iter__"):
+            raise InvalidTypeError(f"leaves is {leaves!r}; pass names, which are text.")
+        names = [leaves] if isinstance(leaves, str) else list(leaves)
+        if not names:
+            raise InvalidInputError("leaves is empty; pass at least one name, or leave it out.")
+        if other := [name for name in names if not isinstance(name, str)]:
+            raise InvalidTypeError(f"leaves holds {other[0]!r}; pass names, which are text.")
+        positions = {self.position(name) for name in names}
+        if len(positions) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidInputError(f"leaves names {twice!r} twice; name every leaf once.")
+        return [position in positions for position in range(len(self))]
 
     def locate(self, indices: IndexArray) -> tuple[list[str], IndexArray]:
         """Return the name of the leaf of every row number, and the row's number in it.
@@ -176,49 +218,6 @@ class LeafTable(tuple[Leaf, ...]):
         positions = np.searchsorted(offsets, numbers, side="right") - 1
         names = self.names
         return [names[position] for position in positions.tolist()], numbers - offsets[positions]
-
-
-def select_leaves(table: LeafTable, leaves: Any) -> list[bool]:
-    """Say of every leaf whether it is meant.
-
-    Parameters
-    ----------
-    table : LeafTable
-    leaves : str, sequence of str, slice of str, or None
-        Names; a slice from one name to another, both included; None for all.
-
-    Examples
-    --------
-    >>> table = LeafTable([Leaf(name, 1, None, 1.0) for name in "abcd"])
-    >>> select_leaves(table, slice("b", "c")), select_leaves(table, ["a", "d"])
-    ([False, True, True, False], [True, False, False, True])
-    """
-    if leaves is None:
-        return [True] * len(table)
-    if not isinstance(leaves, (str, slice)) and not hasattr(leaves, "__iter__"):
-        raise InvalidTypeError(f"leaves is {leaves!r}; pass names, which are text.")
-    if isinstance(leaves, slice):
-        if leaves.step is not None:
-            raise InvalidInputError(
-                f"leaves is a slice with step {leaves.step!r}; pass a list of names."
-            )
-        start = 0 if leaves.start is None else table.position(leaves.start)
-        stop = len(table) - 1 if leaves.stop is None else table.position(leaves.stop)
-        if start > stop:
-            raise InvalidInputError(
-                f"leaves goes from {leaves.start!r} back to {leaves.stop!r}; swap them."
-            )
-        return [start <= position <= stop for position in range(len(table))]
-    names = [leaves] if isinstance(leaves, str) else list(leaves)
-    if not names:
-        raise InvalidInputError("leaves is empty; pass at least one name, or leave it out.")
-    if other := [name for name in names if not isinstance(name, str)]:
-        raise InvalidTypeError(f"leaves holds {other[0]!r}; pass names, which are text.")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidInputError(f"leaves names {twice!r} twice; name every leaf once.")
-    positions = {table.position(name) for name in names}
-    return [position in positions for position in range(len(table))]
 
 
 def time_text(time: Any) -> str | None:
@@ -251,6 +250,8 @@ class Manifest:
 
     Attributes
     ----------
+    root : Path
+        The folder of the versions.
     version : int
         0 before the first change.
     leaves : LeafTable
@@ -262,6 +263,7 @@ class Manifest:
         None before the first leaf.
     """
 
+    root: Path
     version: int = 0
     leaves: LeafTable = field(default_factory=LeafTable)
     nodes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -281,7 +283,7 @@ class Manifest:
         nodes = {(version, f"node-{number}") for version, number in self.nodes.values()}
         return frozenset(nodes | {(self.version, "manifest")})
 
-    def next_leaf(self, name: Any, time: str | None) -> Leaf:
+    def next_leaf(self, name: Any, time: Any) -> Leaf:
         """Return a leaf that stands after the others, without what only its rows tell.
 
         Raises
@@ -289,6 +291,7 @@ class Manifest:
         InvalidInputError, InvalidTypeError
             If the name is no text, empty or taken.
         """
+        time = time_text(time)
         if name is not None and not isinstance(name, str):
             raise InvalidTypeError(f"name is a {type(name).__name__}; pass text.")
         title: str = name if name is not None else time or f"leaf-{self.next_uid}"
@@ -311,7 +314,7 @@ class Manifest:
         }
 
     @classmethod
-    def from_json(cls, version: int, values: Mapping[str, Any]) -> Manifest:
+    def from_json(cls, root: Path, version: int, values: Mapping[str, Any]) -> Manifest:
         """Return what `to_json` gave, after a look at whether it is consistent.
 
         Raises
@@ -320,6 +323,7 @@ class Manifest:
             It is not.
         """
         manifest = cls(
+            root,
             version,
             LeafTable(Leaf(*entry) for entry in values["entries"]),
             {name: (int(made_in), int(k)) for name, (made_in, k) in values["nodes"].items()},
@@ -336,72 +340,79 @@ class Manifest:
             raise ValueError("its nodes are not those above its leaves")
         return manifest
 
+    def write(self, path: Path, made: Mapping[str, WeightedPoints]) -> None:
+        """Write the manifest and the nodes that are new in it into a directory, which is made."""
+        path.mkdir()
+        for name, points in made.items():
+            _, number = self.nodes[name]
+            persistence.write_state(path / f"node-{number}", _NODE, {"name": name}, [points])
+        persistence.write_state(path / "manifest", _MANIFEST, self.to_json())
 
-def write_version(path: Path, manifest: Manifest, made: Mapping[str, WeightedPoints]) -> None:
-    """Write a manifest and the nodes that are new in it into a directory, which is made."""
-    path.mkdir()
-    for name, points in made.items():
-        _, number = manifest.nodes[name]
-        write_state(path / f"node-{number}", _NODE, {"name": name}, [points])
-    write_state(path / "manifest", _MANIFEST, manifest.to_json())
+    @classmethod
+    def newest(cls, root: Path) -> Manifest:
+        """Read the newest version, and see whether its nodes are there.
 
+        Raises
+        ------
+        StoreError
+            It is damaged, or a node is missing.
+        """
+        while True:
+            version = persistence.newest(root)
+            if not version:
+                return cls(root)
+            try:
+                return cls._read(root, version)
+            except StoreError:
+                # Two changes may have been made in the meantime, and this version swept away.
+                if persistence.newest(root) == version:
+                    raise
 
-def read_manifest(root: Path) -> Manifest:
-    """Read the newest version, and see whether its nodes are there.
+    @classmethod
+    def _read(cls, root: Path, version: int) -> Manifest:
+        manifest = persistence.read_state(
+            persistence.folder_of(root, version) / "manifest",
+            _MANIFEST,
+            lambda values, _: cls.from_json(root, version, values),
+        )
+        for made_in, member in sorted(manifest.needed):
+            path = persistence.folder_of(root, made_in) / member
+            if not (path / "zarr.json").is_file():
+                msg = f"{path}: a node of the tree is missing; restore the tree from a copy"
+                raise StoreError(msg)
+        return manifest
 
-    Raises
-    ------
-    StoreError
-        It is damaged, or a node is missing.
-    """
-    while True:
-        version = newest(root)
-        if not version:
-            return Manifest()
+    def read_node(self, name: str) -> WeightedPoints:
+        """Read a node, or say that the tree has changed or is damaged.
+
+        Raises
+        ------
+        StoreError
+            Either is so.
+        """
+        version, number = self.nodes[name]
+        path = persistence.folder_of(self.root, version) / f"node-{number}"
+
+        def only_part(values: dict[str, Any], parts: list[WeightedPoints]) -> WeightedPoints:
+            if values.get("name") != name or len(parts) != 1:
+                raise StoreError(f"{path}: holds another node; restore the tree from a copy")
+            return parts[0]
+
         try:
-            return _read_version(root, version)
-        except StoreError:
-            # Two changes may have been made in the meantime, and this version swept away.
-            if newest(root) == version:
+            return persistence.read_state(path, _NODE, only_part)
+        except StoreError as error:
+            if persistence.newest(self.root) == self.version:
                 raise
-
-
-def _read_version(root: Path, version: int) -> Manifest:
-    manifest = read_state(
-        folder_of(root, version) / "manifest",
-        _MANIFEST,
-        lambda values, _: Manifest.from_json(version, values),
-    )
-    for made_in, member in sorted(manifest.needed):
-        path = folder_of(root, made_in) / member
-        if not (path / "zarr.json").is_file():
-            msg = f"{path}: a node of the tree is missing; restore the tree from a copy"
-            raise StoreError(msg)
-    return manifest
-
-
-def read_node(root: Path, manifest: Manifest, name: str) -> WeightedPoints:
-    """Read a node, or say that the tree has changed or is damaged.
-
-    Raises
-    ------
-    StoreError
-        Either is so.
-    """
-    version, number = manifest.nodes[name]
-    path = folder_of(root, version) / f"node-{number}"
-    try:
-        return read_state(path, _NODE, partial(_node_points, path, name))
-    except StoreError as error:
-        if newest(root) != manifest.version:
-            msg = f"{root.parent}: the tree has changed since it was opened; open it again"
+            msg = f"{self.root.parent}: the tree has changed since it was opened; open it again"
             raise StoreError(msg) from error
-        raise
 
+    def check_current(self) -> None:
+        """Refuse to change a tree that another process has changed.
 
-def _node_points(
-    path: Path, name: str, values: Mapping[str, Any], parts: Sequence[WeightedPoints]
-) -> WeightedPoints:
-    if values.get("name") != name or len(parts) != 1:
-        raise StoreError(f"{path}: holds another node; restore the tree from a copy")
-    return parts[0]
+        Raises
+        ------
+        StoreError
+            If it has.
+        """
+        if persistence.newest(self.root) != self.version:
+            raise persistence.overtaken_error(self.root, self.version + 1)

@@ -25,7 +25,13 @@ from daskcoreset.core.atomic import is_leftover
 from daskcoreset.core.coreset import freeze, thaw
 from daskcoreset.core.errors import CoresetError, InvalidInputError, StoreError
 from daskcoreset.core.points import WeightedPoints, from_arrays, to_arrays
-from daskcoreset.core.storage import fill_group, new_store, read_group, refuse_inconsistent
+from daskcoreset.core.storage import (
+    GroupContents,
+    fill_group,
+    new_store,
+    read_group,
+    refuse_inconsistent,
+)
 from daskcoreset.sensitivities import CONSTRUCTIONS
 
 if TYPE_CHECKING:
@@ -41,16 +47,43 @@ SCHEMA_VERSION = 1
 """Version of the layout of streams and trees; one higher whenever an older reader would fail."""
 
 
-def settings_to_json(settings: Settings) -> dict[str, Any]:
-    """Return settings as plain JSON values."""
+def is_free(path: Path) -> bool:
+    """Say whether a store can be made at a path: nothing is there, or an empty folder."""
+    return not path.exists() or (path.is_dir() and not any(path.iterdir()))
+
+
+def create_store(
+    path: Path,
+    kind: str,
+    settings: Settings,
+    may_replace: Callable[[], bool],
+    fill: Callable[[Path], None] | None = None,
+) -> None:
+    """Make a folder with the settings of a stream or tree, complete or not at all.
+
+    Parameters
+    ----------
+    path : Path
+    kind : str
+        What the Zarr group is.
+    settings : Settings
+    may_replace : callable
+        As in `daskcoreset.core.atomic.new_directory`; asked before the work of writing as well.
+    fill : callable, optional
+        Writes what comes into the folder beside them.
+    """
+    may_replace()
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     reducer: Reducer = values.pop("reducer")
-    return {
+    values |= {
         "method": reducer.name,
         "parameters": _parameters(reducer),
         "sampling": getattr(reducer, "sampling", None),
-        **values,
     }
+    with new_store(path, may_replace) as scratch:
+        fill_group(scratch, GroupContents({}, {}, values, kind, SCHEMA_VERSION).checked())
+        if fill is not None:
+            fill(scratch)
 
 
 def read_settings(path: Path, kind: str, method: Any) -> Settings:
@@ -219,7 +252,7 @@ def write_state(
         arrays, dims, layout = to_arrays(with_canonical_labels(concatenate_parts(parts)))
     # Nested, so that no key of the layout can be one of ours.
     attributes = {**layout, "lengths": [len(part) for part in parts], "state": state}
-    fill_group(path, arrays, dims, attributes, kind=kind, schema_version=SCHEMA_VERSION)
+    fill_group(path, GroupContents(arrays, dims, attributes, kind, SCHEMA_VERSION).checked())
 
 
 def read_state(

@@ -11,33 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from daskcoreset.constructions.sampling.job import DataFacts
+from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.job import Settings, TreeJob, concatenate_parts
-from daskcoreset.constructions.tree.manifest import (
-    ROW_BITS,
-    Leaf,
-    LeafTable,
-    Manifest,
-    read_manifest,
-    read_node,
-    select_leaves,
-    time_text,
-    write_version,
-)
-from daskcoreset.constructions.tree.persistence import (
-    SCHEMA_VERSION,
-    RowSchema,
-    commit,
-    newest,
-    overtaken_error,
-    read_settings,
-    settings_to_json,
-    sweep,
-)
+from daskcoreset.constructions.tree.manifest import ROW_BITS, Leaf, LeafTable, Manifest
+from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.shape import Part, cover, digest_of, respaced
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, stream
-from daskcoreset.core.storage import write_group
 from daskcoreset.core.validation import as_path
 from daskcoreset.inputs.blocks import row_blocks
 
@@ -57,18 +38,6 @@ _KIND = "coreset-tree"
 def _reduced(settings: Settings, part: Part, below: list[WeightedPoints]) -> WeightedPoints:
     # By the name, which stands for the leaves below: the same leaves give the same bits.
     return settings.reduce(concatenate_parts(below), int(part.name, 16))
-
-
-def check_current(root: Path, manifest: Manifest) -> None:
-    """Refuse to change a tree that another process has changed.
-
-    Raises
-    ------
-    StoreError
-        If it has.
-    """
-    if newest(root) != manifest.version:
-        raise overtaken_error(root, manifest.version + 1)
 
 
 class CoresetTree:
@@ -173,13 +142,16 @@ class CoresetTree:
             sampling=sampling,
             on_invalid=on_invalid,
         )
-        place = as_path("path", path)
-        if place.exists() and (not place.is_dir() or any(place.iterdir())):
-            msg = f"{place} exists; CoresetTree.open opens a tree that is there"
-            raise StoreError(f"{msg}, or choose another path")
-        values = settings_to_json(settings)
-        write_group(place, {}, {}, values, kind=_KIND, schema_version=SCHEMA_VERSION)
-        return cls(place, settings, Manifest())
+        folder = as_path("path", path)
+
+        def may_replace() -> bool:
+            if not persistence.is_free(folder):
+                msg = f"{folder} exists; CoresetTree.open opens a tree that is there"
+                raise StoreError(f"{msg}, or choose another path")
+            return False
+
+        persistence.create_store(folder, _KIND, settings, may_replace)
+        return cls(folder, settings, Manifest(folder / "versions"))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], method: Any = None) -> CoresetTree:
@@ -203,9 +175,9 @@ class CoresetTree:
         InvalidInputError
             If `method` is needed or is another one.
         """
-        place = as_path("path", path)
-        settings = read_settings(place, _KIND, method)
-        return cls(place, settings, read_manifest(place / "versions"))
+        folder = as_path("path", path)
+        settings = persistence.read_settings(folder, _KIND, method)
+        return cls(folder, settings, Manifest.newest(folder / "versions"))
 
     def __repr__(self) -> str:
         settings = self._settings
@@ -222,10 +194,6 @@ class CoresetTree:
 
     def __contains__(self, name: object) -> bool:
         return name in self.leaves.names
-
-    @property
-    def _root(self) -> Path:
-        return self.path / "versions"
 
     @property
     def leaves(self) -> LeafTable:
@@ -280,7 +248,7 @@ class CoresetTree:
         StoreError
             If another process has changed the tree, or the disk refused.
         """
-        leaf = self._manifest.next_leaf(name, time_text(time))
+        leaf = self._manifest.next_leaf(name, time)
         return self._put(leaf, (X, y, sample_weight), progress)
 
     def replace(
@@ -314,14 +282,12 @@ class CoresetTree:
             As in `append`; also if there is no such leaf.
         """
         old = self.leaves[self.leaves.position(leaf)]
-        moment = old.time if time is None else time_text(time)
-        new = replace(old, time=moment, revision=old.revision + 1)
-        return self._put(new, (X, y, sample_weight), progress)
+        return self._put(old.revised(time), (X, y, sample_weight), progress)
 
     def _put(self, leaf: Leaf, data: tuple[Any, Any, Any], progress: bool | None) -> Leaf:
         """Read the rows of a leaf once, and put it where it belongs."""
         manifest, settings = self._manifest, self._settings
-        check_current(self._root, manifest)  # before the data are read
+        manifest.check_current()  # before the data are read
         blocks = row_blocks(*data, on_invalid=settings.on_invalid)
         schema = RowSchema.of(blocks, manifest.schema)
         # Another seed for every leaf, and every time it is replaced.
@@ -359,8 +325,8 @@ class CoresetTree:
         StoreError
             If another process has changed the tree, or the disk refused. It is as it was.
         """
-        root, before, version = self._root, self._manifest, self.version + 1
-        check_current(root, before)
+        before, version = self._manifest, self.version + 1
+        before.check_current()
         slots = respaced([leaf.slot for leaf in changed.leaves])
         spaced = zip(changed.leaves, slots, strict=True)
         leaves = LeafTable(replace(leaf, slot=slot) for leaf, slot in spaced)
@@ -371,13 +337,15 @@ class CoresetTree:
                 kept[part.name] = before.nodes[part.name]
             elif part.below:
                 names = [below.name for below in part.below]
-                points = [made[name] if name in made else self._points(name) for name in names]
+                points = [made[name] if name in made else before.read_node(name) for name in names]
                 made[part.name] = _reduced(self._settings, part, points)
         new = {name: (version, number) for number, name in enumerate(made)}
         after = replace(after, nodes=kept | new)
-        commit(root, version, lambda scratch: write_version(scratch, after, made))
+        persistence.commit(after.root, version, lambda scratch: after.write(scratch, made))
         needed = before.needed | after.needed  # who has the tree open as it was may go on reading
-        sweep(root, lambda number, member: (number, member) in needed or number > version)
+        persistence.sweep(
+            after.root, lambda number, member: (number, member) in needed or number > version
+        )
         self._manifest = after
 
     def delete(self, leaf: str | Sequence[str] | slice) -> None:
@@ -399,7 +367,7 @@ class CoresetTree:
             raise InvalidTypeError(
                 "leaf is None; pass the names of leaves, or slice(None) for all."
             )
-        deleted = select_leaves(self.leaves, leaf)
+        deleted = self.leaves.select(leaf)
         rest = LeafTable(x for x, flag in zip(self.leaves, deleted, strict=True) if not flag)
         self._commit(replace(self._manifest, leaves=rest), {})
 
@@ -436,7 +404,7 @@ class CoresetTree:
         manifest, settings = self._manifest, self._settings
         if manifest.top is None:
             raise InvalidInputError("the tree has no leaves; append some first.")
-        flags = select_leaves(self.leaves, leaves)
+        flags = self.leaves.select(leaves)
         parts = cover(manifest.top, flags)
         all_leaves = zip(self.leaves, self.leaves.offsets, flags, strict=True)
         chosen = [(leaf, offset) for leaf, offset, flag in all_leaves if flag]
@@ -454,7 +422,7 @@ class CoresetTree:
             "levels": self.depth,
             "leaves": [{"name": x.name, "offset": start, "rows": x.rows} for x, start in chosen],
         }
-        points = [self._points(part.name) for part in parts]
+        points = [manifest.read_node(part.name) for part in parts]
         rng = stream(settings.seed, Stage.TREE_ROOT, int(digest_of(parts), 16))
         coreset = settings.answer(points, data, facts, rng, normalize=normalize)
         return replace(coreset, indices=self._count_rows(coreset.indices))
@@ -465,9 +433,6 @@ class CoresetTree:
         offsets = np.array(self.leaves.offsets)
         starts: IndexArray = offsets[np.searchsorted(uids, stored >> ROW_BITS)]
         return starts + (stored & ((1 << ROW_BITS) - 1))
-
-    def _points(self, name: str) -> WeightedPoints:
-        return read_node(self._root, self._manifest, name)
 
     def locate(self, indices: IndexArray) -> tuple[list[str], IndexArray]:
         """Say where rows of a coreset of this tree come from.
@@ -501,4 +466,4 @@ class CoresetTree:
             If one is damaged: names it.
         """
         for name in self._manifest.nodes:
-            self._points(name)
+            self._manifest.read_node(name)

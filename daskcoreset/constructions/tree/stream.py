@@ -29,27 +29,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from daskcoreset.constructions.sampling.job import DataFacts
+from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.job import (
     Settings,
     concatenate_parts,
     optional_int,
     valid_points,
 )
-from daskcoreset.constructions.tree.persistence import (
-    SCHEMA_VERSION,
-    RowSchema,
-    commit,
-    folder_of,
-    newest,
-    read_settings,
-    read_state,
-    settings_to_json,
-    sweep,
-    write_state,
-)
+from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.random import RandomState, Stage, stream
-from daskcoreset.core.storage import fill_group, new_store, read_group
+from daskcoreset.core.storage import read_group
 from daskcoreset.core.validation import as_path, check_flag
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -158,7 +148,9 @@ class StreamState:
         """Write the state into a directory, which is made."""
         values = {name: getattr(self, name) for name in _COUNTERS}
         schema = None if self.schema is None else asdict(self.schema)
-        write_state(path, _STATE, {**values, "levels": self.levels, "form": schema}, self.parts)
+        persistence.write_state(
+            path, _STATE, {**values, "levels": self.levels, "form": schema}, self.parts
+        )
 
     @classmethod
     def read(cls, values: dict[str, Any], parts: list[WeightedPoints]) -> StreamState:
@@ -439,9 +431,9 @@ class CoresetStream:
     def _write(self, path: Path, state: StreamState) -> None:
         """Write a further state; the one before stays until this one is complete."""
         version = self._version + 1
-        commit(path / "states", version, state.write)
+        persistence.commit(path / "states", version, state.write)
         # One more than is needed, for who is reading it.
-        sweep(path / "states", lambda number, _: number >= version - 1)
+        persistence.sweep(path / "states", lambda number, _: number >= version - 1)
         self._version = version
 
     def rows(self) -> WeightedPoints:
@@ -512,28 +504,30 @@ class CoresetStream:
             self._write(target, self._state)
             self._n_unsaved = 0
             return
-        self._create(target, overwrite=overwrite)
-        if self._path is None:
-            self._path, self._version, self._n_unsaved = target, 1, 0
-
-    def _create(self, path: Path, *, overwrite: bool) -> None:
-        """Make a folder with the settings and the first version of the state."""
 
         def may_replace() -> bool:
-            if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+            if persistence.is_free(target):
                 return False
             check_flag("overwrite", overwrite)
             if not overwrite:
-                msg = f"{path} exists; CoresetStream.load goes on with a stream that is there, or "
+                msg = (
+                    f"{target} exists; CoresetStream.load goes on with a stream that is there, or "
+                )
                 raise StoreError(f"{msg}choose another path, or save with overwrite=True")
-            read_group(path, kind=_KIND, schema_version=SCHEMA_VERSION)  # or refuse what it is
+            # Or refuse what it is.
+            read_group(target, kind=_KIND, schema_version=persistence.SCHEMA_VERSION)
             return True
 
-        may_replace()  # before the work of writing, and once more after it
-        values = settings_to_json(self._settings)
-        with new_store(path, may_replace) as scratch:
-            fill_group(scratch, {}, {}, values, kind=_KIND, schema_version=SCHEMA_VERSION)
-            commit(scratch / "states", 1, self._state.write)
+        state = self._state
+        persistence.create_store(
+            target,
+            _KIND,
+            self._settings,
+            may_replace,
+            lambda scratch: persistence.commit(scratch / "states", 1, state.write),
+        )
+        if self._path is None:
+            self._path, self._version, self._n_unsaved = target, 1, 0
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], method: Any = None) -> CoresetStream:
@@ -555,11 +549,13 @@ class CoresetStream:
             If `method` is needed or is another one.
         """
         folder = as_path("path", path)
-        settings = read_settings(folder, _KIND, method)
-        version = newest(folder / "states")
+        settings = persistence.read_settings(folder, _KIND, method)
+        version = persistence.newest(folder / "states")
         if not version:
             raise StoreError(f"{folder}: its states are missing; restore it from a copy")
-        state = read_state(folder_of(folder / "states", version), _STATE, StreamState.read)
+        state = persistence.read_state(
+            persistence.folder_of(folder / "states", version), _STATE, StreamState.read
+        )
         loaded = cls.__new__(cls)
         loaded._begin(settings, state, folder, version)  # noqa: SLF001 - its own class
         return loaded
