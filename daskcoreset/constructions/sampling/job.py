@@ -34,7 +34,6 @@ from daskcoreset.sensitivities.estimated_error import remark_on
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import InvalidRow, ReadBlock
-    from daskcoreset.core.typing import Sampling
     from daskcoreset.sensitivities import Sensitivity
 
 
@@ -213,6 +212,8 @@ class SamplingJob:
                 warn_lost(classes, rows.labels)
         facts = {} if selection.summary is None else self.construction.provenance(selection.summary)
         record = {
+            "sampling": draw.sampling,
+            "seed": draw.seed,
             **({} if self.size_given else {"size_rule": {"rule": "default"}}),
             "complete": selection.complete,
             "passes": self.reads,
@@ -225,10 +226,8 @@ class SamplingJob:
             WeightedPoints(rows.points, selection.weights, selection.indices, rows.labels),
             self.construction,
             DataFacts.of_read(selection.results, self.blocks),
+            draw.size,
             record,
-            size=draw.size,
-            sampling=draw.sampling,
-            seed=draw.seed,
             n_clusters=self.n_clusters,
             normalize=self.normalize,
         )
@@ -266,11 +265,9 @@ def make_coreset(
     points: WeightedPoints,
     method: Any,
     data: DataFacts,
+    size: int,
     facts: dict[str, Any],
     *,
-    size: int,
-    sampling: Sampling | None,
-    seed: int,
     n_clusters: int | None,
     normalize: bool,
 ) -> Coreset:
@@ -281,10 +278,12 @@ def make_coreset(
     points : WeightedPoints
     method : Sensitivity or Reducer
     data : DataFacts
+    size : int
+        Rows that were asked for.
     facts : dict
-        What only this kind of coreset has in its provenance.
-    size, sampling, seed, n_clusters
-        As they were asked for.
+        What else is known: how the rows were drawn, and of which summary.
+    n_clusters : int or None
+        Clusters that the coreset is for, where the method does not say.
     normalize : bool
         Whether weights are scaled to the total weight of the data.
     """
@@ -296,9 +295,7 @@ def make_coreset(
         "parameters": method.parameters(),
         "citation": method.citation,
         "objective": recorded(method.objective, n_clusters),
-        "sampling": sampling,
         "size": size,
-        "seed": seed,
         "normalized": normalize,
         "m": len(points),
         "n": data.n,

@@ -61,12 +61,11 @@ class Settings:
     save_every: int | None = None
 
     @classmethod
-    def checked(
+    def checked(  # noqa: PLR0917 - all of them are always given
         cls,
         method: Any,
         size: Any,
         inner_size: Any,
-        *,
         n_clusters: int | None,
         random_state: RandomState,
         sampling: Sampling,
@@ -110,49 +109,41 @@ class Settings:
         rng = stream(self.seed, Stage.TREE, position, level)
         return self.reducer.reduce(points, self.inner_size, rng)
 
-    def answer(
-        self,
-        parts: Sequence[WeightedPoints],
-        data: DataFacts,
-        facts: dict[str, Any],
-        rng: np.random.Generator,
-        *,
-        normalize: bool,
-    ) -> Coreset:
-        """Return the coreset of one last reduction of what a stream or a stored tree keeps.
+    def last_reduction(
+        self, parts: Sequence[WeightedPoints], position: int
+    ) -> tuple[WeightedPoints, dict[str, Any]]:
+        """Reduce what a stream or a stored tree keeps to the size asked for, and describe it.
 
         Raises
         ------
         InvalidInputError
             If no row has a positive weight.
         """
-        check_flag("normalize", normalize)
         union = concatenate_parts(parts)
         if not union.weights.any():
             raise InvalidInputError(
                 "sample_weight is zero on every row; give at least one row a positive weight."
             )
-        facts = {**self.reducer.describe(union, rng), **facts}
-        points = with_canonical_labels(self.reducer.finish(union, self.size, rng))
-        return self.make_coreset(points, data, facts, normalize=normalize)
+        rng = stream(self.seed, Stage.TREE_ROOT, position)
+        facts = self.reducer.describe(union, rng)
+        return with_canonical_labels(self.reducer.finish(union, self.size, rng)), facts
 
     def make_coreset(
-        self,
-        points: WeightedPoints,
-        data: DataFacts,
-        facts: dict[str, Any],
-        *,
-        normalize: bool,
+        self, points: WeightedPoints, data: DataFacts, facts: dict[str, Any], *, normalize: bool
     ) -> Coreset:
         """Return the coreset of the rows that the last reduction left."""
+        check_flag("normalize", normalize)
+        asked = {
+            "sampling": getattr(self.reducer, "sampling", None),
+            "inner_size": self.inner_size,
+            "seed": self.seed,
+        }
         return make_coreset(
             points,
             self.reducer,
             data,
-            {"inner_size": self.inner_size, **facts},
-            size=self.size,
-            sampling=getattr(self.reducer, "sampling", None),
-            seed=self.seed,
+            self.size,
+            asked | facts,
             n_clusters=self.n_clusters,
             normalize=normalize,
         )

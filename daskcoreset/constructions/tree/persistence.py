@@ -32,6 +32,7 @@ from daskcoreset.core.storage import (
     read_group,
     refuse_inconsistent,
 )
+from daskcoreset.core.validation import check_flag
 from daskcoreset.sensitivities import CONSTRUCTIONS
 
 if TYPE_CHECKING:
@@ -47,17 +48,13 @@ SCHEMA_VERSION = 1
 """Version of the layout of streams and trees; one higher whenever an older reader would fail."""
 
 
-def is_free(path: Path) -> bool:
-    """Say whether a store can be made at a path: nothing is there, or an empty folder."""
-    return not path.exists() or (path.is_dir() and not any(path.iterdir()))
-
-
-def create_store(
+def create_store(  # noqa: PLR0917 - all of them are always given
     path: Path,
     kind: str,
     settings: Settings,
-    may_replace: Callable[[], bool],
-    fill: Callable[[Path], None] | None = None,
+    fill: Callable[[Path], None],
+    remedy: str,
+    overwrite: Any,
 ) -> None:
     """Make a folder with the settings of a stream or tree, complete or not at all.
 
@@ -67,12 +64,24 @@ def create_store(
     kind : str
         What the Zarr group is.
     settings : Settings
-    may_replace : callable
-        As in `daskcoreset.core.atomic.new_directory`; asked before the work of writing as well.
-    fill : callable, optional
+    fill : callable
         Writes what comes into the folder beside them.
+    remedy : str
+        What to do where something is there.
+    overwrite : bool
+        Whether to replace a store of this kind that is there.
     """
-    may_replace()
+
+    def may_replace() -> bool:
+        if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+            return False
+        check_flag("overwrite", overwrite)
+        if not overwrite:
+            raise StoreError(f"{path} exists; {remedy}")
+        read_group(path, kind=kind, schema_version=SCHEMA_VERSION)  # or refuse what it is
+        return True
+
+    may_replace()  # before the work of writing, and once more after it
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     reducer: Reducer = values.pop("reducer")
     values |= {
@@ -82,8 +91,7 @@ def create_store(
     }
     with new_store(path, may_replace) as scratch:
         fill_group(scratch, GroupContents({}, {}, values, kind, SCHEMA_VERSION).checked())
-        if fill is not None:
-            fill(scratch)
+        fill(scratch)
 
 
 def read_settings(path: Path, kind: str, method: Any) -> Settings:

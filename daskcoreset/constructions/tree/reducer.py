@@ -44,6 +44,8 @@ from daskcoreset.core.validation import check_choice
 from daskcoreset.sensitivities import Sensitivity, construction_for
 
 if TYPE_CHECKING:
+    from numpy.random import Generator
+
     from daskcoreset.core.blocks import InvalidRow
     from daskcoreset.core.typing import FloatArray, IndexArray
     from daskcoreset.objectives import Objective
@@ -115,7 +117,7 @@ class Reducer(ABC):
         return None
 
     @abstractmethod
-    def reduce(self, points: WeightedPoints, size: int, rng: np.random.Generator) -> WeightedPoints:
+    def reduce(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
         """Return at most about `size` weighted rows that stand for `points`.
 
         Parameters
@@ -133,7 +135,7 @@ class Reducer(ABC):
             With the row numbers and labels of the rows that are left.
         """
 
-    def finish(self, points: WeightedPoints, size: int, rng: np.random.Generator) -> WeightedPoints:
+    def finish(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
         """Make the coreset that is asked for of what stands for all the data.
 
         Done once, where `reduce` is done for every node, so that it may take more time; by
@@ -141,7 +143,7 @@ class Reducer(ABC):
         """
         return self.reduce(points, size, rng)
 
-    def describe(self, points: WeightedPoints, rng: np.random.Generator) -> dict[str, Any]:
+    def describe(self, points: WeightedPoints, rng: Generator) -> dict[str, Any]:
         """Facts about weighted rows that belong into the provenance; plain JSON values.
 
         Asked of what stands for all the data, and only of that: the place to refuse them.
@@ -216,20 +218,16 @@ class SensitivityReducer(Reducer):
         """Ask the construction."""
         return self.construction.too_much(n_rows, n_features)
 
-    def reduce(self, points: WeightedPoints, size: int, rng: np.random.Generator) -> WeightedPoints:
+    def reduce(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
         """Draw `size` rows in proportion to their scores."""
         return self._reduced(points, size, rng, FEWEST_ORDERED)
 
-    def finish(self, points: WeightedPoints, size: int, rng: np.random.Generator) -> WeightedPoints:
+    def finish(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
         """Do the same, with all of up to 20,000 rows in order."""
         return self._reduced(points, size, rng, MIN_CANDIDATES)
 
     def _reduced(
-        self,
-        points: WeightedPoints,
-        size: int,
-        rng: np.random.Generator,
-        min_candidates: int,
+        self, points: WeightedPoints, size: int, rng: Generator, min_candidates: int
     ) -> WeightedPoints:
         # Rows without weight cost nothing and are never drawn, so they go first.
         if len(points) > size and not points.weights.all():
@@ -241,13 +239,13 @@ class SensitivityReducer(Reducer):
             summary = self._summary(rows, rng)
             scores = self._scores(rows, summary)
             if self.sampling == "systematic":
-                n_candidates = max(OVERSAMPLING * size, min_candidates)
-                chosen, weights = self._drawn(rows, summary, scores, size, n_candidates, rng)
+                count = max(OVERSAMPLING * size, min_candidates)
+                chosen, weights = self._drawn(rows, summary, scores, size, count, rng)
             else:
                 chosen, weights = self._drawn_independently(rows, summary, scores, size, rng)
         return replace(points.take(chosen), weights=weights)
 
-    def describe(self, points: WeightedPoints, rng: np.random.Generator) -> dict[str, Any]:
+    def describe(self, points: WeightedPoints, rng: Generator) -> dict[str, Any]:
         """Facts that the construction states of the rows, after its own check of them."""
         points = points.take(points.weights > 0.0)
         if not len(points):
@@ -257,7 +255,7 @@ class SensitivityReducer(Reducer):
         self.construction.validate_summary(summary, finalized=True)
         return self.construction.provenance(summary)
 
-    def _summary(self, rows: Block, rng: np.random.Generator) -> Any:
+    def _summary(self, rows: Block, rng: Generator) -> Any:
         """Fold over rows in memory as often as the construction asks."""
         summary: Any = None
         for _ in range(self.construction.n_folds):
@@ -278,29 +276,18 @@ class SensitivityReducer(Reducer):
         return scores
 
     def _drawn(  # noqa: PLR0917 - all of them are always given
-        self,
-        rows: Block,
-        summary: Any,
-        scores: FloatArray,
-        size: int,
-        n_candidates: int,
-        rng: np.random.Generator,
+        self, rows: Block, summary: Any, scores: FloatArray, size: int, count: int, rng: Generator
     ) -> tuple[IndexArray, FloatArray]:
         positions, first = np.arange(len(rows)), np.ones(len(rows))
-        if len(rows) > n_candidates:
-            inclusion = inclusion_probabilities(scores, n_candidates)
+        if len(rows) > count:  # of which only candidates are put in order
+            inclusion = inclusion_probabilities(scores, count)
             positions = draw_candidates(self.construction, summary, rows, scores, inclusion, rng)
             rows, first = rows.take(positions), inclusion[positions]
         draw = draw_systematically(self.construction, summary, rows, first, size, rng)
         return positions[draw.chosen], draw.weights
 
     def _drawn_independently(
-        self,
-        rows: Block,
-        summary: Any,
-        scores: FloatArray,
-        size: int,
-        rng: np.random.Generator,
+        self, rows: Block, summary: Any, scores: FloatArray, size: int, rng: Generator
     ) -> tuple[IndexArray, FloatArray]:
         draws = draw_with_replacement(scores, size, rng)
         q = scores[draws] / scores.sum()

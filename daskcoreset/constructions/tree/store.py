@@ -16,7 +16,7 @@ from daskcoreset.constructions.tree.job import Settings, TreeJob, concatenate_pa
 from daskcoreset.constructions.tree.manifest import ROW_BITS, Leaf, LeafTable, Manifest
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.shape import Part, cover, digest_of, respaced
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, stream
 from daskcoreset.core.validation import as_path
@@ -134,23 +134,11 @@ class CoresetTree:
             When an argument cannot be used.
         """
         settings = Settings.checked(
-            method,
-            size,
-            inner_size,
-            n_clusters=n_clusters,
-            random_state=random_state,
-            sampling=sampling,
-            on_invalid=on_invalid,
+            method, size, inner_size, n_clusters, random_state, sampling, on_invalid
         )
         folder = as_path("path", path)
-
-        def may_replace() -> bool:
-            if not persistence.is_free(folder):
-                msg = f"{folder} exists; CoresetTree.open opens a tree that is there"
-                raise StoreError(f"{msg}, or choose another path")
-            return False
-
-        persistence.create_store(folder, _KIND, settings, may_replace)
+        remedy = "CoresetTree.open opens a tree that is there, or choose another path"
+        persistence.create_store(folder, _KIND, settings, lambda _: None, remedy, overwrite=False)
         return cls(folder, settings, Manifest(folder / "versions"))
 
     @classmethod
@@ -278,7 +266,7 @@ class CoresetTree:
 
         Raises
         ------
-        InvalidInputError, InvalidTypeError, StoreError
+        InvalidInputError, InvalidTypeError
             As in `append`; also if there is no such leaf.
         """
         old = self.leaves[self.leaves.position(leaf)]
@@ -406,26 +394,26 @@ class CoresetTree:
             raise InvalidInputError("the tree has no leaves; append some first.")
         flags = self.leaves.select(leaves)
         parts = cover(manifest.top, flags)
+        # By the names of the parts, which stand for the leaves below them.
+        points, described = settings.last_reduction(
+            [manifest.read_node(part.name) for part in parts], int(digest_of(parts), 16)
+        )
+        points = replace(points, indices=self._count_rows(points.indices))
         all_leaves = zip(self.leaves, self.leaves.offsets, flags, strict=True)
         chosen = [(leaf, offset) for leaf, offset, flag in all_leaves if flag]
-        n_dropped = sum(leaf.n_dropped for leaf, _ in chosen)
-        data = DataFacts(
-            n=sum(leaf.rows for leaf, _ in chosen) - n_dropped,
-            n_dropped=n_dropped,
-            weight=float(sum(leaf.weight for leaf, _ in chosen)),
-            source=str(self.path),
-            columns=None if manifest.schema is None else manifest.schema.columns,
-        )
         facts = {
+            **described,
             "strategy": "store",
             "version": self.version,
             "levels": self.depth,
             "leaves": [{"name": x.name, "offset": start, "rows": x.rows} for x, start in chosen],
         }
-        points = [manifest.read_node(part.name) for part in parts]
-        rng = stream(settings.seed, Stage.TREE_ROOT, int(digest_of(parts), 16))
-        coreset = settings.answer(points, data, facts, rng, normalize=normalize)
-        return replace(coreset, indices=self._count_rows(coreset.indices))
+        n_dropped = sum(leaf.n_dropped for leaf, _ in chosen)
+        n = sum(leaf.rows for leaf, _ in chosen) - n_dropped
+        weight = float(sum(leaf.weight for leaf, _ in chosen))
+        columns = None if manifest.schema is None else manifest.schema.columns
+        data = DataFacts(n, n_dropped, weight, str(self.path), columns)
+        return settings.make_coreset(points, data, facts, normalize=normalize)
 
     def _count_rows(self, stored: IndexArray) -> IndexArray:
         """Turn row numbers as they are kept into those that count through all leaves."""

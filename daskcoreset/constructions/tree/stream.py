@@ -38,9 +38,8 @@ from daskcoreset.constructions.tree.job import (
 )
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.core.errors import InvalidInputError, StoreError
-from daskcoreset.core.random import RandomState, Stage, stream
-from daskcoreset.core.storage import read_group
-from daskcoreset.core.validation import as_path, check_flag
+from daskcoreset.core.random import RandomState
+from daskcoreset.core.validation import as_path
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
@@ -66,10 +65,8 @@ class StreamState:
 
     Attributes
     ----------
-    levels : tuple of int
-        Levels that hold a coreset, the highest, which is the oldest, first.
     nodes : tuple of WeightedPoints
-        Their coresets.
+        The coreset of each of `levels`.
     waiting : tuple of WeightedPoints
         Rows that do not fill a leaf yet, see `add_waiting`.
     schema : RowSchema or None
@@ -82,7 +79,6 @@ class StreamState:
         Rows that came, and those of them that were left out.
     """
 
-    levels: tuple[int, ...] = ()
     nodes: tuple[WeightedPoints, ...] = ()
     waiting: tuple[WeightedPoints, ...] = ()
     schema: RowSchema | None = None
@@ -90,6 +86,13 @@ class StreamState:
     weight: float = 0.0
     n_rows: int = 0
     n_dropped: int = 0
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """Levels that hold a coreset, the highest, which is the oldest, first."""
+        # Two nodes of a level become one of the next, as digits carry when leaves are counted.
+        levels = reversed(range(self.n_leaves.bit_length()))
+        return tuple(level for level in levels if self.n_leaves >> level & 1)
 
     @property
     def parts(self) -> list[WeightedPoints]:
@@ -128,16 +131,14 @@ class StreamState:
         )
 
     def _with_leaf(self, leaf: WeightedPoints, settings: Settings) -> StreamState:
-        levels, nodes, level, position = self.levels, self.nodes, 0, self.n_leaves
-        node = settings.reduce(leaf, position, level)
-        # As a binary number is counted up: two nodes of a level are one of the next.
-        while levels and levels[-1] == level:
+        nodes, level, position = self.nodes, 0, self.n_leaves
+        node = settings.reduce(leaf, position)
+        while position % 2:  # the node before it on this level is there, and has no other neighbour
             level, position = level + 1, position // 2
             node = settings.reduce(concatenate_parts([nodes[-1], node]), position, level)
-            levels, nodes = levels[:-1], nodes[:-1]
+            nodes = nodes[:-1]
         return replace(
             self,
-            levels=(*levels, level),
             nodes=(*nodes, node),
             waiting=(),
             n_leaves=self.n_leaves + 1,
@@ -155,12 +156,13 @@ class StreamState:
     @classmethod
     def read(cls, values: dict[str, Any], parts: list[WeightedPoints]) -> StreamState:
         """Return the state that `write` wrote."""
-        levels = tuple(int(level) for level in values["levels"])
-        if len(parts) - len(levels) not in {0, 1} or sorted(levels, reverse=True) != [*levels]:
-            raise ValueError(f"{len(parts)} parts on levels {levels}")
-        nodes, waiting = tuple(parts[: len(levels)]), tuple(parts[len(levels) :])
         counters = {name: values[name] for name in _COUNTERS}
-        return cls(levels, nodes, waiting, RowSchema.from_json(values["form"]), **counters)
+        state = cls(schema=RowSchema.from_json(values["form"]), **counters)
+        levels = state.levels
+        if len(parts) - len(levels) not in {0, 1} or values["levels"] != [*levels]:
+            raise ValueError(f"{len(parts)} parts on levels {values['levels']}")
+        nodes, waiting = tuple(parts[: len(levels)]), tuple(parts[len(levels) :])
+        return replace(state, nodes=nodes, waiting=waiting)
 
 
 _COUNTERS = ("n_leaves", "weight", "n_rows", "n_dropped")
@@ -183,37 +185,26 @@ def add_waiting(
     return (*parts, last)
 
 
-def open_batch(
-    X: Any, y: Any, sample_weight: Any, on_invalid: Literal["raise", "drop"]
-) -> RowBlocks:
-    """Open a batch; data in memory become one block, which is checked as a whole."""
-    blocks = row_blocks(X, y, sample_weight, on_invalid=on_invalid)
-    if blocks.are_views and blocks.n_blocks > 1:
-        rows = blocks.n_rows or 1
-        blocks = row_blocks(X, y, sample_weight, chunks=rows, on_invalid=on_invalid)
-    return blocks
-
-
 def read_ahead(blocks: RowBlocks, reducer: Reducer) -> Iterator[BlockResults[WeightedPoints]]:
     """Read the blocks in order, one ahead of the one that is used."""
-    if blocks.n_blocks == 1:
-        yield _read_block(blocks, reducer, 0)
+    reduction: Reduction[WeightedPoints] = Reduction(partial(valid_points, reducer), itemgetter(0))
+
+    def read(i: int) -> BlockResults[WeightedPoints]:
+        # What no Dask array holds is read by this process, and not by a cluster.
+        engine = Engine(blocks.select([i]), lazy=bool(blocks.arrays))
+        results: BlockResults[WeightedPoints] = engine.compute(engine.read(reduction))
+        return results
+
+    if blocks.n_blocks == 1:  # worth no thread, where rows come one by one
+        yield read(0)
         return
     with ThreadPoolExecutor(1, "coreset-stream") as reader:
-        ahead = reader.submit(_read_block, blocks, reducer, 0)
+        ahead = reader.submit(read, 0)
         for i in range(1, blocks.n_blocks + 1):
-            rows = ahead.result()
+            results = ahead.result()
             if i < blocks.n_blocks:
-                ahead = reader.submit(_read_block, blocks, reducer, i)
-            yield rows
-
-
-def _read_block(blocks: RowBlocks, reducer: Reducer, i: int) -> BlockResults[WeightedPoints]:
-    # What no Dask array holds is read here, where it is needed, and not by a cluster.
-    engine = Engine(blocks.select([i]), lazy=bool(blocks.arrays))
-    reduction: Reduction[WeightedPoints] = Reduction(partial(valid_points, reducer), itemgetter(0))
-    results: BlockResults[WeightedPoints] = engine.compute(engine.read(reduction))
-    return results
+                ahead = reader.submit(read, i)
+            yield results
 
 
 class CoresetStream:
@@ -306,13 +297,7 @@ class CoresetStream:
         if store is not None:
             as_path("store", store)
         settings = Settings.checked(
-            method,
-            size,
-            inner_size,
-            n_clusters=n_clusters,
-            random_state=random_state,
-            sampling=sampling,
-            on_invalid=on_invalid,
+            method, size, inner_size, n_clusters, random_state, sampling, on_invalid
         )
         every = optional_int("save_every", save_every)
         settings = replace(
@@ -409,15 +394,18 @@ class CoresetStream:
                 self.partial_fit(*(batch if isinstance(batch, tuple) else (batch,)))
             return self
         settings, start = self._settings, 0
-        blocks = open_batch(X, y, sample_weight, settings.on_invalid)
+        blocks = row_blocks(X, y, sample_weight, on_invalid=settings.on_invalid)
+        if blocks.are_views and blocks.n_blocks > 1:  # one block, which is checked as a whole
+            rows = blocks.n_rows or 1
+            blocks = row_blocks(X, y, sample_weight, chunks=rows, on_invalid=settings.on_invalid)
         settings.check_data(blocks, settings.leaf_size or blocks.block_rows)
         schema = RowSchema.of(blocks, self._state.schema)
-        for rows in read_ahead(blocks, settings.reducer):
-            if rows.invalid is not None:
-                _, invalid = rows.invalid
+        for results in read_ahead(blocks, settings.reducer):
+            if results.invalid is not None:
+                _, invalid = results.invalid
                 raise invalid.error(start)
-            self._advance(self._state.add(rows, schema, settings))
-            start += rows.n_rows
+            self._advance(self._state.add(results, schema, settings))
+            start += results.n_rows
         return self
 
     def _advance(self, state: StreamState) -> None:
@@ -462,21 +450,19 @@ class CoresetStream:
         InvalidInputError
             If no row of positive weight came yet.
         """
-        state, settings, rows = self._state, self._settings, self.rows()
-        data = DataFacts(
-            n=self.n_rows - self.n_dropped,
-            n_dropped=self.n_dropped,
-            weight=self.total_weight,
-            source=None,
-            columns=None if state.schema is None else state.schema.columns,
-        )
+        state, settings = self._state, self._settings
+        points, described = settings.last_reduction([self.rows()], state.n_rows)
         facts = {
+            **described,
             "strategy": "stream",
             "leaf_size": settings.leaf_size,
             "levels": 1 + max(self.levels, default=-1),
         }
-        rng = stream(settings.seed, Stage.TREE_ROOT, state.n_rows)
-        return settings.answer([rows], data, facts, rng, normalize=normalize)
+        n, columns = state.n_rows - state.n_dropped, None
+        if state.schema is not None:
+            columns = state.schema.columns
+        data = DataFacts(n, state.n_dropped, state.total_weight, None, columns)
+        return settings.make_coreset(points, data, facts, normalize=normalize)
 
     def save(self, path: str | os.PathLike[str] | None = None, *, overwrite: bool = False) -> None:
         """Save the stream with all that it needs to go on, whole or not at all.
@@ -504,27 +490,15 @@ class CoresetStream:
             self._write(target, self._state)
             self._n_unsaved = 0
             return
-
-        def may_replace() -> bool:
-            if persistence.is_free(target):
-                return False
-            check_flag("overwrite", overwrite)
-            if not overwrite:
-                msg = (
-                    f"{target} exists; CoresetStream.load goes on with a stream that is there, or "
-                )
-                raise StoreError(f"{msg}choose another path, or save with overwrite=True")
-            # Or refuse what it is.
-            read_group(target, kind=_KIND, schema_version=persistence.SCHEMA_VERSION)
-            return True
-
+        remedy = "CoresetStream.load goes on with a stream that is there, or choose another path, "
         state = self._state
         persistence.create_store(
             target,
             _KIND,
             self._settings,
-            may_replace,
             lambda scratch: persistence.commit(scratch / "states", 1, state.write),
+            f"{remedy}or save with overwrite=True",
+            overwrite=overwrite,
         )
         if self._path is None:
             self._path, self._version, self._n_unsaved = target, 1, 0
