@@ -122,12 +122,8 @@ class WeightedPoints:
         if not isinstance(rows, slice) and not np.size(rows):
             # An empty list is float64 to NumPy, which then refuses it as an index.
             rows = slice(0)
-        return WeightedPoints(
-            self.points[rows],
-            self.weights[rows],
-            self.indices[rows],
-            None if self.labels is None else self.labels[rows],
-        )
+        labels = None if self.labels is None else self.labels[rows]
+        return WeightedPoints(self.points[rows], self.weights[rows], self.indices[rows], labels)
 
     def equals(self, other: WeightedPoints) -> bool:
         """Say whether every array has the same dtype, shape and bits.
@@ -192,9 +188,9 @@ def concatenate(parts: Sequence[WeightedPoints]) -> WeightedPoints:
     )
 
 
-def _one_of(what: str, found: set[Any]) -> None:
-    if len(found) > 1:
-        msg = f"parts differ in their {what}: {sorted(found)}; bring them to one form first"
+def _one_of(what: str, kinds: set[Any]) -> None:
+    if len(kinds) > 1:
+        msg = f"parts differ in their {what}: {sorted(kinds)}; bring them to one form first"
         raise InvalidInputError(msg)
 
 
@@ -242,8 +238,8 @@ def _read_weights(value: Any, m: int) -> FloatArray:
         fine = np.isfinite(total) and weights.min(initial=0.0) >= 0.0
     if not fine:
         bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0.0))
-        found = f"is {weights[bad[0]]} at row {bad[0]}" if bad.size else f"adds up to {total}"
-        msg = f"weights {found}; they must be finite, also in total, and not negative"
+        finding = f"is {weights[bad[0]]} at row {bad[0]}" if bad.size else f"adds up to {total}"
+        msg = f"weights {finding}; they must be finite, also in total, and not negative"
         raise InvalidInputError(msg)
     return _read_only(weights)
 
@@ -276,12 +272,12 @@ def _check_finite(points: Any) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):
             return
-    place = first_nonfinite_row(values)
-    if place < 0:
+    row = position = first_nonfinite_row(values)
+    if position < 0:
         return
-    sparse = sp.issparse(points)
-    row = int(np.searchsorted(points.indptr, place, side="right")) - 1 if sparse else place
-    bad = values[place][~np.isfinite(values[place])][0]
+    if sp.issparse(points):
+        row = int(np.searchsorted(points.indptr, position, side="right")) - 1
+    bad = values[position][~np.isfinite(values[position])][0]
     msg = f"points holds {bad} at row {row}; weighted rows are finite, so clean or drop it"
     raise InvalidInputError(msg)
 
@@ -498,13 +494,13 @@ def from_arrays(arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]) -
     >>> from_arrays(*to_arrays(part)[::2]).equals(part)
     True
     """
-    left = dict(arrays)
+    rest = dict(arrays)
     if "points_shape" in attributes:
-        csr = tuple(left.pop(name) for name in _CSR)
+        csr = tuple(rest.pop(name) for name in _CSR)
         points = sp.csr_array(csr, shape=tuple(attributes["points_shape"]))
     else:
-        points = left.pop("points")
-    weights, indices, labels = left.pop("weights"), left.pop("indices"), left.pop("labels", None)
-    if left:
-        raise ValueError(f"unknown arrays {sorted(left)}")
+        points = rest.pop("points")
+    weights, indices, labels = rest.pop("weights"), rest.pop("indices"), rest.pop("labels", None)
+    if rest:
+        raise ValueError(f"unknown arrays {sorted(rest)}")
     return WeightedPoints(points, weights, indices, labels)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from daskcoreset.core.atomic import find_previous, is_leftover, new_directory
+from daskcoreset.core.atomic import find_previous, is_leftover, new_store
 from daskcoreset.core.errors import (
     CoresetError,
     InvalidInputError,
@@ -25,7 +25,7 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.validation import check_flag
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import zarr
     from zarr.abc.store import Store
@@ -131,8 +131,8 @@ class GroupContents:
 
     def _digest(self, header: Mapping[str, JSON]) -> str:
         names = sorted(self.arrays)
-        said = [header, self.attributes, {name: self.dims[name] for name in names}]
-        digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
+        described = [header, self.attributes, {name: self.dims[name] for name in names}]
+        digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
         for name in names:
             digest.update(_bits(self.arrays[name]))
         return f"sha256:{digest.hexdigest()}"
@@ -287,19 +287,18 @@ def write_group(
     ({'age': array([31, 45])}, {})
     """
     contents = GroupContents(arrays, dims, attributes, kind, schema_version).checked()
-    place, path = _resolve(store)
-    if place.read_only or not place.store.supports_deletes:
-        msg = f"store {place} is read-only or cannot delete; write to a directory and copy that"
+    target, path = _resolve(store)
+    if target.read_only or not target.store.supports_deletes:
+        msg = f"store {target} is read-only or cannot delete; write to a directory and copy that"
         raise InvalidInputError(msg)
-    members = _replaceable(place, kind, overwrite=overwrite)
+    members = _replaceable(target, kind, overwrite=overwrite)
     if path is None:
-        _fill(place, contents, members)
+        _fill(target, contents, members)
         return
-
-    def may_replace() -> bool:
-        return _replaceable(place, kind, overwrite=overwrite) is not None
-
-    with new_store(path, may_replace) as scratch:
+    # Asked again when all is written: something may have appeared meanwhile.
+    with new_store(
+        path, lambda: _replaceable(target, kind, overwrite=overwrite) is not None
+    ) as scratch:
         fill_group(scratch, contents)
 
 
@@ -308,18 +307,6 @@ def fill_group(path: Path, contents: GroupContents) -> None:
     from zarr.storage import LocalStore, StorePath
 
     _fill(StorePath(LocalStore(path)), contents, None)
-
-
-@contextmanager
-def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
-    """Do as `new_directory`; what the file system refuses is a `StoreError`."""
-    try:
-        with new_directory(path, may_replace=may_replace) as scratch:
-            yield scratch
-    except StoreError:
-        raise
-    except OSError as error:
-        raise StoreError(f"could not write {path}: {error}; nothing there was changed") from error
 
 
 @contextmanager
@@ -371,13 +358,13 @@ def read_group(
     ...
     daskcoreset.errors.StoreError: ...: no Zarr version 3 group; check the path
     """
-    place, path = _resolve(store)
-    where = str(path or place)
+    target, path = _resolve(store)
+    where = str(path or target)
     if path is not None and is_leftover(path):
         msg = f"{path} is left over from an interrupted write; if it is wanted, rename it first"
         raise StoreError(msg)
     try:
-        group = _open(place, "r")
+        group = _open(target, "r")
     except FileNotFoundError as error:
         msg = f"{where}: no Zarr version 3 group; check the path"
         if path is not None and (previous := find_previous(path)):
@@ -436,54 +423,54 @@ def _resolve(store: object) -> tuple[StorePath, Path | None]:
     return StorePath(LocalStore(path, read_only=store.read_only)), path
 
 
-def _open(place: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
+def _open(target: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
     # Store and path apart, or zarr takes the store to be open already: a zip file would not
     # be read, and a directory that is missing would be made.
     # Without consolidated metadata, which may say something else than the arrays' own.
     import zarr
 
     return zarr.open_group(
-        place.store, path=place.path, mode=mode, zarr_format=3, use_consolidated=False
+        target.store, path=target.path, mode=mode, zarr_format=3, use_consolidated=False
     )
 
 
-def _replaceable(place: StorePath, kind: str, *, overwrite: bool) -> set[str] | None:
+def _replaceable(target: StorePath, kind: str, *, overwrite: bool) -> set[str] | None:
     """List the members of our group there; None if there is nothing; refuse all else."""
     from zarr.core.sync import collect_aiterator
     from zarr.storage import LocalStore
 
     check_flag("overwrite", overwrite)
-    if isinstance(place.store, LocalStore) and place.store.root.is_file():
-        raise StoreError(f"{place} is a file; choose another path")
-    entries = set(collect_aiterator(place.store.list_dir(place.path)))
+    if isinstance(target.store, LocalStore) and target.store.root.is_file():
+        raise StoreError(f"{target} is a file; choose another path")
+    entries = set(collect_aiterator(target.store.list_dir(target.path)))
     if not entries:
         return None
     header: Any = None
     # Whatever does not open as a group with our header is somebody else's.
     with suppress(Exception):
-        header = _open(place, "r+").attrs.asdict()[HEADER]
+        header = _open(target, "r+").attrs.asdict()[HEADER]
     specs = header.get("arrays") if isinstance(header, dict) else None
     if not isinstance(specs, dict) or header["kind"] != kind:
-        msg = f"{place} exists and is not a {kind} of daskcoreset, so it is never overwritten"
+        msg = f"{target} exists and is not a {kind} of daskcoreset, so it is never overwritten"
         raise StoreError(f"{msg}; choose another path")
     if foreign := entries - {"zarr.json", *specs}:
-        msg = f"{place} also holds {min(foreign)!r}, so it is never overwritten"
+        msg = f"{target} also holds {min(foreign)!r}, so it is never overwritten"
         raise StoreError(f"{msg}; move that or choose another path")
     if not overwrite:
-        msg = f"{place} exists; pass overwrite=True to replace it or choose another path"
+        msg = f"{target} exists; pass overwrite=True to replace it or choose another path"
         raise StoreError(msg)
     return entries - {"zarr.json"}
 
 
-def _fill(place: StorePath, contents: GroupContents, replaced: set[str] | None) -> None:
+def _fill(target: StorePath, contents: GroupContents, replaced: set[str] | None) -> None:
     """Write a group; until its last step it is recognised as ours and as incomplete."""
     import zarr
 
     header = contents.header(complete=False)
     if replaced is None:
-        group = zarr.create_group(place, zarr_format=3, attributes={HEADER: header})
+        group = zarr.create_group(target, zarr_format=3, attributes={HEADER: header})
     else:
-        group = _open(place, "r+")
+        group = _open(target, "r+")
         # Old names too: whatever an interruption leaves of either, a rerun may clear it.
         old = dict.fromkeys(replaced)
         group.attrs.put({HEADER: {**header, "arrays": {**old, **contents.specs()}}})
@@ -502,7 +489,7 @@ def _write_array(group: zarr.Group, name: str, array: AnyArray, dims: tuple[str,
     # Fixed-width text and byte strings have no Zarr version 3 specification yet; the
     # variable-length type has one, and the header remembers the width.
     text = array.dtype.kind in "UT"
-    target = group.create_array(
+    stored = group.create_array(
         name,
         shape=array.shape,
         dtype="string" if text else array.dtype.newbyteorder("<"),
@@ -514,7 +501,7 @@ def _write_array(group: zarr.Group, name: str, array: AnyArray, dims: tuple[str,
         # A chunk equal to the fill value would otherwise be left out, and -0j equals 0.
         config={"write_empty_chunks": True},
     )
-    target[...] = array
+    stored[...] = array
 
 
 def _read_array(

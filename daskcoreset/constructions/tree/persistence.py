@@ -21,17 +21,11 @@ from daskcoreset.constructions.tree.job import (
     with_canonical_labels,
 )
 from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer, resolve_reducer
-from daskcoreset.core.atomic import is_leftover
+from daskcoreset.core import storage
+from daskcoreset.core.atomic import is_leftover, new_store
 from daskcoreset.core.coreset import freeze, thaw
 from daskcoreset.core.errors import CoresetError, InvalidInputError, StoreError
 from daskcoreset.core.points import WeightedPoints, from_arrays, to_arrays
-from daskcoreset.core.storage import (
-    GroupContents,
-    fill_group,
-    new_store,
-    read_group,
-    refuse_inconsistent,
-)
 from daskcoreset.core.validation import check_flag
 from daskcoreset.sensitivities import CONSTRUCTIONS
 
@@ -78,7 +72,7 @@ def create_store(  # noqa: PLR0917 - all of them are always given
         check_flag("overwrite", overwrite)
         if not overwrite:
             raise StoreError(f"{path} exists; {remedy}")
-        read_group(path, kind=kind, schema_version=SCHEMA_VERSION)  # or refuse what it is
+        storage.read_group(path, kind=kind, schema_version=SCHEMA_VERSION)  # or refuse what it is
         return True
 
     may_replace()  # before the work of writing, and once more after it
@@ -90,7 +84,9 @@ def create_store(  # noqa: PLR0917 - all of them are always given
         "sampling": getattr(reducer, "sampling", None),
     }
     with new_store(path, may_replace) as scratch:
-        fill_group(scratch, GroupContents({}, {}, values, kind, SCHEMA_VERSION).checked())
+        storage.fill_group(
+            scratch, storage.GroupContents({}, {}, values, kind, SCHEMA_VERSION).checked()
+        )
         fill(scratch)
 
 
@@ -104,9 +100,9 @@ def read_settings(path: Path, kind: str, method: Any) -> Settings:
     StoreError
         If there is no such store, or the settings are not consistent.
     """
-    _, attributes = read_group(path, kind=kind, schema_version=SCHEMA_VERSION)
+    _, attributes = storage.read_group(path, kind=kind, schema_version=SCHEMA_VERSION)
     attributes.setdefault("n_clusters", None)  # which earlier versions did not write
-    with refuse_inconsistent(f"{path}: its settings are not consistent"):
+    with storage.refuse_inconsistent(f"{path}: its settings are not consistent"):
         names = [field.name for field in fields(Settings) if field.name != "reducer"]
         values = {name: attributes[name] for name in names}
         made_with = (attributes["method"], attributes["parameters"], attributes["sampling"])
@@ -180,10 +176,9 @@ class RowSchema:
             has_labels=blocks.has_labels,
             columns=blocks.columns,
         )
-        if before is None:
-            return schema
-        before.check(schema)
-        return before
+        if before is not None:
+            before.check(schema)
+        return before or schema
 
     @classmethod
     def from_json(cls, values: dict[str, Any] | None) -> RowSchema | None:
@@ -253,14 +248,13 @@ def write_state(
     path: Path, kind: str, state: dict[str, Any], parts: Sequence[WeightedPoints] = ()
 ) -> None:
     """Write plain JSON values and weighted rows as a Zarr group, in a directory being filled."""
-    arrays: dict[str, Any] = {}
-    dims: dict[str, tuple[str, ...]] = {}
-    layout: dict[str, Any] = {}
-    if parts:
-        arrays, dims, layout = to_arrays(with_canonical_labels(concatenate_parts(parts)))
+    union = with_canonical_labels(concatenate_parts(parts)) if parts else None
+    arrays, dims, layout = ({}, {}, {}) if union is None else to_arrays(union)
     # Nested, so that no key of the layout can be one of ours.
     attributes = {**layout, "lengths": [len(part) for part in parts], "state": state}
-    fill_group(path, GroupContents(arrays, dims, attributes, kind, SCHEMA_VERSION).checked())
+    storage.fill_group(
+        path, storage.GroupContents(arrays, dims, attributes, kind, SCHEMA_VERSION).checked()
+    )
 
 
 def read_state(
@@ -273,8 +267,8 @@ def read_state(
     StoreError
         It is missing, incomplete, damaged, of another version, or inconsistent.
     """
-    arrays, attributes = read_group(path, kind=kind, schema_version=SCHEMA_VERSION)
-    with refuse_inconsistent(f"{path}: not consistent"):
+    arrays, attributes = storage.read_group(path, kind=kind, schema_version=SCHEMA_VERSION)
+    with storage.refuse_inconsistent(f"{path}: not consistent"):
         return build(attributes["state"], _parts(arrays, attributes))
 
 

@@ -21,6 +21,7 @@ import hashlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 _DENSE_SPAN = 64
 """Spans up to this many slots are never worth the work of giving them anew."""
@@ -106,9 +107,7 @@ def cover(top: Part, chosen: Sequence[bool]) -> list[Part]:
     >>> [(p.start, p.stop) for p in cover(top, [0, 1, 1, 1, 1, 1, 1, 1])]
     [(1, 2), (2, 4), (4, 8)]
     """
-    counts = [0]
-    for flag in chosen:
-        counts.append(counts[-1] + bool(flag))
+    counts = [0, *accumulate(map(bool, chosen))]  # chosen leaves before every leaf
     covering: list[Part] = []
 
     def look(part: Part) -> None:
