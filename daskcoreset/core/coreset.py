@@ -78,16 +78,6 @@ def freeze(value: Any, name: str = "provenance") -> Any:
 def thaw(value: Any) -> Any:
     """Return a writable copy of frozen values: proxies as dicts, tuples as lists.
 
-    Parameters
-    ----------
-    value : JSON
-        What `freeze` returned.
-
-    Returns
-    -------
-    JSON
-        The copy, which `json.dumps` and `pickle.dumps` accept.
-
     Examples
     --------
     >>> thaw(freeze({"columns": ["a", "b"]}))
@@ -101,19 +91,7 @@ def thaw(value: Any) -> Any:
 
 
 def check_provenance(provenance: Mapping[str, Any], m: int, d: int) -> None:
-    """Refuse a record that contradicts the rows it comes with.
-
-    Parameters
-    ----------
-    provenance : mapping
-        The record, frozen.
-    m, d : int
-        Rows and features that are there.
-
-    Raises
-    ------
-    InvalidInputError
-        ``m``, ``d``, ``n`` or ``columns`` is there and says something else.
+    """Refuse a record whose ``m``, ``d``, ``n`` or ``columns`` contradict the rows it comes with.
 
     Examples
     --------

@@ -432,11 +432,6 @@ def to_arrays(
 ) -> tuple[dict[str, AnyArray], dict[str, tuple[str, ...]], dict[str, Any]]:
     """Name the arrays of weighted points, without copying.
 
-    Parameters
-    ----------
-    part : WeightedPoints
-        The rows.
-
     Returns
     -------
     arrays : dict of str to ndarray
@@ -465,27 +460,14 @@ def to_arrays(
 
 
 def from_arrays(arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]) -> WeightedPoints:
-    """Rebuild what `to_arrays` took apart.
-
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        The arrays, all of them and no others.
-    attributes : mapping
-        The attributes; others are ignored.
-
-    Returns
-    -------
-    WeightedPoints
-        The rows.
+    """Rebuild what `to_arrays` took apart, from all of its arrays and no others.
 
     Raises
     ------
-    KeyError
-        An array is missing.
-    TypeError, ValueError
-        Arrays are not of this form or do not fit together; `InvalidInputError` and
-        `InvalidTypeError` are among these.
+    KeyError, TypeError
+        An array is missing, or there is another one.
+    InvalidInputError, InvalidTypeError, ValueError
+        Arrays are not of this form or do not fit together.
 
     Examples
     --------
@@ -500,7 +482,4 @@ def from_arrays(arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]) -
         points = sp.csr_array(csr, shape=tuple(attributes["points_shape"]))
     else:
         points = rest.pop("points")
-    weights, indices, labels = rest.pop("weights"), rest.pop("indices"), rest.pop("labels", None)
-    if rest:
-        raise ValueError(f"unknown arrays {sorted(rest)}")
-    return WeightedPoints(points, weights, indices, labels)
+    return WeightedPoints(points, **rest)

@@ -8,7 +8,7 @@ import math
 import os
 import re
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -96,25 +96,10 @@ class GroupContents:
             raise InvalidInputError(f"attribute {HEADER!r} is reserved; use another name")
         if self.schema_version < 1:
             raise InvalidInputError(f"schema_version is {self.schema_version}; versions start at 1")
-        plain = _plain(self.attributes)
-        return GroupContents(
-            dict(self.arrays), dict(self.dims), plain, self.kind, self.schema_version
-        )
+        return replace(self, attributes=_plain(self.attributes))
 
     def header(self, *, complete: bool) -> dict[str, JSON]:
-        """Describe the contents; only a complete header has the digest that lets a store open.
-
-        Parameters
-        ----------
-        complete : bool
-            Whether everything is written.
-
-        Returns
-        -------
-        dict
-            ``kind``, ``schema_version``, ``arrays`` (name to ``dtype`` and ``shape``) and,
-            if complete, ``digest``.
-        """
+        """Describe the contents; only a complete header has the digest that lets a store open."""
         header: dict[str, JSON] = {
             "kind": self.kind,
             "schema_version": self.schema_version,
@@ -168,17 +153,7 @@ def find_header_problem(header: Any, kind: str, schema_version: int) -> str | No
 
 
 def spell_dtype(array: AnyArray) -> str:
-    """Spell an array's dtype for the header, alike on every platform.
-
-    Parameters
-    ----------
-    array : ndarray
-        Array of a dtype that can be stored.
-
-    Returns
-    -------
-    str
-        ``"string"`` for variable-length text, otherwise NumPy's code in little-endian order.
+    """Spell an array's dtype for the header, alike on every platform: in little-endian order.
 
     Examples
     --------

@@ -357,16 +357,14 @@ class Manifest:
         StoreError
             It is damaged, or a node is missing.
         """
-        while True:
-            version = persistence.newest(root)
-            if not version:
-                return cls(root)
+        while version := persistence.newest(root):
             try:
                 return cls._read(root, version)
             except StoreError:
                 # Two changes may have been made in the meantime, and this version swept away.
                 if persistence.newest(root) == version:
                     raise
+        return cls(root)
 
     @classmethod
     def _read(cls, root: Path, version: int) -> Manifest:
