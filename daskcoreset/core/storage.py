@@ -292,7 +292,7 @@ def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") ->
     except StoreError:
         raise
     # The digest was right, so this is a writer that does not keep to the layout.
-    except (CoresetError, KeyError, TypeError, ValueError) as error:
+    except (CoresetError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{subject} ({error!r}); {remedy}") from error
 
 

@@ -30,6 +30,10 @@ INNER_FACTOR = 2
 
 """Rows of an inner node for each row of the root."""
 
+LEAF_FACTOR = 32
+
+"""Rows of a leaf of a stream for each row of a coreset that is asked of it."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -94,8 +98,26 @@ class Settings:
                 f"it keeps; pass at least {size}, or leave it out."
             )
         check_choice("on_invalid", on_invalid, "raise", "drop")
-        k = None if n_clusters is None else int(n_clusters)
-        return cls(reducer, size, inner_size, resolve_seed(random_state), k, on_invalid)
+        n_clusters = None if n_clusters is None else int(n_clusters)
+        return cls(reducer, size, inner_size, resolve_seed(random_state), n_clusters, on_invalid)
+
+    def of_stream(self, leaf_size: Any, save_every: Any) -> Settings:
+        """Check what was asked of a stream alone, and fill in what was left out."""
+        rows = optional_int("leaf_size", leaf_size)
+        if rows is None:
+            rows = max(LEAF_FACTOR * self.size, self.inner_size + 1)
+        elif rows <= self.inner_size:
+            raise InvalidInputError(
+                f"leaf_size={rows} is not above inner_size={self.inner_size}: a leaf would not be "
+                f"reduced; pass more, or a smaller inner_size."
+            )
+        return replace(self, leaf_size=rows, save_every=optional_int("save_every", save_every))
+
+    @property
+    def leaf_rows(self) -> int:
+        """Rows of a leaf, of the settings of a stream."""
+        assert self.leaf_size is not None  # noqa: S101 - a stream has leaves of one size
+        return self.leaf_size
 
     def check_data(self, blocks: RowBlocks, node_rows: int) -> None:
         """Refuse data that the method cannot use, or nodes of so many rows, before any are read."""

@@ -30,12 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from daskcoreset.constructions.sampling.job import DataFacts
 from daskcoreset.constructions.tree import persistence
-from daskcoreset.constructions.tree.job import (
-    Settings,
-    concatenate_parts,
-    optional_int,
-    valid_points,
-)
+from daskcoreset.constructions.tree.job import Settings, concatenate_parts, valid_points
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.random import RandomState
@@ -49,10 +44,6 @@ if TYPE_CHECKING:
     from daskcoreset.core.points import WeightedPoints
     from daskcoreset.core.typing import Sampling
     from daskcoreset.sensitivities import Sensitivity
-
-LEAF_FACTOR = 32
-
-"""Rows of a leaf of a stream for each row of a coreset that is asked of it."""
 
 _KIND = "coreset-stream"
 
@@ -110,30 +101,28 @@ class StreamState:
         return [concatenate_parts(self.waiting)] if self.waiting else []
 
     def add(
-        self, rows: BlockResults[WeightedPoints], schema: RowSchema, settings: Settings
+        self, results: BlockResults[WeightedPoints], schema: RowSchema, settings: Settings
     ) -> StreamState:
-        """Return the state after a block of rows."""
-        points, schema = (self.schema or schema).fit(rows.value)
+        """Return the state after a block of rows; `schema` counts where it is the first."""
+        points, schema = (self.schema or schema).fit(results.value)
         points = replace(points, indices=points.indices + self.n_rows)
-        dropped = rows.n_rows - rows.n_kept
-        state, start, leaf_size = self, 0, settings.leaf_size
-        assert leaf_size is not None  # noqa: S101 - a stream has one
-        while sum(map(len, state.waiting)) + len(points) - start >= leaf_size:
-            stop = start + leaf_size - sum(map(len, state.waiting))
+        state, start = self, 0
+        while sum(map(len, state.waiting)) + len(points) - start >= settings.leaf_rows:
+            stop = start + settings.leaf_rows - sum(map(len, state.waiting))
             leaf = concatenate_parts([*state.waiting, points.take(slice(start, stop))])
             state, start = state._with_leaf(leaf, settings), stop
         return replace(
             state,
             waiting=add_waiting(state.waiting, points.take(slice(start, None))),
             schema=schema,
-            n_rows=self.n_rows + rows.n_rows,
-            n_dropped=self.n_dropped + dropped,
+            n_rows=self.n_rows + results.n_rows,
+            n_dropped=self.n_dropped + results.n_rows - results.n_kept,
         )
 
     def _with_leaf(self, leaf: WeightedPoints, settings: Settings) -> StreamState:
         nodes, level, position = self.nodes, 0, self.n_leaves
         node = settings.reduce(leaf, position)
-        while position % 2:  # the node before it on this level is there, and has no other neighbour
+        while position % 2:  # the last node of this level has waited for this neighbour
             level, position = level + 1, position // 2
             node = settings.reduce(concatenate_parts([nodes[-1], node]), position, level)
             nodes = nodes[:-1]
@@ -298,13 +287,9 @@ class CoresetStream:
             as_path("store", store)
         settings = Settings.checked(
             method, size, inner_size, n_clusters, random_state, sampling, on_invalid
-        )
-        every = optional_int("save_every", save_every)
-        settings = replace(
-            settings,
-            leaf_size=_leaf_rows(leaf_size, settings),
-            save_every=None if store is None else every,
-        )
+        ).of_stream(leaf_size, save_every)
+        if store is None:
+            settings = replace(settings, save_every=None)
         self._begin(settings, StreamState())
         if store is not None:
             self.save(store)
@@ -398,7 +383,7 @@ class CoresetStream:
         if blocks.are_views and blocks.n_blocks > 1:  # one block, which is checked as a whole
             rows = blocks.n_rows or 1
             blocks = row_blocks(X, y, sample_weight, chunks=rows, on_invalid=settings.on_invalid)
-        settings.check_data(blocks, settings.leaf_size or blocks.block_rows)
+        settings.check_data(blocks, settings.leaf_rows)
         schema = RowSchema.of(blocks, self._state.schema)
         for results in read_ahead(blocks, settings.reducer):
             if results.invalid is not None:
@@ -533,15 +518,3 @@ class CoresetStream:
         loaded = cls.__new__(cls)
         loaded._begin(settings, state, folder, version)  # noqa: SLF001 - its own class
         return loaded
-
-
-def _leaf_rows(leaf_size: Any, settings: Settings) -> int:
-    rows, inner = optional_int("leaf_size", leaf_size), settings.inner_size
-    if rows is None:
-        return max(LEAF_FACTOR * settings.size, inner + 1)
-    if rows <= inner:
-        raise InvalidInputError(
-            f"leaf_size={rows} is not above inner_size={inner}: a leaf would not be reduced; "
-            f"pass more, or a smaller inner_size."
-        )
-    return rows
