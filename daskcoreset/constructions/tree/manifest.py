@@ -256,7 +256,7 @@ class Manifest:
         0 before the first change.
     leaves : LeafTable
     nodes : dict of str to (int, int)
-        Version in which a node was written, and its number there, by its name.
+        Version in which a node was written, and its index there, by its name.
     next_uid : int
         The next leaf's own number.
     schema : RowSchema or None
@@ -280,7 +280,7 @@ class Manifest:
     @cached_property
     def needed(self) -> frozenset[tuple[int, str]]:
         """Members of versions that this one needs."""
-        nodes = {(version, f"node-{number}") for version, number in self.nodes.values()}
+        nodes = {(made_in, f"node-{index}") for made_in, index in self.nodes.values()}
         return frozenset(nodes | {(self.version, "manifest")})
 
     def next_leaf(self, name: Any, time: Any) -> Leaf:
@@ -326,7 +326,7 @@ class Manifest:
             root,
             version,
             LeafTable(Leaf(*entry) for entry in values["entries"]),
-            {name: (int(made_in), int(k)) for name, (made_in, k) in values["nodes"].items()},
+            {name: (int(made_in), int(i)) for name, (made_in, i) in values["nodes"].items()},
             int(values["next_uid"]),
             RowSchema.from_json(values["form"]),
         )
@@ -344,8 +344,8 @@ class Manifest:
         """Write the manifest and the nodes that are new in it into a directory, which is made."""
         path.mkdir()
         for name, points in made.items():
-            _, number = self.nodes[name]
-            persistence.write_state(path / f"node-{number}", _NODE, {"name": name}, [points])
+            _, index = self.nodes[name]
+            persistence.write_state(path / f"node-{index}", _NODE, {"name": name}, [points])
         persistence.write_state(path / "manifest", _MANIFEST, self.to_json())
 
     @classmethod
@@ -388,8 +388,8 @@ class Manifest:
         StoreError
             Either is so.
         """
-        version, number = self.nodes[name]
-        path = persistence.folder_of(self.root, version) / f"node-{number}"
+        made_in, index = self.nodes[name]
+        path = persistence.folder_of(self.root, made_in) / f"node-{index}"
 
         def only_part(values: dict[str, Any], parts: list[WeightedPoints]) -> WeightedPoints:
             if values.get("name") != name or len(parts) != 1:

@@ -327,12 +327,12 @@ class CoresetTree:
                 names = [below.name for below in part.below]
                 points = [made[name] if name in made else before.read_node(name) for name in names]
                 made[part.name] = _reduced(self._settings, part, points)
-        new = {name: (version, number) for number, name in enumerate(made)}
+        new = {name: (version, index) for index, name in enumerate(made)}
         after = replace(after, nodes=kept | new)
         persistence.commit(after.root, version, lambda scratch: after.write(scratch, made))
         needed = before.needed | after.needed  # who has the tree open as it was may go on reading
         persistence.sweep(
-            after.root, lambda number, member: (number, member) in needed or number > version
+            after.root, lambda made_in, member: (made_in, member) in needed or made_in > version
         )
         self._manifest = after
 

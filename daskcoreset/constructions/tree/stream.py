@@ -406,7 +406,7 @@ class CoresetStream:
         version = self._version + 1
         persistence.commit(path / "states", version, state.write)
         # One more than is needed, for who is reading it.
-        persistence.sweep(path / "states", lambda number, _: number >= version - 1)
+        persistence.sweep(path / "states", lambda made_in, _: made_in >= version - 1)
         self._version = version
 
     def rows(self) -> WeightedPoints:
