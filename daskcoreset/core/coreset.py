@@ -470,7 +470,9 @@ class Coreset(WeightedPoints):
         MissingDependencyError
             xarray is not installed.
         """
-        xarray = import_optional("xarray")
+        xarray = import_optional(
+            "xarray", 'xarray is not installed; pip install "daskcoreset[xarray]" brings it'
+        )
         arrays, dims, attributes = to_arrays(self)
         columns = self.provenance.get("columns")
         dataset: xr.Dataset = xarray.Dataset(
@@ -503,7 +505,9 @@ class Coreset(WeightedPoints):
         MissingDependencyError
             pandas is not installed.
         """
-        pandas = import_optional("pandas", extra="dataframe")
+        pandas = import_optional(
+            "pandas", 'pandas is not installed; pip install "daskcoreset[dataframe]" brings it'
+        )
         columns = list(self.provenance.get("columns") or (f"x{j}" for j in range(self.n_features)))
         added = [(weight, self.weights), (index, self.indices)]
         if self.labels is not None:

@@ -149,7 +149,8 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         """
         columns = [column.name for column in fields(Leaf) if column.compare]
         rows = [asdict(leaf) for leaf in self]
-        frame: pd.DataFrame = import_optional("pandas", "dataframe").DataFrame(rows, None, columns)
+        msg = 'pandas is not installed; pip install "daskcoreset[dataframe]" brings it'
+        frame: pd.DataFrame = import_optional("pandas", msg).DataFrame(rows, None, columns)
         return frame
 
     def select(self, leaves: Any) -> list[bool]:
