@@ -9,7 +9,7 @@ from daskcoreset.constructions.coverage.cover import Coverage, build_cover, chec
 from daskcoreset.constructions.sampling.auto_size import AutoSize, auto_size
 from daskcoreset.constructions.sampling.final_draw import FinalDraw
 from daskcoreset.constructions.sampling.job import SamplingJob
-from daskcoreset.constructions.tree.job import INNER_FACTOR, TreeJob
+from daskcoreset.constructions.tree.job import INNER_FACTOR, Settings, TreeJob
 from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
@@ -275,13 +275,10 @@ def build(
             reducer = resolve_reducer(_construction(method, n_clusters, size), sampling)
         rows = _default_rows(reducer, n_clusters) if size is None else size
         _check_sizes(rows, split_every, getattr(reducer, "construction", reducer), inner_size)
-        define = partial(
-            TreeJob,
-            reducer=reducer,
-            size=int(rows),
-            inner_size=int(INNER_FACTOR * rows if inner_size is None else inner_size),
-            seed=resolve_seed(random_state),
-        )
+        inner_size = int(INNER_FACTOR * rows if inner_size is None else inner_size)
+        seed = resolve_seed(random_state)
+        settings = Settings(reducer, int(rows), inner_size, seed, n_clusters)
+        define = partial(TreeJob, settings=settings)
     else:
         construction = _construction(method, n_clusters, size)
         rows = _default_rows(construction, n_clusters) if size is None else size
@@ -293,13 +290,12 @@ def build(
         _check_sizes(rows, split_every, construction)
         _check_sampling(construction, sampling, passes)
         final_draw = FinalDraw(construction, int(rows), sampling, resolve_seed(random_state))
-        define = partial(SamplingJob, final_draw=final_draw, passes=passes)
+        define = partial(SamplingJob, final_draw=final_draw, passes=passes, n_clusters=n_clusters)
     job = define(
         blocks=row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid),
         split_every=int(split_every),
         normalize=bool(normalize),
         size_given=size_given,
-        n_clusters=n_clusters,
     )
     if rule is not None and isinstance(job, SamplingJob):
         return auto_size(job, rule, progress=progress)

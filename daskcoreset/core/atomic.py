@@ -16,6 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daskcoreset.core.errors import StoreError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -73,6 +75,18 @@ def new_directory(path: Path, *, may_replace: Callable[[], bool]) -> Iterator[Pa
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
+
+
+@contextmanager
+def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
+    """Do as `new_directory`; what the file system refuses is a `StoreError`."""
+    try:
+        with new_directory(path, may_replace=may_replace) as scratch:
+            yield scratch
+    except StoreError:
+        raise
+    except OSError as error:
+        raise StoreError(f"could not write {path}: {error}; nothing there was changed") from error
 
 
 def is_leftover(path: Path) -> bool:

@@ -122,6 +122,12 @@ class ReadBlock:
     problem: InvalidRow | None = None
     index: int = 0
 
+    @property
+    def valid_block(self) -> Block:
+        """The block, for code that runs only where there is no problem."""
+        assert self.block is not None  # noqa: S101 - the engine has seen to it
+        return self.block
+
 
 @dataclass(frozen=True)
 class BlockSchema:
@@ -156,7 +162,7 @@ def promoted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if wide.itemsize == 4 else np.dtype(np.float64)
 
 
-def validate_block(X: Any, y: Any, sample_weight: Any, rules: BlockSchema) -> ReadBlock:
+def validate_block(X: Any, y: Any, sample_weight: Any, schema: BlockSchema) -> ReadBlock:
     """Bring what was read for one block to the form the constructions expect.
 
     Parameters
@@ -164,7 +170,7 @@ def validate_block(X: Any, y: Any, sample_weight: Any, rules: BlockSchema) -> Re
     X : array-like of shape (n, d)
         Dense, masked or sparse, any real dtype.
     y, sample_weight : array-like of shape (n,) or None
-    rules : BlockSchema
+    schema : BlockSchema
 
     Returns
     -------
@@ -173,8 +179,8 @@ def validate_block(X: Any, y: Any, sample_weight: Any, rules: BlockSchema) -> Re
         row of the whole data set is known only at the root.
     """
     n_rows = int(X.shape[0])
-    if X.ndim != 2 or X.shape[1] != rules.n_features:
-        found = f"X has a block of shape {X.shape} where {rules.n_features} columns are expected"
+    if X.ndim != 2 or X.shape[1] != schema.n_features:
+        found = f"X has a block of shape {X.shape} where {schema.n_features} columns are expected"
         return ReadBlock(
             n_rows, None, InvalidRow(found + "; make its chunks agree with its shape.")
         )
@@ -188,14 +194,14 @@ def validate_block(X: Any, y: Any, sample_weight: Any, rules: BlockSchema) -> Re
     # Numbers too large for the dtype become infinite, which is found and reported.
     with np.errstate(over="ignore", invalid="ignore"):
         weights = np.ones(n_rows) if sample_weight is None else _as_weights(sample_weight)
-        points = _as_points(X, rules.dtype)
+        points = _as_points(X, schema.dtype)
         problem = _bad_weight(weights)
     labels = None if y is None else np.asarray(y)
-    if rules.class_weight and labels is not None:
-        weights = weights * _of_classes(labels, rules.class_weight)
+    if schema.class_weight and labels is not None:
+        weights = weights * _of_classes(labels, schema.class_weight)
     block = Block(points, weights, labels)
     if problem is None:
-        block, problem = _finite_rows(block, rules)
+        block, problem = _finite_rows(block, schema)
     return ReadBlock(n_rows, None if problem else block, problem)
 
 
@@ -309,9 +315,9 @@ def _bad_weight(weights: FloatArray) -> InvalidRow | None:
     return InvalidRow(found + "{row}" + remedy, int(bad[0]))
 
 
-def _finite_rows(block: Block, rules: BlockSchema) -> tuple[Block, InvalidRow | None]:
+def _finite_rows(block: Block, schema: BlockSchema) -> tuple[Block, InvalidRow | None]:
     found = find_unusable_row(block.points, block.weights)
-    if found is None or rules.on_invalid == "raise":
+    if found is None or schema.on_invalid == "raise":
         return block, found
     kept = np.flatnonzero(_rows_with(block.points, np.isfinite))
     if len(kept) == len(block):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -14,15 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from daskcoreset.core.errors import (
-    CoresetError,
-    InvalidInputError,
-    InvalidTypeError,
-    MissingDependencyError,
-    StoreError,
-)
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
-from daskcoreset.core.storage import read_group, write_group
+from daskcoreset.core.storage import read_group, refuse_inconsistent, write_group
 from daskcoreset.core.tables import html_table
 from daskcoreset.core.validation import is_int
 
@@ -67,8 +61,7 @@ def freeze(value: Any, name: str = "provenance") -> Any:
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            msg = f"{name} is {value}, which JSON cannot say; use None or text"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"{name} is {value}, which JSON cannot say; use None or text")
         return value
     if isinstance(value, list | tuple):
         return tuple(freeze(item, f"{name}[{i}]") for i, item in enumerate(value))
@@ -85,16 +78,6 @@ def freeze(value: Any, name: str = "provenance") -> Any:
 def thaw(value: Any) -> Any:
     """Return a writable copy of frozen values: proxies as dicts, tuples as lists.
 
-    Parameters
-    ----------
-    value : JSON
-        What `freeze` returned.
-
-    Returns
-    -------
-    JSON
-        The copy, which `json.dumps` and `pickle.dumps` accept.
-
     Examples
     --------
     >>> thaw(freeze({"columns": ["a", "b"]}))
@@ -108,19 +91,7 @@ def thaw(value: Any) -> Any:
 
 
 def check_provenance(provenance: Mapping[str, Any], m: int, d: int) -> None:
-    """Refuse a record that contradicts the rows it comes with.
-
-    Parameters
-    ----------
-    provenance : mapping
-        The record, frozen.
-    m, d : int
-        Rows and features that are there.
-
-    Raises
-    ------
-    InvalidInputError
-        ``m``, ``d``, ``n`` or ``columns`` is there and says something else.
+    """Refuse a record whose ``m``, ``d``, ``n`` or ``columns`` contradict the rows it comes with.
 
     Examples
     --------
@@ -254,8 +225,7 @@ class Coreset(WeightedPoints):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not len(self):
-            msg = "points has no rows; a coreset has at least one"
-            raise InvalidInputError(msg)
+            raise InvalidInputError("points has no rows; a coreset has at least one")
         frozen = freeze(self.provenance)
         if not isinstance(frozen, Mapping):
             msg = f"provenance is a {type(self.provenance).__name__}; pass a mapping"
@@ -480,14 +450,10 @@ class Coreset(WeightedPoints):
             It is missing, incomplete, damaged, of a newer version, or inconsistent.
         """
         arrays, attributes = read_group(store, kind=_KIND, schema_version=SCHEMA_VERSION)
-        try:
+        with refuse_inconsistent(f"{store}: not a consistent coreset", "build it again"):
             part = from_arrays(arrays, attributes)
             record = attributes["provenance"]
             return cls(part.points, part.weights, part.indices, part.labels, record)
-        # The digest was right, so this is a writer that does not keep to the layout.
-        except (CoresetError, KeyError, TypeError, ValueError) as error:
-            msg = f"{store}: not a consistent coreset ({error}); build it again"
-            raise StoreError(msg) from error
 
     def to_xarray(self) -> xr.Dataset:
         """Return a Dataset with dimensions ``row`` and ``feature``, without copying.
@@ -504,7 +470,9 @@ class Coreset(WeightedPoints):
         MissingDependencyError
             xarray is not installed.
         """
-        xarray = _optional("xarray")
+        xarray = import_optional(
+            "xarray", 'xarray is not installed; pip install "daskcoreset[xarray]" brings it'
+        )
         arrays, dims, attributes = to_arrays(self)
         columns = self.provenance.get("columns")
         dataset: xr.Dataset = xarray.Dataset(
@@ -537,7 +505,9 @@ class Coreset(WeightedPoints):
         MissingDependencyError
             pandas is not installed.
         """
-        pandas = _optional("pandas", extra="dataframe")
+        pandas = import_optional(
+            "pandas", 'pandas is not installed; pip install "daskcoreset[dataframe]" brings it'
+        )
         columns = list(self.provenance.get("columns") or (f"x{j}" for j in range(self.n_features)))
         added = [(weight, self.weights), (index, self.indices)]
         if self.labels is not None:
@@ -554,12 +524,3 @@ class Coreset(WeightedPoints):
         for name, vector in added:
             frame[name] = vector
         return frame
-
-
-def _optional(module: str, extra: str | None = None) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        install = f'pip install "daskcoreset[{extra or module}]"'
-        msg = f"{module} is not installed; {install} brings it"
-        raise MissingDependencyError(msg) from error

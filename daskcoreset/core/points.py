@@ -122,12 +122,8 @@ class WeightedPoints:
         if not isinstance(rows, slice) and not np.size(rows):
             # An empty list is float64 to NumPy, which then refuses it as an index.
             rows = slice(0)
-        return WeightedPoints(
-            self.points[rows],
-            self.weights[rows],
-            self.indices[rows],
-            None if self.labels is None else self.labels[rows],
-        )
+        labels = None if self.labels is None else self.labels[rows]
+        return WeightedPoints(self.points[rows], self.weights[rows], self.indices[rows], labels)
 
     def equals(self, other: WeightedPoints) -> bool:
         """Say whether every array has the same dtype, shape and bits.
@@ -142,8 +138,9 @@ class WeightedPoints:
         bool
             True if nothing differs. NaN equals the same NaN, and 0.0 differs from -0.0.
         """
-        mine, theirs = _arrays(self), _arrays(other)
-        return mine.keys() == theirs.keys() and all(
+        mine, _, shape = to_arrays(self)
+        theirs, _, other_shape = to_arrays(other)
+        return (mine.keys(), shape) == (theirs.keys(), other_shape) and all(
             _same_bits(mine[name], theirs[name]) for name in mine
         )
 
@@ -191,9 +188,9 @@ def concatenate(parts: Sequence[WeightedPoints]) -> WeightedPoints:
     )
 
 
-def _one_of(what: str, found: set[Any]) -> None:
-    if len(found) > 1:
-        msg = f"parts differ in their {what}: {sorted(found)}; bring them to one form first"
+def _one_of(what: str, kinds: set[Any]) -> None:
+    if len(kinds) > 1:
+        msg = f"parts differ in their {what}: {sorted(kinds)}; bring them to one form first"
         raise InvalidInputError(msg)
 
 
@@ -203,8 +200,7 @@ def _read_points(value: Any) -> Points:
     points = _as_array("points", value)
     _check_float("points", points)
     if points.ndim != 2:
-        msg = f"points has shape {points.shape}; pass a matrix of shape (m, d)"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"points has shape {points.shape}; pass a matrix of shape (m, d)")
     return _read_only(points)
 
 
@@ -229,23 +225,21 @@ def _read_sparse(value: sp.csr_array) -> sp.csr_array:
 
 def _check_float(name: str, value: AnyArray | sp.csr_array) -> None:
     if value.dtype not in (np.float32, np.float64):
-        msg = f"{name} has dtype {value.dtype}; convert it to float32 or float64"
-        raise InvalidTypeError(msg)
+        raise InvalidTypeError(f"{name} has dtype {value.dtype}; convert it to float32 or float64")
 
 
 def _read_weights(value: Any, m: int) -> FloatArray:
     weights = _vector("weights", value, m)
     if weights.dtype.kind not in "iuf":
-        msg = f"weights has dtype {weights.dtype}; pass numbers"
-        raise InvalidTypeError(msg)
+        raise InvalidTypeError(f"weights has dtype {weights.dtype}; pass numbers")
     weights = weights.astype(np.float64, copy=False)
     with np.errstate(all="ignore"):
         total = weights.sum()
         fine = np.isfinite(total) and weights.min(initial=0.0) >= 0.0
     if not fine:
         bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0.0))
-        found = f"is {weights[bad[0]]} at row {bad[0]}" if bad.size else f"adds up to {total}"
-        msg = f"weights {found}; they must be finite, also in total, and not negative"
+        finding = f"is {weights[bad[0]]} at row {bad[0]}" if bad.size else f"adds up to {total}"
+        msg = f"weights {finding}; they must be finite, also in total, and not negative"
         raise InvalidInputError(msg)
     return _read_only(weights)
 
@@ -253,11 +247,9 @@ def _read_weights(value: Any, m: int) -> FloatArray:
 def _read_indices(value: Any, m: int) -> IndexArray:
     indices = _vector("indices", value, m)
     if indices.dtype.kind not in "iu" or not np.can_cast(indices.dtype, np.int64):
-        msg = f"indices has dtype {indices.dtype}; convert it to int64"
-        raise InvalidTypeError(msg)
+        raise InvalidTypeError(f"indices has dtype {indices.dtype}; convert it to int64")
     if indices.min(initial=0) < 0:
-        msg = f"indices holds {indices.min()}; row numbers start at 0"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"indices holds {indices.min()}; row numbers start at 0")
     return _read_only(indices.astype(np.int64, copy=False))
 
 
@@ -280,12 +272,12 @@ def _check_finite(points: Any) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):
             return
-    place = first_nonfinite_row(values)
-    if place < 0:
+    row = position = first_nonfinite_row(values)
+    if position < 0:
         return
-    sparse = sp.issparse(points)
-    row = int(np.searchsorted(points.indptr, place, side="right")) - 1 if sparse else place
-    bad = values[place][~np.isfinite(values[place])][0]
+    if sp.issparse(points):
+        row = int(np.searchsorted(points.indptr, position, side="right")) - 1
+    bad = values[position][~np.isfinite(values[position])][0]
     msg = f"points holds {bad} at row {row}; weighted rows are finite, so clean or drop it"
     raise InvalidInputError(msg)
 
@@ -300,8 +292,7 @@ def _vector(name: str, value: Any, m: int) -> AnyArray:
 
 def _as_array(name: str, value: Any) -> AnyArray:
     if isinstance(value, np.ma.MaskedArray):
-        msg = f"{name} is a masked array; fill or drop what is masked"
-        raise InvalidTypeError(msg)
+        raise InvalidTypeError(f"{name} is a masked array; fill or drop what is masked")
     array = np.asarray(value)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
@@ -310,16 +301,6 @@ def _read_only(array: AnyArray) -> AnyArray:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _arrays(part: WeightedPoints) -> dict[str, AnyArray]:
-    named: dict[str, AnyArray] = {"weights": part.weights, "indices": part.indices}
-    if part.labels is not None:
-        named["labels"] = part.labels
-    if sp.issparse(part.points):
-        named["shape"] = np.array(part.points.shape)
-        return named | {f"csr_{k}": getattr(part.points, k) for k in ("data", "indices", "indptr")}
-    return named | {"points": part.points}
 
 
 def _same_bits(a: AnyArray, b: AnyArray) -> bool:
@@ -451,11 +432,6 @@ def to_arrays(
 ) -> tuple[dict[str, AnyArray], dict[str, tuple[str, ...]], dict[str, Any]]:
     """Name the arrays of weighted points, without copying.
 
-    Parameters
-    ----------
-    part : WeightedPoints
-        The rows.
-
     Returns
     -------
     arrays : dict of str to ndarray
@@ -484,27 +460,14 @@ def to_arrays(
 
 
 def from_arrays(arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]) -> WeightedPoints:
-    """Rebuild what `to_arrays` took apart.
-
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        The arrays, all of them and no others.
-    attributes : mapping
-        The attributes; others are ignored.
-
-    Returns
-    -------
-    WeightedPoints
-        The rows.
+    """Rebuild what `to_arrays` took apart, from all of its arrays and no others.
 
     Raises
     ------
-    KeyError
-        An array is missing.
-    TypeError, ValueError
-        Arrays are not of this form or do not fit together; `InvalidInputError` and
-        `InvalidTypeError` are among these.
+    KeyError, TypeError
+        An array is missing, or there is another one.
+    InvalidInputError, InvalidTypeError, ValueError
+        Arrays are not of this form or do not fit together.
 
     Examples
     --------
@@ -513,14 +476,10 @@ def from_arrays(arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]) -
     >>> from_arrays(*to_arrays(part)[::2]).equals(part)
     True
     """
-    left = dict(arrays)
+    rest = dict(arrays)
     if "points_shape" in attributes:
-        csr = tuple(left.pop(name) for name in _CSR)
+        csr = tuple(rest.pop(name) for name in _CSR)
         points = sp.csr_array(csr, shape=tuple(attributes["points_shape"]))
     else:
-        points = left.pop("points")
-    weights, indices, labels = left.pop("weights"), left.pop("indices"), left.pop("labels", None)
-    if left:
-        msg = f"unknown arrays {sorted(left)}"
-        raise ValueError(msg)
-    return WeightedPoints(points, weights, indices, labels)
+        points = rest.pop("points")
+    return WeightedPoints(points, **rest)

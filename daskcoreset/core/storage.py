@@ -7,15 +7,16 @@ import json
 import math
 import os
 import re
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from daskcoreset.core.atomic import find_previous, is_leftover, new_directory
+from daskcoreset.core.atomic import find_previous, is_leftover, new_store
 from daskcoreset.core.errors import (
+    CoresetError,
     InvalidInputError,
     InvalidTypeError,
     MissingDependencyError,
@@ -24,7 +25,7 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.validation import check_flag
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import zarr
     from zarr.abc.store import Store
@@ -92,30 +93,13 @@ class GroupContents:
                     raise InvalidInputError(f"{msg}; use two names")
             _check_dtype(name, array)
         if HEADER in self.attributes:
-            msg = f"attribute {HEADER!r} is reserved; use another name"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"attribute {HEADER!r} is reserved; use another name")
         if self.schema_version < 1:
-            msg = f"schema_version is {self.schema_version}; versions start at 1"
-            raise InvalidInputError(msg)
-        plain = _plain(self.attributes)
-        return GroupContents(
-            dict(self.arrays), dict(self.dims), plain, self.kind, self.schema_version
-        )
+            raise InvalidInputError(f"schema_version is {self.schema_version}; versions start at 1")
+        return replace(self, attributes=_plain(self.attributes))
 
     def header(self, *, complete: bool) -> dict[str, JSON]:
-        """Describe the contents; only a complete header has the digest that lets a store open.
-
-        Parameters
-        ----------
-        complete : bool
-            Whether everything is written.
-
-        Returns
-        -------
-        dict
-            ``kind``, ``schema_version``, ``arrays`` (name to ``dtype`` and ``shape``) and,
-            if complete, ``digest``.
-        """
+        """Describe the contents; only a complete header has the digest that lets a store open."""
         header: dict[str, JSON] = {
             "kind": self.kind,
             "schema_version": self.schema_version,
@@ -132,72 +116,44 @@ class GroupContents:
 
     def _digest(self, header: Mapping[str, JSON]) -> str:
         names = sorted(self.arrays)
-        said = [header, self.attributes, {name: self.dims[name] for name in names}]
-        digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
+        described = [header, self.attributes, {name: self.dims[name] for name in names}]
+        digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
         for name in names:
             digest.update(_bits(self.arrays[name]))
         return f"sha256:{digest.hexdigest()}"
 
 
-def check_header(where: str, header: object, kind: str, schema_version: int) -> dict[str, Any]:
-    """Refuse the header of a group that is not ours, not the kind, or not complete.
+def find_header_problem(header: Any, kind: str, schema_version: int) -> str | None:
+    """Return why a group is not ours, not of the kind or not complete, or None.
 
     Parameters
     ----------
-    where : str
-        The store, for messages.
     header : object
         What the group has under `HEADER`, or None.
     kind : str
-        The kind it must be of.
     schema_version : int
-        The version it must have.
-
-    Returns
-    -------
-    dict
-        Its description of the arrays, as `GroupContents.specs` gives it.
-
-    Raises
-    ------
-    StoreError
-        Any of these does not hold.
+        Kind and version that it must have.
     """
     if not isinstance(header, dict):
-        msg = f"{where}: a Zarr group, but not one of daskcoreset; check the path"
-        raise StoreError(msg)
-    if header.get("kind") != kind:
-        msg = f"{where}: holds a {header.get('kind')!r}, not a {kind!r}; check the path"
-        raise StoreError(msg)
+        return "a Zarr group, but not one of daskcoreset; check the path"
     version = header.get("schema_version")
-    if isinstance(version, int) and version > schema_version:
-        msg = f"{where}: schema version {version} is newer than {schema_version}, the newest known"
-        raise StoreError(f"{msg}; upgrade daskcoreset")
-    if version != schema_version:
-        msg = f"{where}: schema version {version!r} instead of {schema_version}; build it again"
-        raise StoreError(msg)
-    if "digest" not in header:
-        msg = f"{where}: incomplete, its writing was interrupted; write it with overwrite=True"
-        raise StoreError(msg)
-    specs = header.get("arrays")
-    if not isinstance(specs, dict):
-        msg = f"{where}: its header names no arrays; restore it from a copy or build it again"
-        raise StoreError(msg)
-    return specs
+    problem = None
+    if header.get("kind") != kind:
+        problem = f"holds a {header.get('kind')!r}, not a {kind!r}; check the path"
+    elif isinstance(version, int) and version > schema_version:
+        newer = f"schema version {version} is newer than {schema_version}, the newest known"
+        problem = f"{newer}; upgrade daskcoreset"
+    elif version != schema_version:
+        problem = f"schema version {version!r} instead of {schema_version}; build it again"
+    elif "digest" not in header:
+        problem = "incomplete, its writing was interrupted; write it with overwrite=True"
+    elif not isinstance(header.get("arrays"), dict):
+        problem = "its header names no arrays; restore it from a copy or build it again"
+    return problem
 
 
 def spell_dtype(array: AnyArray) -> str:
-    """Spell an array's dtype for the header, alike on every platform.
-
-    Parameters
-    ----------
-    array : ndarray
-        Array of a dtype that can be stored.
-
-    Returns
-    -------
-    str
-        ``"string"`` for variable-length text, otherwise NumPy's code in little-endian order.
+    """Spell an array's dtype for the header, alike on every platform: in little-endian order.
 
     Examples
     --------
@@ -238,8 +194,7 @@ def _check_dtype(name: str, array: AnyArray) -> None:
             raise InvalidInputError(msg) from error
     elif dtype.kind == "T":
         if hasattr(dtype, "na_object"):
-            msg = f"array {name!r} may hold missing strings; fill them first"
-            raise InvalidTypeError(msg)
+            raise InvalidTypeError(f"array {name!r} may hold missing strings; fill them first")
     elif dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
         msg = f"array {name!r} has dtype {dtype}, which has no plain form in Zarr; convert it, "
         raise InvalidTypeError(msg + "text with .astype(str) and numbers to 64 bits or fewer")
@@ -306,29 +261,39 @@ def write_group(
     >>> read_group(store, kind="demo", schema_version=1)
     ({'age': array([31, 45])}, {})
     """
+    contents = GroupContents(arrays, dims, attributes, kind, schema_version).checked()
+    target, path = _resolve(store)
+    if target.read_only or not target.store.supports_deletes:
+        msg = f"store {target} is read-only or cannot delete; write to a directory and copy that"
+        raise InvalidInputError(msg)
+    members = _replaceable(target, kind, overwrite=overwrite)
+    if path is None:
+        _fill(target, contents, members)
+        return
+    # Asked again when all is written: something may have appeared meanwhile.
+    with new_store(
+        path, lambda: _replaceable(target, kind, overwrite=overwrite) is not None
+    ) as scratch:
+        fill_group(scratch, contents)
+
+
+def fill_group(path: Path, contents: GroupContents) -> None:
+    """Write contents that are checked as a group, in a directory that `new_store` makes whole."""
     from zarr.storage import LocalStore, StorePath
 
-    contents = GroupContents(arrays, dims, attributes, kind, schema_version).checked()
-    place, path = _resolve(store)
-    if place.read_only or not place.store.supports_deletes:
-        msg = f"store {place} is read-only or cannot delete; write to a directory and copy that"
-        raise InvalidInputError(msg)
-    members = _replaceable(place, kind, overwrite=overwrite)
-    if path is None:
-        _fill(place, contents, members)
-        return
+    _fill(StorePath(LocalStore(path)), contents, None)
 
-    def may_replace() -> bool:
-        return _replaceable(place, kind, overwrite=overwrite) is not None
 
+@contextmanager
+def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") -> Iterator[None]:
+    """Turn what the contents of a store raise where they contradict each other into its error."""
     try:
-        with new_directory(path, may_replace=may_replace) as scratch:
-            _fill(StorePath(LocalStore(scratch)), contents, None)
+        yield
     except StoreError:
         raise
-    except OSError as error:
-        msg = f"could not write {path}: {error}; nothing there was changed"
-        raise StoreError(msg) from error
+    # The digest was right, so this is a writer that does not keep to the layout.
+    except (CoresetError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"{subject} ({error!r}); {remedy}") from error
 
 
 def read_group(
@@ -368,13 +333,13 @@ def read_group(
     ...
     daskcoreset.errors.StoreError: ...: no Zarr version 3 group; check the path
     """
-    place, path = _resolve(store)
-    where = str(path or place)
+    target, path = _resolve(store)
+    where = str(path or target)
     if path is not None and is_leftover(path):
         msg = f"{path} is left over from an interrupted write; if it is wanted, rename it first"
         raise StoreError(msg)
     try:
-        group = _open(place, "r")
+        group = _open(target, "r")
     except FileNotFoundError as error:
         msg = f"{where}: no Zarr version 3 group; check the path"
         if path is not None and (previous := find_previous(path)):
@@ -386,17 +351,18 @@ def read_group(
         raise StoreError(msg) from error
     attributes: dict[str, Any] = group.attrs.asdict()
     header = attributes.pop(HEADER, None)
-    specs = check_header(where, header, kind, schema_version)
+    if problem := find_header_problem(header, kind, schema_version):
+        raise StoreError(f"{where}: {problem}")
     arrays: dict[str, AnyArray] = {}
     dims: dict[str, tuple[str, ...]] = {}
-    for name, spec in specs.items():
+    for name, spec in header["arrays"].items():
         try:
             arrays[name], dims[name] = _read_array(group, name, spec)
         except Exception as error:
             msg = f"{where}: array {name!r} does not read ({error}); restore or rebuild the store"
             raise StoreError(msg) from error
-    found = GroupContents(arrays, dims, attributes, kind, schema_version).header(complete=True)
-    if found != header:
+    contents = GroupContents(arrays, dims, attributes, kind, schema_version)
+    if contents.header(complete=True) != header:
         msg = f"{where}: changed or damaged since it was written (its digest does not match)"
         raise StoreError(f"{msg}; restore it from a copy or rebuild it")
     return arrays, attributes
@@ -432,55 +398,54 @@ def _resolve(store: object) -> tuple[StorePath, Path | None]:
     return StorePath(LocalStore(path, read_only=store.read_only)), path
 
 
-def _open(place: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
+def _open(target: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
     # Store and path apart, or zarr takes the store to be open already: a zip file would not
     # be read, and a directory that is missing would be made.
     # Without consolidated metadata, which may say something else than the arrays' own.
     import zarr
 
     return zarr.open_group(
-        place.store, path=place.path, mode=mode, zarr_format=3, use_consolidated=False
+        target.store, path=target.path, mode=mode, zarr_format=3, use_consolidated=False
     )
 
 
-def _replaceable(place: StorePath, kind: str, *, overwrite: bool) -> set[str] | None:
+def _replaceable(target: StorePath, kind: str, *, overwrite: bool) -> set[str] | None:
     """List the members of our group there; None if there is nothing; refuse all else."""
     from zarr.core.sync import collect_aiterator
     from zarr.storage import LocalStore
 
     check_flag("overwrite", overwrite)
-    if isinstance(place.store, LocalStore) and place.store.root.is_file():
-        msg = f"{place} is a file; choose another path"
-        raise StoreError(msg)
-    entries = set(collect_aiterator(place.store.list_dir(place.path)))
+    if isinstance(target.store, LocalStore) and target.store.root.is_file():
+        raise StoreError(f"{target} is a file; choose another path")
+    entries = set(collect_aiterator(target.store.list_dir(target.path)))
     if not entries:
         return None
     header: Any = None
     # Whatever does not open as a group with our header is somebody else's.
     with suppress(Exception):
-        header = _open(place, "r+").attrs.asdict()[HEADER]
+        header = _open(target, "r+").attrs.asdict()[HEADER]
     specs = header.get("arrays") if isinstance(header, dict) else None
     if not isinstance(specs, dict) or header["kind"] != kind:
-        msg = f"{place} exists and is not a {kind} of daskcoreset, so it is never overwritten"
+        msg = f"{target} exists and is not a {kind} of daskcoreset, so it is never overwritten"
         raise StoreError(f"{msg}; choose another path")
     if foreign := entries - {"zarr.json", *specs}:
-        msg = f"{place} also holds {min(foreign)!r}, so it is never overwritten"
+        msg = f"{target} also holds {min(foreign)!r}, so it is never overwritten"
         raise StoreError(f"{msg}; move that or choose another path")
     if not overwrite:
-        msg = f"{place} exists; pass overwrite=True to replace it or choose another path"
+        msg = f"{target} exists; pass overwrite=True to replace it or choose another path"
         raise StoreError(msg)
     return entries - {"zarr.json"}
 
 
-def _fill(place: StorePath, contents: GroupContents, replaced: set[str] | None) -> None:
+def _fill(target: StorePath, contents: GroupContents, replaced: set[str] | None) -> None:
     """Write a group; until its last step it is recognised as ours and as incomplete."""
     import zarr
 
     header = contents.header(complete=False)
     if replaced is None:
-        group = zarr.create_group(place, zarr_format=3, attributes={HEADER: header})
+        group = zarr.create_group(target, zarr_format=3, attributes={HEADER: header})
     else:
-        group = _open(place, "r+")
+        group = _open(target, "r+")
         # Old names too: whatever an interruption leaves of either, a rerun may clear it.
         old = dict.fromkeys(replaced)
         group.attrs.put({HEADER: {**header, "arrays": {**old, **contents.specs()}}})
@@ -499,7 +464,7 @@ def _write_array(group: zarr.Group, name: str, array: AnyArray, dims: tuple[str,
     # Fixed-width text and byte strings have no Zarr version 3 specification yet; the
     # variable-length type has one, and the header remembers the width.
     text = array.dtype.kind in "UT"
-    target = group.create_array(
+    stored = group.create_array(
         name,
         shape=array.shape,
         dtype="string" if text else array.dtype.newbyteorder("<"),
@@ -511,7 +476,7 @@ def _write_array(group: zarr.Group, name: str, array: AnyArray, dims: tuple[str,
         # A chunk equal to the fill value would otherwise be left out, and -0j equals 0.
         config={"write_empty_chunks": True},
     )
-    target[...] = array
+    stored[...] = array
 
 
 def _read_array(
@@ -521,16 +486,13 @@ def _read_array(
 
     array = group[name]
     if not isinstance(array, zarr.Array):
-        msg = "it is a group"
-        raise TypeError(msg)
+        raise TypeError("it is a group")
     if list(array.shape) != spec["shape"]:
-        msg = f"its shape is {list(array.shape)}, not {spec['shape']}"
-        raise ValueError(msg)
+        raise ValueError(f"its shape is {list(array.shape)}, not {spec['shape']}")
     values = np.asarray(array[...])
     if spec["dtype"].startswith("<U"):
         values = values.astype(spec["dtype"])
     if spell_dtype(values) != spec["dtype"]:
-        msg = f"its dtype is {values.dtype}, not {spec['dtype']}"
-        raise ValueError(msg)
+        raise ValueError(f"its dtype is {values.dtype}, not {spec['dtype']}")
     metadata: Any = array.metadata
     return values, tuple(metadata.dimension_names or ())

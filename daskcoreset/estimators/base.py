@@ -261,7 +261,7 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         """Columns of X, before it is read."""
         if data is not None:
             return int(data.X.shape[1])
-        return int(row_blocks(X, None, sample_weight).rules.n_features)
+        return int(row_blocks(X, None, sample_weight).schema.n_features)
 
     def _set_features(self, X: Any, n_features: int, columns: Sequence[str] | None) -> None:
         """Set what is known of the features of data out of core."""
@@ -305,7 +305,7 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
             return values
         blocks = self._open(X)
         if dtype is None:
-            example = function(self.coreset_.points[:1].astype(blocks.rules.dtype))
+            example = function(self.coreset_.points[:1].astype(blocks.schema.dtype))
             dtype, columns = example.dtype, example.shape[1] if example.ndim == 2 else None
         result = map_rows(blocks, partial(_apply_to_block, function), dtype=dtype, columns=columns)
         if isinstance(X, np.memmap):  # an ndarray, for which an ndarray is expected
@@ -329,7 +329,7 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
     def _open(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
         """Open data out of core, and compare its columns with those of the fit."""
         blocks = row_blocks(X, y, sample_weight)
-        n_features, expected = blocks.rules.n_features, self.n_features_in_
+        n_features, expected = blocks.schema.n_features, self.n_features_in_
         name = type(self).__name__
         if n_features != expected:
             raise InvalidInputError(

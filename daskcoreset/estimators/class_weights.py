@@ -70,7 +70,7 @@ def weigh_blocks(class_weight: Any, X: Any, y: Any, sample_weight: Any) -> RowBl
     else:
         known = {}
     factors = _factors(class_weight, known)
-    return replace(blocks, rules=replace(blocks.rules, class_weight=tuple(factors)))
+    return replace(blocks, schema=replace(blocks.schema, class_weight=tuple(factors)))
 
 
 def _labels_alone(blocks: RowBlocks, y: Any, sample_weight: Any) -> RowBlocks:

@@ -201,5 +201,5 @@ class MarginModel(DecisionModel):
             self._used = used
             return row_blocks(data.X[used], codes[used], data.sample_weight[used]), names
         blocks = row_blocks(X, y, sample_weight)
-        self._set_features(X, blocks.rules.n_features, blocks.columns)
+        self._set_features(X, blocks.schema.n_features, blocks.columns)
         return blocks, None

@@ -195,7 +195,7 @@ class Engine:
     @classmethod
     def now(cls, blocks: RowBlocks, split_every: int = 16) -> Engine:
         """Return the engine for reads whose results are wanted at once, see `compute`."""
-        return cls(blocks, split_every, lazy=not blocks.need_no_scheduler)
+        return cls(blocks, split_every, lazy=not blocks.in_memory)
 
     def read(self, reduction: Reduction[T], broadcast: Any = None) -> Any:
         """Read all blocks once.

@@ -39,21 +39,21 @@ class _LeafTask(Generic[T]):
     """The task of one block; picklable, with a deterministic token."""
 
     leaf: Leaf[T]
-    rules: BlockSchema
+    schema: BlockSchema
     names: tuple[str, ...]  # the parts that arrive as Dask blocks, in this order
 
     def __call__(self, spec: BlockSpec, broadcast: Any, *arrays: Any) -> T:
         blocks: dict[str, Any] = dict(zip(self.names, arrays, strict=True))
-        return self.leaf(read_block(spec, blocks, self.rules), spec.number, broadcast)
+        return self.leaf(read_block(spec, blocks, self.schema), spec.number, broadcast)
 
 
-def read_block(spec: BlockSpec, blocks: Mapping[str, Any], rules: BlockSchema) -> ReadBlock:
+def read_block(spec: BlockSpec, blocks: Mapping[str, Any], schema: BlockSchema) -> ReadBlock:
     """Read the parts of a block that are not there yet, and bring all to form."""
     X, y, sample_weight = (
         blocks.get(name) if loader is None else loader()
         for name, loader in (("X", spec.X), ("y", spec.y), ("sample_weight", spec.sample_weight))
     )
-    return validate_block(X, y, sample_weight, rules)
+    return validate_block(X, y, sample_weight, schema)
 
 
 def tree_reduce(
@@ -93,7 +93,7 @@ def tree_reduce(
     token = uuid.uuid4().hex  # of a name, never of a result: hashing every spec would cost more
     arrays = clone_after(list(blocks.arrays.values()), broadcast, token)
     pair = (broadcast.as_array(), "") if isinstance(broadcast, Lazy) else (broadcast, None)
-    task = _LeafTask(leaf, blocks.rules, names)
+    task = _LeafTask(leaf, blocks.schema, names)
     values: Any = _Literals(token, blocks.specs)
     specs = ArrayValuesDep(((1,) * blocks.n_blocks,), values)
     pairs: list[Any] = [specs, "i", *pair]
@@ -178,7 +178,7 @@ def tree_reduce_in_memory(
     Same leaves, same tree, same bits as `tree_reduce`; for data that no graph is worth.
     """
     parts: list[T] = [
-        leaf(read_block(spec, {}, blocks.rules), spec.number, broadcast) for spec in blocks.specs
+        leaf(read_block(spec, {}, blocks.schema), spec.number, broadcast) for spec in blocks.specs
     ]
     while len(parts) > split_every:
         parts = [
@@ -212,13 +212,13 @@ class _RowTask:
     """The task of one block of `map_rows`; picklable, with a deterministic token."""
 
     function: Callable[[Block], Any]
-    rules: BlockSchema
+    schema: BlockSchema
     names: tuple[str, ...]
 
     def __call__(self, placed: _Placed, *arrays: Any) -> Any:
         # Of an axis that the result has not, Dask hands over the list of its blocks: one.
         parts = (part[0] if isinstance(part, list) else part for part in arrays)
-        rows = read_block(placed.spec, dict(zip(self.names, parts, strict=True)), self.rules)
+        rows = read_block(placed.spec, dict(zip(self.names, parts, strict=True)), self.schema)
         if rows.problem is not None:
             raise placed.error(rows.problem)
         found = self.function(rows.block)  # type: ignore[arg-type] # there is one without a problem
@@ -236,7 +236,7 @@ def map_rows(
     ----------
     blocks : RowBlocks
         Rows that no cost can be broadcast to are an error when their block runs, whatever the
-        rules say: a row left out would leave the result shorter than the data.
+        schema say: a row left out would leave the result shorter than the data.
     function : callable
         ``function(block)`` gives an array of as many rows as the block, or the `InvalidRow` of
         one of them. Picklable, with a deterministic token.
@@ -270,7 +270,7 @@ def map_rows(
     elif columns is not None:
         new_axes["j"] = columns
     return da.blockwise(
-        _RowTask(function, replace(blocks.rules, on_invalid="raise"), tuple(blocks.arrays)),
+        _RowTask(function, replace(blocks.schema, on_invalid="raise"), tuple(blocks.arrays)),
         "i" if columns is None else "ij",
         *pairs,
         name=f"{OURS}rows-{token}",

@@ -84,13 +84,13 @@ def plan_build(
         Threads of a worker; by default those of the active client's largest worker, or one
         for every core.
     """
-    here = blocks.need_no_scheduler
+    here = blocks.in_memory
     threads = threads or (1 if here else threads_of_a_worker())
     rows = None if blocks.sizes is None else max(blocks.sizes)
     row_bytes = _row_bytes(blocks)
     peak = block_bytes = None
     if rows is not None and row_bytes is not None:
-        read_bytes = 0.0 if blocks.in_memory else _STORED_COPIES * _stored_row_bytes(blocks)
+        read_bytes = 0.0 if blocks.are_views else _STORED_COPIES * _stored_row_bytes(blocks)
         leaf = rows * (read_bytes + row_bytes + _BYTES_PER_ROW)
         root = min(candidates, blocks.n_rows or 0) * (row_bytes + _BYTES_PER_ROW) * _ROOT_COPIES
         peak = int(min(threads, blocks.n_blocks) * leaf + root)
@@ -110,7 +110,7 @@ def plan_build(
 def _row_bytes(blocks: RowBlocks) -> float | None:
     """Bytes of the points of a row once they are brought to form; None where not known."""
     if not blocks.sparse:
-        return blocks.rules.dtype.itemsize * blocks.rules.n_features
+        return blocks.schema.dtype.itemsize * blocks.schema.n_features
     return None if blocks.stored_bytes is None else _stored_row_bytes(blocks)
 
 

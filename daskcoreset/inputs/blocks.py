@@ -47,7 +47,7 @@ class RowBlocks:
 
     Attributes
     ----------
-    rules : BlockSchema
+    schema : BlockSchema
         Number of features, promoted dtype, treatment of invalid rows.
     specs : tuple of BlockSpec
         One for every block.
@@ -61,9 +61,11 @@ class RowBlocks:
     name : str or None
         Where the rows come from.
     columns : tuple of str or None
+    are_views : bool
+        Whether blocks are views of what is in memory already.
     """
 
-    rules: BlockSchema
+    schema: BlockSchema
     specs: tuple[BlockSpec, ...]
     sizes: tuple[int, ...] | None
     arrays: dict[str, Any]
@@ -72,7 +74,7 @@ class RowBlocks:
     stored_bytes: int | None
     name: str | None
     columns: tuple[str, ...] | None
-    in_memory: bool
+    are_views: bool
 
     @property
     def n_blocks(self) -> int:
@@ -80,9 +82,9 @@ class RowBlocks:
         return len(self.specs)
 
     @property
-    def need_no_scheduler(self) -> bool:
+    def in_memory(self) -> bool:
         """Whether the data are one block in memory, which no graph is worth."""
-        return self.in_memory and self.n_blocks == 1
+        return self.are_views and self.n_blocks == 1
 
     @property
     def n_rows(self) -> int | None:
@@ -92,23 +94,23 @@ class RowBlocks:
     @property
     def block_rows(self) -> int:
         """Rows of the largest block; as many as fit into 32 MiB where they are unknown."""
-        fit = TARGET_BYTES // (self.rules.n_features * self.rules.dtype.itemsize)
+        fit = TARGET_BYTES // (self.schema.n_features * self.schema.dtype.itemsize)
         return max(1, fit) if self.sizes is None else max(self.sizes)
 
     def refuse(self, method: str, reason: str | None) -> None:
         """Raise what a method says of blocks of this size."""
         if reason is not None:
             raise InvalidInputError(
-                f"X has {self.rules.n_features:,} columns, and with method {method!r} {reason}"
+                f"X has {self.schema.n_features:,} columns, and with method {method!r} {reason}"
             )
 
     def refuse_zeros(self, rows: int | None = None) -> None:
         """Refuse wide sparse rows, a block of them or so many, for work on their zeros too."""
         if not self.sparse:
             return
-        reason = too_many_zeros(self.block_rows if rows is None else rows, self.rules.n_features)
+        reason = too_many_zeros(self.block_rows if rows is None else rows, self.schema.n_features)
         if reason is not None:
-            raise InvalidInputError(f"X has {self.rules.n_features:,} columns, and {reason}")
+            raise InvalidInputError(f"X has {self.schema.n_features:,} columns, and {reason}")
 
     def select(self, positions: list[int]) -> RowBlocks:
         """Return some of the blocks; they keep their numbers."""
@@ -156,7 +158,7 @@ def row_blocks(
     Examples
     --------
     >>> blocks = row_blocks(np.zeros((10, 3), dtype=np.int16), chunks=4)
-    >>> blocks.sizes, blocks.rules.dtype
+    >>> blocks.sizes, blocks.schema.dtype
     ((4, 4, 2), dtype('float32'))
     """
     _check_options(chunks, on_invalid)
@@ -171,7 +173,7 @@ def row_blocks(
     parts, sizes = _align(parts, chunk_rows, n_features * dtype.itemsize, sparse=sparse)
     n_blocks = len(sizes) if sizes is not None else parts["X"].numblocks[0]
     return RowBlocks(
-        rules=BlockSchema(n_features, dtype, on_invalid),
+        schema=BlockSchema(n_features, dtype, on_invalid),
         specs=_specs(parts, sizes, n_blocks),
         sizes=sizes,
         arrays={name: part for name, part in parts.items() if is_dask_array(part)},
@@ -180,7 +182,7 @@ def row_blocks(
         stored_bytes=_stored_bytes(parts, sizes),
         name=members.name,
         columns=members.columns,
-        in_memory=all(isinstance(part, Source) and part.in_memory for part in parts.values()),
+        are_views=all(isinstance(part, Source) and part.in_memory for part in parts.values()),
     )
 
 

@@ -352,9 +352,9 @@ def audit(
             f"y is missing, and the {objective.name} is about labels; pass those of X."
         )
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    if blocks.rules.n_features != coreset.n_features:
+    if blocks.schema.n_features != coreset.n_features:
         raise InvalidInputError(
-            f"X has {blocks.rules.n_features} columns and the coreset {coreset.n_features}; pass "
+            f"X has {blocks.schema.n_features} columns and the coreset {coreset.n_features}; pass "
             f"the data that it is of."
         )
     design = _design(own, objective, candidates, size, seed)

@@ -187,7 +187,7 @@ def svm_report(
     """
     check_positive("lam", lam)
     blocks = _labelled_blocks(X, y, sample_weight)
-    coef, shift, single = _solutions(w, intercept, blocks.rules.n_features)
+    coef, shift, single = _solutions(w, intercept, blocks.schema.n_features)
     sums = map_reduce(blocks, _sums_by_label, _merge_sums, broadcast=(coef, shift)).value
     labels = _two_labels(sorted(sums), classes)
     total = sum(float(part[0, 0]) for part in sums.values())
@@ -395,7 +395,7 @@ def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
     Bachem, Lucic and Krause (2018), section 2.
     """
     blocks = row_blocks(X, None, sample_weight)
-    solutions, single = _as_solutions(centers, blocks.rules.n_features)
+    solutions, single = _as_solutions(centers, blocks.schema.n_features)
     costs = map_reduce(
         blocks, partial(_block_costs, QuantizationError()), add, broadcast=solutions
     ).value

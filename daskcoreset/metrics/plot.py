@@ -110,7 +110,7 @@ def plot_coreset(
         if on_invalid is None:
             on_invalid = "drop" if coreset.provenance.get("n_dropped") else "raise"
         blocks = row_blocks(X, None, sample_weight, on_invalid=on_invalid)
-        d = blocks.rules.n_features
+        d = blocks.schema.n_features
         if d != coreset.n_features:
             raise InvalidInputError(
                 f"X has {d} columns and the coreset {coreset.n_features}; pass the data that it "

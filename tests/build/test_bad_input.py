@@ -585,7 +585,7 @@ def test_row_blocks__offset_of_a_million_costs_nothing(
     blocks = row_blocks(rows, None, weight, chunks=3000)
     summary: Any = None
     for spec in blocks.specs:
-        block = read_block(spec, {}, blocks.rules).block
+        block = read_block(spec, {}, blocks.schema).block
         assert block is not None
         assert block.points.dtype == np.float32
         part = moments_of(block.points, block.weights)

@@ -22,19 +22,21 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray
 from tests.tools.strategies import matrices
 
-RULES = BlockSchema(2, np.dtype(np.float32))
+SCHEMA = BlockSchema(2, np.dtype(np.float32))
 DROP = BlockSchema(2, np.dtype(np.float32), "drop")
 
 
-def usable(X: Any, y: Any = None, sample_weight: Any = None, rules: BlockSchema = RULES) -> Block:
-    rows = validate_block(X, y, sample_weight, rules)
+def usable(X: Any, y: Any = None, sample_weight: Any = None, schema: BlockSchema = SCHEMA) -> Block:
+    rows = validate_block(X, y, sample_weight, schema)
     assert rows.problem is None
     assert rows.block is not None
     return rows.block
 
 
-def problem_of(X: Any, y: Any = None, sample_weight: Any = None, rules: BlockSchema = RULES) -> str:
-    rows = validate_block(X, y, sample_weight, rules)
+def problem_of(
+    X: Any, y: Any = None, sample_weight: Any = None, schema: BlockSchema = SCHEMA
+) -> str:
+    rows = validate_block(X, y, sample_weight, schema)
     assert rows.block is None
     assert rows.problem is not None
     return str(rows.problem.error(100))
@@ -63,14 +65,14 @@ def test_promoted_dtype__by_dtype(dtype: str, expected: str) -> None:
 
 @given(array=matrices())
 def test_rows_from__same_numbers_in_plain_memory(array: AnyArray) -> None:
-    rules = BlockSchema(array.shape[1], promoted_dtype(array.dtype))
+    schema = BlockSchema(array.shape[1], promoted_dtype(array.dtype))
     for given_as in (array, np.asfortranarray(array), np.ma.masked_array(array)):
-        points: Any = usable(given_as, rules=rules).points
+        points: Any = usable(given_as, schema=schema).points
         assert type(points) is np.ndarray
-        assert points.dtype == rules.dtype
+        assert points.dtype == schema.dtype
         assert points.flags.c_contiguous
         assert points.dtype.isnative
-        np.testing.assert_array_equal(points, array.astype(rules.dtype))
+        np.testing.assert_array_equal(points, array.astype(schema.dtype))
 
 
 def test_rows_from__no_copy_where_none_is_needed() -> None:
@@ -80,8 +82,8 @@ def test_rows_from__no_copy_where_none_is_needed() -> None:
 
 def test_rows_from__wide_floats_that_do_not_fit() -> None:
     X = np.array([[0, 0], [1, np.longdouble("1e4000")]], dtype=np.longdouble)
-    rules = BlockSchema(2, np.dtype(np.float64))
-    assert "X is inf in column 1 at row 101" in problem_of(X, rules=rules)
+    schema = BlockSchema(2, np.dtype(np.float64))
+    assert "X is inf in column 1 at row 101" in problem_of(X, schema=schema)
 
 
 def test_rows_from__float16_is_widened_before_it_is_squared() -> None:
@@ -105,7 +107,7 @@ def test_rows_from__first_row_that_is_not_finite(form: Any) -> None:
 
 
 def test_rows_from__all_rows_dropped() -> None:
-    block = usable(np.full((3, 2), np.nan, np.float32), rules=DROP)
+    block = usable(np.full((3, 2), np.nan, np.float32), schema=DROP)
     assert len(block) == 0
     assert block.points.shape == (0, 2)
 
@@ -130,8 +132,8 @@ def test_rows_from__masked_entries_are_missing() -> None:
     ],
 )
 def test_rows_from__bad_weights(weights: list[float], found: str) -> None:
-    for rules in (RULES, DROP):
-        assert problem_of(np.ones((4, 2)), None, np.array(weights), rules).startswith(found)
+    for schema in (SCHEMA, DROP):
+        assert problem_of(np.ones((4, 2)), None, np.array(weights), schema).startswith(found)
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.float32, ">f8"])

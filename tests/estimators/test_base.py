@@ -147,9 +147,9 @@ def test_map_rows__wrong_columns_in_a_block_of_unknown_size() -> None:
 def test_map_rows__tasks_pickle_with_a_sure_token() -> None:
     from daskcoreset.execution.fold import _RowTask
 
-    rules = row_blocks(X).rules
-    task = _RowTask(first, rules, ("X",))
-    assert tokenize(task) == tokenize(_RowTask(first, rules, ("X",)))
+    schema = row_blocks(X).schema
+    task = _RowTask(first, schema, ("X",))
+    assert tokenize(task) == tokenize(_RowTask(first, schema, ("X",)))
     assert tokenize(pickle.loads(pickle.dumps(task))) == tokenize(task)
 
 

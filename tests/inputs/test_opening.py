@@ -424,7 +424,7 @@ def test_build__input_left_as_it_was() -> None:
     assert len(build(rows, size=1)) == 1
     np.testing.assert_array_equal(rows.indices, kept)
     blocks = row_blocks(unsorted)
-    block = read_block(blocks.specs[0], {}, blocks.rules).block
+    block = read_block(blocks.specs[0], {}, blocks.schema).block
     assert block is not None
     points: Any = block.points
     np.testing.assert_array_equal(points.toarray(), [[5.0, 0.0, 1.0]])
@@ -536,7 +536,7 @@ def rows_of(blocks: Any) -> Iterator[AnyArray]:
     """Read the blocks, those of Dask arrays as well."""
     for position, spec in enumerate(blocks.specs):
         arrays = {name: a.blocks[position].compute() for name, a in blocks.arrays.items()}
-        block = read_block(spec, arrays, blocks.rules).block
+        block = read_block(spec, arrays, blocks.schema).block
         assert block is not None
         yield block.points
 
@@ -665,7 +665,7 @@ def test_row_blocks__parquet_row_groups(tmp_path: Path, monkeypatch: pytest.Monk
 def test_row_blocks__stored_bytes_and_names(tmp_path: Path) -> None:
     blocks = row_blocks(X, Y, WEIGHT)
     assert blocks.stored_bytes == X.nbytes + Y.nbytes + WEIGHT.nbytes
-    assert (blocks.name, blocks.in_memory, blocks.n_blocks) == (None, True, 1)
+    assert (blocks.name, blocks.are_views, blocks.n_blocks) == (None, True, 1)
     assert row_blocks(S).stored_bytes == S.data.nbytes + S.indices.nbytes + S.indptr.nbytes
     assert row_blocks(dask_unknown(tmp_path)[0]).stored_bytes is None
     known = row_blocks(da.from_array(X, chunks=CHUNK), name_of(tmp_path))

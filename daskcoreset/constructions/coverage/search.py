@@ -87,7 +87,7 @@ class Search:
     @property
     def n_features(self) -> int:
         """Number of columns, d."""
-        return self.blocks.rules.n_features
+        return self.blocks.schema.n_features
 
     def _read(self, work: Any, merge: Any, given: Any = None) -> BlockResults[Any]:
         return map_reduce(

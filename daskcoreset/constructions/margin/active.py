@@ -209,7 +209,7 @@ class ActiveMaxMargin:
         """
         declared = self.classes is not None
         none = np.empty(0, dtype=np.int64)
-        rows = np.empty((0, pool.n_features), dtype=pool.blocks.rules.dtype)
+        rows = np.empty((0, pool.n_features), dtype=pool.blocks.schema.dtype)
         classes = () if self.classes is None else tuple(plain_labels(list(self.classes), 2))
         labelled = Labelled(none, rows, none, none, classes)
         state = ActiveState(self._active_options(), labelled, queue_rows=rows)

@@ -92,7 +92,7 @@ class Run:
         self.options = options
         self.blocks = blocks
         self.kernel = kernel
-        n_blocks, d = blocks.n_blocks, blocks.rules.n_features
+        n_blocks, d = blocks.n_blocks, blocks.schema.n_features
         in_all = options.violators
         if in_all == "auto":
             in_all = max(20, min(2 * d, 1000))

@@ -292,7 +292,7 @@ class Search:
         """Solve on random subsets; the probability that one of them was lucky."""
         options, shared = self.options, self.shared
         # The nearest point of a hull is a combination of d points, of two hulls of d + 1.
-        n_support = shared.blocks.rules.n_features + int(options.intercept)
+        n_support = shared.blocks.schema.n_features + int(options.intercept)
         n_needed, share, luck = n_draws(n_support, options.k, options.confidence)
         count = min(n_needed, options.max_problems)
         seed = resolve_seed(options.random_state)

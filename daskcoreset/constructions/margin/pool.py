@@ -232,7 +232,7 @@ class Pool:
     @property
     def n_features(self) -> int:
         """Columns."""
-        return self.blocks.rules.n_features
+        return self.blocks.schema.n_features
 
     @property
     def starts(self) -> IndexArray:

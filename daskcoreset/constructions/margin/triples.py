@@ -144,7 +144,7 @@ def read_examples(
     merge_parts = partial(_merge_parts, merge=merge)
     read = map_reduce(blocks, partial(_work_on_block, work=work), merge_parts, broadcast=query)
     value, edges = read.value
-    cut = edges.closed(blocks.rules.n_features, blocks.rules.dtype)
+    cut = edges.closed(blocks.schema.n_features, blocks.schema.dtype)
     return replace(read, value=value), cut
 
 

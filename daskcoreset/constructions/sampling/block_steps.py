@@ -54,13 +54,11 @@ unknown, asks for more than memory holds, only to learn that every row is wanted
 
 def _block_of(construction: Sensitivity[Any], rows: ReadBlock) -> Block | InvalidRow:
     """Return the block that was read, or what makes it unfit for the construction."""
-    assert rows.block is not None  # noqa: S101 - the engine has seen to it
-    return construction.find_invalid_row(rows.block) or rows.block
+    return construction.find_invalid_row(rows.valid_block) or rows.valid_block
 
 
 def _weights(rows: ReadBlock) -> dict[int, float]:
-    assert rows.block is not None  # noqa: S101 - the engine has seen to it
-    return {rows.index: float(rows.block.weights.sum())}
+    return {rows.index: float(rows.valid_block.weights.sum())}
 
 
 def summarise_block(
@@ -94,9 +92,8 @@ def _last_report(
 
 def sum_scores(construction: Sensitivity[Any], rows: ReadBlock, summary: Any) -> BlockReport:
     """Add up the scores of one block by component, where summaries only estimate the sums."""
-    assert rows.block is not None  # noqa: S101 - the engine has seen to it
     with ignore_overflow():
-        scores = construction.scores(rows.block, summary)
+        scores = construction.scores(rows.valid_block, summary)
     return BlockReport(_weights(rows), total_scores={rows.index: scores.sum(axis=1)})
 
 
@@ -257,8 +254,7 @@ class DrawRequested:
         """Draw what `request` asks of the block."""
         if request.targets is None:
             return take_block(self.construction, rows)
-        block, index = rows.block, rows.index
-        assert block is not None  # noqa: S101 - the engine has seen to it
+        block, index = rows.valid_block, rows.index
         target = request.targets[index]
         rng = stream(self.seed, self.stage, index)
         with ignore_overflow():

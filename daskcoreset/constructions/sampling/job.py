@@ -25,7 +25,8 @@ from daskcoreset.core.errors import (
     warn_lost,
     warn_user,
 )
-from daskcoreset.execution.engine import Engine, Reduction
+from daskcoreset.core.points import WeightedPoints
+from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import recorded
@@ -72,7 +73,7 @@ class SamplingJob:
                 f"X."
             )
         if not self.needs_all_rows:
-            rows, d = self.blocks.block_rows, self.blocks.rules.n_features
+            rows, d = self.blocks.block_rows, self.blocks.schema.n_features
             self.blocks.refuse(construction.name, construction.too_much(rows, d))
 
     @property
@@ -89,7 +90,7 @@ class SamplingJob:
     @property
     def in_memory(self) -> bool:
         """Whether the build runs without a scheduler."""
-        return self.blocks.need_no_scheduler
+        return self.blocks.in_memory
 
     @property
     def n_candidates(self) -> float:
@@ -211,45 +212,104 @@ class SamplingJob:
             classes = self.construction.design.classes(selection.summary)
             if classes is not None and rows.labels is not None:
                 warn_lost(classes, rows.labels)
-        weights = selection.weights
-        if self.normalize and not selection.complete:
-            weights = weights * (selection.results.value.weight / weights.sum())
-        return Coreset(
-            points=rows.points,
-            weights=weights,
-            indices=selection.indices,
-            labels=rows.labels,
-            provenance=self._provenance(selection),
-        )
-
-    def _provenance(self, selection: Selection) -> dict[str, Any]:
-        draw, results, summary = self.final_draw, selection.results, selection.summary
-        facts = {} if summary is None else self.construction.provenance(summary)
-        return {
-            "method": self.construction.name,
-            "parameters": self.construction.parameters(),
-            "citation": self.construction.citation,
-            "objective": recorded(self.construction.objective, self.n_clusters),
+        facts = {} if selection.summary is None else self.construction.provenance(selection.summary)
+        record = {
             "sampling": draw.sampling,
-            "normalized": self.normalize,
-            "passes": self.reads,
-            "blocks_read_again": selection.rereads,
-            "size": draw.size,
+            "seed": draw.seed,
             **({} if self.size_given else {"size_rule": {"rule": "default"}}),
             "complete": selection.complete,
-            "m": len(selection.rows),
-            "n": results.n_kept,
-            "n_dropped": results.n_rows - results.n_kept,
-            "d": self.blocks.rules.n_features,
+            "passes": self.reads,
+            "blocks_read_again": selection.rereads,
             "n_blocks": self.blocks.n_blocks,
-            "total_weight": results.value.weight,
             **facts,
             **selection.facts,
-            "seed": draw.seed,
-            "source": self.blocks.name,
-            "columns": None if self.blocks.columns is None else list(self.blocks.columns),
-            "versions": package_versions(),
         }
+        return make_coreset(
+            WeightedPoints(rows.points, selection.weights, selection.indices, rows.labels),
+            self.construction,
+            DataFacts.of_read(selection.results, self.blocks),
+            draw.size,
+            record,
+            n_clusters=self.n_clusters,
+            normalize=self.normalize,
+        )
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What the provenance says of the data that a coreset is of.
+
+    Attributes
+    ----------
+    n, n_dropped : int
+        Rows that it stands for, and rows that were left out.
+    weight : float
+        Total weight of the rows that it stands for.
+    source : str or None
+        Where they come from.
+    columns : tuple of str or None
+    """
+
+    n: int
+    n_dropped: int
+    weight: float
+    source: str | None
+    columns: tuple[str, ...] | None
+
+    @classmethod
+    def of_read(cls, results: BlockResults[Any], blocks: RowBlocks) -> DataFacts:
+        """Return the facts of blocks that were read; the value of the read has their weight."""
+        dropped = results.n_rows - results.n_kept
+        return cls(results.n_kept, dropped, results.value.weight, blocks.name, blocks.columns)
+
+
+def make_coreset(
+    points: WeightedPoints,
+    method: Any,
+    data: DataFacts,
+    size: int,
+    facts: dict[str, Any],
+    *,
+    n_clusters: int | None,
+    normalize: bool,
+) -> Coreset:
+    """Make a coreset of the rows that were drawn; of samples, trees, streams and stores alike.
+
+    Parameters
+    ----------
+    points : WeightedPoints
+    method : Sensitivity or Reducer
+    data : DataFacts
+    size : int
+        Rows that were asked for.
+    facts : dict
+        What else is known: how the rows were drawn, and of which summary.
+    n_clusters : int or None
+        Clusters that the coreset is for, where the method does not say.
+    normalize : bool
+        Whether weights are scaled to the total weight of the data.
+    """
+    weights = points.weights
+    if normalize and data.n > size:  # rows that are all there have their own weights
+        weights = weights * (data.weight / weights.sum())
+    provenance = {
+        "method": method.name,
+        "parameters": method.parameters(),
+        "citation": method.citation,
+        "objective": recorded(method.objective, n_clusters),
+        "size": size,
+        "normalized": normalize,
+        "m": len(points),
+        "n": data.n,
+        "n_dropped": data.n_dropped,
+        "d": points.n_features,
+        "total_weight": data.weight,
+        **facts,
+        "source": data.source,
+        "columns": None if data.columns is None else list(data.columns),
+        "versions": package_versions(),
+    }
+    return Coreset(points.points, weights, points.indices, points.labels, provenance)
 
 
 def _summary_of(results: Results) -> Any:

@@ -1,27 +1,245 @@
-"""``build(..., strategy="tree")``: merge-and-reduce as one reduction over row blocks."""
+"""How the nodes of a tree are made, and ``build(..., strategy="tree")``: a tree over row blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
+from daskcoreset.constructions.sampling.job import DataFacts, make_coreset
 from daskcoreset.constructions.sampling.messages import check_report
-from daskcoreset.core.blocks import Block, InvalidRow, ReadBlock, plain_labels
+from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
+from daskcoreset.core.blocks import InvalidRow, ReadBlock, plain_labels
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, package_versions, warn_complete, warn_few
+from daskcoreset.core.errors import InvalidInputError, warn_complete, warn_few
 from daskcoreset.core.points import WeightedPoints, concatenate
-from daskcoreset.core.random import Stage, stream
+from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
+from daskcoreset.core.typing import Sampling
+from daskcoreset.core.validation import as_int, check_choice, check_flag
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.execution.lazy import Lazy
-from daskcoreset.objectives import recorded
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.tree.reducer import Reducer
+    from daskcoreset.core.typing import AnyArray
     from daskcoreset.inputs.blocks import RowBlocks
+
+INNER_FACTOR = 2
+
+"""Rows of an inner node for each row of the root."""
+
+LEAF_FACTOR = 32
+
+"""Rows of a leaf of a stream for each row of a coreset that is asked of it."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a tree grows; what is decided once.
+
+    Attributes
+    ----------
+    reducer : Reducer
+    size, inner_size : int
+        Rows of a coreset that is asked for, and of the nodes.
+    seed : int
+    n_clusters : int or None
+        Clusters that the coresets are for, where the construction does not say.
+    on_invalid : {"raise", "drop"}
+        Of a stream or a stored tree.
+    leaf_size : int or None
+        Rows of a leaf of a stream.
+    save_every : int or None
+        Batches of a stream after which it is saved.
+    """
+
+    reducer: Reducer
+    size: int
+    inner_size: int
+    seed: int
+    n_clusters: int | None = None
+    on_invalid: Literal["raise", "drop"] = "raise"
+    leaf_size: int | None = None
+    save_every: int | None = None
+
+    @classmethod
+    def checked(  # noqa: PLR0917 - all of them are always given
+        cls,
+        method: Any,
+        size: Any,
+        inner_size: Any,
+        n_clusters: int | None,
+        random_state: RandomState,
+        sampling: Sampling,
+        on_invalid: Any,
+    ) -> Settings:
+        """Check what was asked of a stream or a stored tree, and fill in what was left out.
+
+        Parameters
+        ----------
+        method, size, inner_size, n_clusters, random_state, sampling, on_invalid
+            As in `daskcoreset.build`.
+
+        Raises
+        ------
+        InvalidInputError, InvalidTypeError
+            If something cannot be used.
+        """
+        reducer = resolve_reducer(method, sampling, n_clusters)
+        size = as_int("size", size, remedy="pass a larger int")
+        inner_size = optional_int("inner_size", inner_size)
+        if inner_size is None:
+            inner_size = INNER_FACTOR * size
+        elif inner_size < size:
+            raise InvalidInputError(
+                f"inner_size={inner_size} is below size={size}: a node cannot give more rows than "
+                f"it keeps; pass at least {size}, or leave it out."
+            )
+        check_choice("on_invalid", on_invalid, "raise", "drop")
+        n_clusters = None if n_clusters is None else int(n_clusters)
+        return cls(reducer, size, inner_size, resolve_seed(random_state), n_clusters, on_invalid)
+
+    def of_stream(self, leaf_size: Any, save_every: Any) -> Settings:
+        """Check what was asked of a stream alone, and fill in what was left out."""
+        rows = optional_int("leaf_size", leaf_size)
+        if rows is None:
+            rows = max(LEAF_FACTOR * self.size, self.inner_size + 1)
+        elif rows <= self.inner_size:
+            raise InvalidInputError(
+                f"leaf_size={rows} is not above inner_size={self.inner_size}: a leaf would not be "
+                f"reduced; pass more, or a smaller inner_size."
+            )
+        return replace(self, leaf_size=rows, save_every=optional_int("save_every", save_every))
+
+    @property
+    def leaf_rows(self) -> int:
+        """Rows of a leaf, of the settings of a stream."""
+        assert self.leaf_size is not None  # noqa: S101 - a stream has leaves of one size
+        return self.leaf_size
+
+    def check_data(self, blocks: RowBlocks, node_rows: int) -> None:
+        """Refuse data that the method cannot use, or nodes of so many rows, before any are read."""
+        reducer = self.reducer
+        if reducer.needs_labels and not blocks.has_labels:
+            raise InvalidInputError(f"method {reducer.name!r} needs labels; pass y.")
+        blocks.refuse(reducer.name, reducer.too_much(node_rows, blocks.schema.n_features))
+
+    def reduce(self, points: WeightedPoints, position: int, level: int = 0) -> WeightedPoints:
+        """Reduce what a node holds; `position` and `level` address its random numbers."""
+        rng = stream(self.seed, Stage.TREE, position, level)
+        return self.reducer.reduce(points, self.inner_size, rng)
+
+    def last_reduction(
+        self, parts: Sequence[WeightedPoints], position: int
+    ) -> tuple[WeightedPoints, dict[str, Any]]:
+        """Reduce what a stream or a stored tree keeps to the size asked for, and describe it.
+
+        Raises
+        ------
+        InvalidInputError
+            If no row has a positive weight.
+        """
+        union = concatenate_parts(parts)
+        if not union.weights.any():
+            raise InvalidInputError(
+                "sample_weight is zero on every row; give at least one row a positive weight."
+            )
+        rng = stream(self.seed, Stage.TREE_ROOT, position)
+        facts = self.reducer.describe(union, rng)
+        return with_canonical_labels(self.reducer.finish(union, self.size, rng)), facts
+
+    def make_coreset(
+        self, points: WeightedPoints, data: DataFacts, facts: dict[str, Any], *, normalize: bool
+    ) -> Coreset:
+        """Return the coreset of the rows that the last reduction left."""
+        check_flag("normalize", normalize)
+        asked = {
+            "sampling": getattr(self.reducer, "sampling", None),
+            "inner_size": self.inner_size,
+            "seed": self.seed,
+        }
+        return make_coreset(
+            points,
+            self.reducer,
+            data,
+            self.size,
+            asked | facts,
+            n_clusters=self.n_clusters,
+            normalize=normalize,
+        )
+
+
+def optional_int(name: str, value: Any) -> int | None:
+    """Return an integer of at least 1, or None where nothing was passed."""
+    return None if value is None else as_int(name, value, remedy="pass a larger int")
+
+
+def concatenate_parts(
+    parts: Sequence[WeightedPoints], starts: Sequence[int] | None = None
+) -> WeightedPoints:
+    """Put weighted rows after one another, their row numbers moved.
+
+    Parameters
+    ----------
+    parts : sequence of WeightedPoints
+        At least one; of several, empty ones are left out.
+    starts : sequence of int, optional
+        What is added to the row numbers of each part.
+
+    Examples
+    --------
+    >>> one = WeightedPoints(np.eye(2), np.ones(2), np.arange(2))
+    >>> concatenate_parts([one, one], [0, 10]).indices
+    array([ 0,  1, 10, 11])
+    """
+    if starts is not None:
+        parts = [
+            replace(part, indices=part.indices + start)
+            for part, start in zip(parts, starts, strict=True)
+        ]
+    # An empty block may not know that it is sparse, or what its labels are.
+    filled = [part for part in parts if len(part)] or list(parts[:1])
+    if len({sp.issparse(part.points) for part in filled}) > 1:
+        filled = [replace(part, points=sp.csr_array(part.points)) for part in filled]
+    return filled[0] if len(filled) == 1 else concatenate(filled)
+
+
+def canonical(labels: AnyArray) -> AnyArray:
+    """Give labels a dtype that depends on their kind and values alone.
+
+    Examples
+    --------
+    >>> canonical(np.array([1, 2], dtype=np.int8)).dtype.name
+    'int64'
+    >>> canonical(np.array(["a", "b"], dtype="U9")).dtype.str[1:]
+    'U1'
+    """
+    if labels.dtype.kind == "U":
+        return np.array(labels.tolist(), dtype=str)
+    if labels.dtype.kind in "iu" and np.can_cast(labels.dtype, np.int64):
+        return labels.astype(np.int64, copy=False)
+    return labels.astype(np.float64, copy=False) if labels.dtype.kind == "f" else labels
+
+
+def with_canonical_labels(points: WeightedPoints) -> WeightedPoints:
+    """Return the same rows, their labels brought to canonical form."""
+    return points if points.labels is None else replace(points, labels=canonical(points.labels))
+
+
+def valid_points(
+    reducer: Reducer, rows: ReadBlock, broadcast: object = None
+) -> WeightedPoints | InvalidRow:
+    """Return the rows of a block with their numbers in it, or the one that is unfit."""
+    del broadcast
+    block = rows.valid_block
+    invalid = reducer.find_invalid_row(block)
+    if invalid is not None:
+        return invalid
+    positions = np.arange(len(block)) if block.rows is None else block.rows
+    labels = None if block.labels is None else plain_labels(block.labels)
+    return WeightedPoints(block.points, block.weights, positions, labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,39 +273,30 @@ class Node:
 
 @dataclass(frozen=True)
 class NodeReducer:
-    """What all nodes of a tree over blocks share.
+    """The work on the nodes of a tree over blocks; picklable, with a deterministic token.
 
     Attributes
     ----------
-    reducer : Reducer
-    size, inner_size : int
-        Rows of the root, and of all other nodes.
-    seed : int
-        A node's own numbers are addressed by its first block and its level.
+    settings : Settings
+        A node's random numbers are addressed by its first block and its level.
     n_blocks : int
         The node of so many blocks is the root.
-    part : bool, default=False
+    part : bool
         Whether the root itself stands for a part of the data, as a leaf of a stored tree does: it
         is not described then, and not refused for what it lacks, such as rows of a second class.
     """
 
-    reducer: Reducer
-    size: int
-    inner_size: int
-    seed: int
+    settings: Settings
     n_blocks: int
-    part: bool = False
+    part: bool
 
     def chunk(self, rows: ReadBlock, broadcast: object = None) -> Node | InvalidRow:
         """Make the leaf of a block."""
         del broadcast
-        block = rows.block
-        assert block is not None  # noqa: S101 - the engine has seen to it
-        invalid = self.reducer.problem(block)
-        if invalid is not None:
-            return invalid
-        weight = float(block.weights.sum())
-        return self._reduced(Node(rows.index, 1, 0, rows.read, weight, weighted_points(block)))
+        points = valid_points(self.settings.reducer, rows)
+        if isinstance(points, InvalidRow):
+            return points
+        return self._reduced(Node(rows.index, 1, 0, rows.read, points.total_weight, points))
 
     def combine(self, nodes: Sequence[Node]) -> Node:
         """Merge neighbouring nodes, in the order of the blocks, and reduce what they hold."""
@@ -106,63 +315,15 @@ class NodeReducer:
         )
 
     def _reduced(self, node: Node) -> Node:
-        """Reduce what a node holds to what it may hold."""
-        if not np.isfinite(node.weight):
+        settings, reducer = self.settings, self.settings.reducer
+        if not np.isfinite(node.weight):  # an error, which the root raises
             return node
-        rng = stream(self.seed, Stage.TREE, node.first, node.level)
         if node.blocks != self.n_blocks:
-            return replace(node, points=self.reducer.reduce(node.points, self.inner_size, rng))
-        facts = {} if self.part else self.reducer.describe(node.points, rng)
-        points = self.reducer.finish(node.points, self.size, rng)
-        return replace(node, points=points, facts=facts)
-
-
-def concatenate_parts(
-    parts: Sequence[WeightedPoints], starts: Sequence[int] | None = None
-) -> WeightedPoints:
-    """Put weighted rows after one another, their row numbers moved.
-
-    Parameters
-    ----------
-    parts : sequence of WeightedPoints
-        At least one; of several, empty ones are left out.
-    starts : sequence of int, optional
-        What is added to the row numbers of each part.
-
-    Examples
-    --------
-    >>> one = WeightedPoints(np.eye(2), np.ones(2), np.arange(2))
-    >>> concatenate_parts([one, one], [0, 10]).indices
-    array([ 0,  1, 10, 11])
-    """
-    moves = [0] * len(parts) if starts is None else list(starts)
-    moved = [
-        part
-        if not start
-        else WeightedPoints(part.points, part.weights, part.indices + start, part.labels)
-        for part, start in zip(parts, moves, strict=True)
-    ]
-    # An empty block may not know that it is sparse, or what its labels are.
-    held = [part for part in moved if len(part)] or moved[:1]
-    if len({sp.issparse(part.points) for part in held}) > 1:
-        held = [_as_sparse(part) for part in held]
-    return held[0] if len(held) == 1 else concatenate(held)
-
-
-def _as_sparse(part: WeightedPoints) -> WeightedPoints:
-    return WeightedPoints(sp.csr_array(part.points), part.weights, part.indices, part.labels)
-
-
-def weighted_points(block: Block, start: int = 0) -> WeightedPoints:
-    """Return the rows of a block with their numbers in it, `start` added."""
-    numbers = np.arange(len(block)) if block.rows is None else block.rows
-    labels = None if block.labels is None else plain_labels(block.labels)
-    return WeightedPoints(block.points, block.weights, numbers + start, labels)
-
-
-INNER_FACTOR = 2
-
-"""Rows of an inner node for each row of the root."""
+            return replace(node, points=settings.reduce(node.points, node.first, node.level))
+        # The root is described by what it holds before the last draw, which leaves only `size`.
+        rng = stream(settings.seed, Stage.TREE, node.first, node.level)
+        facts = {} if self.part else reducer.describe(node.points, rng)
+        return replace(node, points=reducer.finish(node.points, settings.size, rng), facts=facts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,49 +333,37 @@ class TreeJob:
     Attributes
     ----------
     blocks : RowBlocks
-    reducer : Reducer
-    size, inner_size : int
-        Rows of the root, and of all other nodes.
-    seed : int
+    settings : Settings
     split_every : int
     normalize : bool, default=False
         Whether weights are scaled to the total weight of the data.
     size_given : bool, default=True
         Whether the size is the caller's and not the default.
-    n_clusters : int or None, default=None
-        Centers of the solutions that the coreset is for, where the method does not say.
     part : bool, default=False
         Whether the rows are a part of the data, as a leaf of a stored tree is.
     """
 
     blocks: RowBlocks
-    reducer: Reducer
-    size: int
-    inner_size: int
-    seed: int
+    settings: Settings
     split_every: int
     normalize: bool = False
     size_given: bool = True
-    n_clusters: int | None = None
     part: bool = False
 
     def __post_init__(self) -> None:
-        if self.reducer.needs_labels and not self.blocks.has_labels:
-            raise InvalidInputError(f"method {self.reducer.name!r} needs labels; pass y.")
-        rows, d = self.blocks.block_rows, self.blocks.rules.n_features
-        self.blocks.refuse(self.reducer.name, self.reducer.too_much(rows, d))
+        self.settings.check_data(self.blocks, self.blocks.block_rows)
 
     reads = 1
 
     @property
     def n_candidates(self) -> float:
         """Rows that are gathered at the root."""
-        return float(self.inner_size * min(self.split_every, self.blocks.n_blocks))
+        return float(self.settings.inner_size * min(self.split_every, self.blocks.n_blocks))
 
     @property
     def in_memory(self) -> bool:
         """Whether the build runs without a scheduler."""
-        return self.blocks.need_no_scheduler
+        return self.blocks.in_memory
 
     def lazy(self) -> Lazy[Coreset]:
         """Define the graph of the whole build."""
@@ -233,74 +382,30 @@ class TreeJob:
         return results
 
     def _read(self, engine: Engine) -> Any:
-        node = NodeReducer(
-            self.reducer, self.size, self.inner_size, self.seed, self.blocks.n_blocks, self.part
-        )
+        node = NodeReducer(self.settings, self.blocks.n_blocks, self.part)
         return engine.read(Reduction(node.chunk, node.combine))
 
     def finish(self, results: BlockResults[Node]) -> Coreset:
         """Make a coreset of the root."""
         check_report(results)
-        node = results.value
-        points = node.points
-        if not len(points):
+        node, settings = results.value, self.settings
+        if not len(node.points):
             raise InvalidInputError("no row of positive weight is left; pass at least one.")
-        if complete := results.n_kept <= self.size:
-            warn_complete(self.size, results.n_kept, given=self.size_given)
-        elif len(points) < self.size and getattr(self.reducer, "sampling", None) == "systematic":
-            warn_few(self.size, len(points))
-        weights = points.weights
-        if self.normalize and not complete:
-            weights = weights * (node.weight / weights.sum())
-        columns = self.blocks.columns
-        record = {
-            **record_of(
-                self.reducer,
-                "tree",
-                self.size,
-                self.inner_size,
-                self.seed,
-                n_clusters=self.n_clusters,
-            ),
+        sampling = getattr(settings.reducer, "sampling", None)
+        if complete := results.n_kept <= settings.size:
+            warn_complete(settings.size, results.n_kept, given=self.size_given)
+        elif len(node.points) < settings.size and sampling == "systematic":
+            warn_few(settings.size, len(node.points))
+        facts = {
+            "strategy": "tree",
             **({} if self.size_given else {"size_rule": {"rule": "default"}}),
             "complete": complete,
-            "normalized": self.normalize,
             "passes": self.reads,
             "blocks_read_again": 0,
             "split_every": self.split_every,
             "levels": node.level,
-            "m": len(points),
-            "n": results.n_kept,
-            "n_dropped": results.n_rows - results.n_kept,
-            "d": points.n_features,
             "n_blocks": node.blocks,
-            "total_weight": node.weight,
             **node.facts,
-            "source": self.blocks.name,
-            "columns": None if columns is None else list(columns),
         }
-        return Coreset(points.points, weights, points.indices, points.labels, record)
-
-
-def record_of(
-    reducer: Reducer,
-    strategy: str,
-    size: int,
-    inner_size: int,
-    seed: int,
-    *,
-    n_clusters: int | None,
-) -> dict[str, Any]:
-    """Return what the provenance of every form of the tree says of how it was made."""
-    return {
-        "method": reducer.name,
-        "parameters": reducer.parameters(),
-        "citation": reducer.citation,
-        "objective": recorded(reducer.objective, n_clusters),
-        "sampling": getattr(reducer, "sampling", None),
-        "strategy": strategy,
-        "size": size,
-        "inner_size": inner_size,
-        "seed": seed,
-        "versions": package_versions(),
-    }
+        data = DataFacts.of_read(results, self.blocks)
+        return settings.make_coreset(node.points, data, facts, normalize=self.normalize)

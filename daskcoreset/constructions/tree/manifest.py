@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import importlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -13,26 +12,17 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from daskcoreset.constructions.tree.persistence import (
-    folder_of,
-    inside,
-    newest,
-    read_points,
-    write_points,
-)
-from daskcoreset.constructions.tree.schema import RowSchema
+from daskcoreset.constructions.tree import persistence
+from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.shape import Part, shape_of
-from daskcoreset.core.errors import (
-    InvalidInputError,
-    InvalidTypeError,
-    MissingDependencyError,
-    StoreError,
-)
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import html_table, text_table
 
 if TYPE_CHECKING:
+    from typing import SupportsIndex
+
     import pandas as pd
 
     from daskcoreset.core.typing import IndexArray
@@ -40,6 +30,8 @@ if TYPE_CHECKING:
 ROW_BITS = 40
 
 """Bits of a stored row number that count rows of the leaf; the rest say which leaf."""
+
+_COLUMNS = ("name", "rows", "time", "weight")
 
 
 @dataclass(frozen=True)
@@ -57,6 +49,12 @@ class Leaf:
         Total weight of its data.
     n_dropped : int
         Rows with NaN or infinity that were left out.
+    uid : int
+        Its own number: leaves are counted as they are appended, and keep it when replaced.
+    slot : int
+        Its position in the shape of the tree.
+    revision : int
+        How often it was replaced.
     """
 
     name: str
@@ -64,45 +62,22 @@ class Leaf:
     time: str | None
     weight: float
     n_dropped: int = 0
-
-
-@dataclass(frozen=True)
-class StoredLeaf:
-    """A leaf as the tree keeps it.
-
-    Attributes
-    ----------
-    leaf : Leaf
-    uid : int
-        Its own number: leaves are counted as they are appended, and keep it when replaced.
-    slot : int
-        Its place in the shape.
-    revision : int
-        How often it was replaced.
-    """
-
-    leaf: Leaf
-    uid: int
-    slot: int
-    revision: int = 0
+    uid: int = field(default=0, repr=False, compare=False)
+    slot: int = field(default=0, repr=False, compare=False)
+    revision: int = field(default=0, repr=False, compare=False)
 
     @property
     def node(self) -> str:
         """Name of its node."""
         return f"leaf-{self.uid}-{self.revision}"
 
-    def write(self) -> list[Any]:
-        """Return plain JSON values."""
-        return [*asdict(self.leaf).values(), self.uid, self.slot, self.revision]
-
-    @classmethod
-    def read(cls, values: list[Any]) -> StoredLeaf:
-        """Return what `write` wrote."""
-        *leaf, uid, slot, revision = values
-        return cls(Leaf(*leaf), int(uid), int(slot), int(revision))
+    def revised(self, time: Any) -> Leaf:
+        """Return the leaf for other rows, with another time if there is one."""
+        time = self.time if time is None else time_text(time)
+        return replace(self, time=time, revision=self.revision + 1)
 
 
-class LeafTable(Sequence[Leaf]):
+class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kept
     """The leaves of a tree, in their order: a list that shows itself as a table.
 
     Examples
@@ -116,65 +91,53 @@ class LeafTable(Sequence[Leaf]):
     tuesday     5  -          5
     """
 
-    def __init__(self, leaves: Sequence[Leaf]) -> None:
-        self._leaves = tuple(leaves)
-        self._places = {leaf.name: place for place, leaf in enumerate(self._leaves)}
-
     @overload
-    def __getitem__(self, index: int | str) -> Leaf: ...
+    def __getitem__(self, index: SupportsIndex | str) -> Leaf: ...
 
     @overload
     def __getitem__(self, index: slice) -> LeafTable: ...
 
-    def __getitem__(self, index: int | str | slice) -> Leaf | LeafTable:
+    def __getitem__(self, index: SupportsIndex | str | slice) -> Leaf | LeafTable:
         if isinstance(index, slice):
-            return LeafTable(self._leaves[index])
-        return self._leaves[self.place(index) if isinstance(index, str) else index]
-
-    def __len__(self) -> int:
-        return len(self._leaves)
-
-    def __iter__(self) -> Iterator[Leaf]:
-        return iter(self._leaves)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, LeafTable) and self._leaves == other._leaves
-
-    def __hash__(self) -> int:
-        return hash(self._leaves)
+            return LeafTable(super().__getitem__(index))
+        return super().__getitem__(self.position(index) if isinstance(index, str) else index)
 
     def __repr__(self) -> str:
-        rows = [(x.name, f"{x.rows}", x.time or "-", f"{x.weight:.6g}") for x in self._leaves]
-        return "\n".join(text_table([_HEADS, *rows], left=(0, 2)))
+        rows = [(x.name, f"{x.rows}", x.time or "-", f"{x.weight:.6g}") for x in self]
+        return "\n".join(text_table([_COLUMNS, *rows], left=(0, 2)))
 
     def _repr_html_(self) -> str:
-        rows = [(x.name, f"{x.rows:,}", x.time or "", f"{x.weight:.6g}") for x in self._leaves]
-        return html_table(rows, _HEADS)
+        rows = [(x.name, f"{x.rows:,}", x.time or "", f"{x.weight:.6g}") for x in self]
+        return html_table(rows, _COLUMNS)
 
     @property
     def names(self) -> list[str]:
         """Names of the leaves."""
-        return [leaf.name for leaf in self._leaves]
+        return [leaf.name for leaf in self]
 
     @property
     def offsets(self) -> list[int]:
         """Number of the first row of every leaf, counted over all leaves before it."""
-        return list(accumulate((leaf.rows for leaf in self._leaves), initial=0))[:-1]
+        return list(accumulate((leaf.rows for leaf in self), initial=0))[:-1]
 
-    def place(self, name: str) -> int:
-        """Return the place of a leaf, or say which names there are.
+    def position(self, name: str) -> int:
+        """Return the position of a leaf, or say which names there are.
 
         Raises
         ------
         InvalidInputError
             If there is none of this name.
         """
-        if name not in self._places:
+        if name not in self._positions:
             known = ", ".join(map(repr, self.names[-5:])) or "none"
             raise InvalidInputError(
                 f"there is no leaf {name!r}; pass one of those in tree.leaves, such as {known}."
             )
-        return self._places[name]
+        return self._positions[name]
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {leaf.name: position for position, leaf in enumerate(self)}
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return the table as a DataFrame.
@@ -184,16 +147,52 @@ class LeafTable(Sequence[Leaf]):
         MissingDependencyError
             pandas is not installed.
         """
-        try:
-            pandas = importlib.import_module("pandas")
-        except ImportError as error:
-            msg = 'pandas is not installed; pip install "daskcoreset[dataframe]" brings it'
-            raise MissingDependencyError(msg) from error
-        columns = list(Leaf.__dataclass_fields__)
-        frame: pd.DataFrame = pandas.DataFrame(
-            [asdict(leaf) for leaf in self._leaves], None, columns
-        )
+        columns = [column.name for column in fields(Leaf) if column.compare]
+        rows = [asdict(leaf) for leaf in self]
+        msg = 'pandas is not installed; pip install "daskcoreset[dataframe]" brings it'
+        frame: pd.DataFrame = import_optional("pandas", msg).DataFrame(rows, None, columns)
         return frame
+
+    def select(self, leaves: Any) -> list[bool]:
+        """Say of every leaf whether it is meant.
+
+        Parameters
+        ----------
+        leaves : str, sequence of str, slice of str, or None
+            Names; a slice from one name to another, both included; None for all.
+
+        Examples
+        --------
+        >>> table = LeafTable([Leaf(name, 1, None, 1.0) for name in "abcd"])
+        >>> table.select(slice("b", "c")), table.select(["a", "d"])
+        ([False, True, True, False], [True, False, False, True])
+        """
+        if leaves is None:
+            return [True] * len(self)
+        if isinstance(leaves, slice):
+            if leaves.step is not None:
+                raise InvalidInputError(
+                    f"leaves is a slice with step {leaves.step!r}; pass a list of names."
+                )
+            start = 0 if leaves.start is None else self.position(leaves.start)
+            stop = len(self) - 1 if leaves.stop is None else self.position(leaves.stop)
+            if start > stop:
+                raise InvalidInputError(
+                    f"leaves goes from {leaves.start!r} back to {leaves.stop!r}; swap them."
+                )
+            return [start <= position <= stop for position in range(len(self))]
+        if not hasattr(leaves, "__iter__"):
+            raise InvalidTypeError(f"leaves is {leaves!r}; pass names, which are text.")
+        names = [leaves] if isinstance(leaves, str) else list(leaves)
+        if not names:
+            raise InvalidInputError("leaves is empty; pass at least one name, or leave it out.")
+        if other := [name for name in names if not isinstance(name, str)]:
+            raise InvalidTypeError(f"leaves holds {other[0]!r}; pass names, which are text.")
+        positions = {self.position(name) for name in names}
+        if len(positions) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidInputError(f"leaves names {twice!r} twice; name every leaf once.")
+        return [position in positions for position in range(len(self))]
 
     def locate(self, indices: IndexArray) -> tuple[list[str], IndexArray]:
         """Return the name of the leaf of every row number, and the row's number in it.
@@ -210,59 +209,16 @@ class LeafTable(Sequence[Leaf]):
                 f"{numbers.shape}; pass a vector of row numbers, such as coreset.indices."
             )
         numbers = numbers.astype(np.int64)
-        total = sum(leaf.rows for leaf in self._leaves)
+        total = sum(leaf.rows for leaf in self)
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < total:
             raise InvalidInputError(
                 f"indices reach from {numbers.min()} to {numbers.max()}, and the leaves have "
                 f"{total} rows; pass the indices of a coreset of this tree as it is now."
             )
         offsets = np.array(self.offsets, dtype=np.int64)
-        places = np.searchsorted(offsets, numbers, side="right") - 1
+        positions = np.searchsorted(offsets, numbers, side="right") - 1
         names = self.names
-        return [names[place] for place in places.tolist()], numbers - offsets[places]
-
-
-def select_leaves(table: LeafTable, leaves: Any) -> list[bool]:
-    """Say of every leaf whether it is meant.
-
-    Parameters
-    ----------
-    table : LeafTable
-    leaves : str, sequence of str, slice of str, or None
-        Names; a slice from one name to another, both included; None for all.
-
-    Examples
-    --------
-    >>> table = LeafTable([Leaf(name, 1, None, 1.0) for name in "abcd"])
-    >>> select_leaves(table, slice("b", "c")), select_leaves(table, ["a", "d"])
-    ([False, True, True, False], [True, False, False, True])
-    """
-    if leaves is None:
-        return [True] * len(table)
-    if not isinstance(leaves, (str, slice)) and not hasattr(leaves, "__iter__"):
-        raise InvalidTypeError(f"leaves is {leaves!r}; pass names, which are text.")
-    if isinstance(leaves, slice):
-        if leaves.step is not None:
-            raise InvalidInputError(
-                f"leaves is a slice with step {leaves.step!r}; pass a list of names."
-            )
-        start = 0 if leaves.start is None else table.place(leaves.start)
-        stop = len(table) - 1 if leaves.stop is None else table.place(leaves.stop)
-        if start > stop:
-            raise InvalidInputError(
-                f"leaves goes from {leaves.start!r} back to {leaves.stop!r}; swap them."
-            )
-        return [start <= place <= stop for place in range(len(table))]
-    names = [leaves] if isinstance(leaves, str) else list(leaves)
-    if not names:
-        raise InvalidInputError("leaves is empty; pass at least one name, or leave it out.")
-    if wrong := [name for name in names if not isinstance(name, str)]:
-        raise InvalidTypeError(f"leaves holds {wrong[0]!r}; pass names, which are text.")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidInputError(f"leaves names {twice!r} twice; name every leaf once.")
-    places = {table.place(name) for name in names}
-    return [place in places for place in range(len(table))]
+        return [names[position] for position in positions.tolist()], numbers - offsets[positions]
 
 
 def time_text(time: Any) -> str | None:
@@ -284,13 +240,7 @@ def time_text(time: Any) -> str | None:
     )
 
 
-SCHEMA_VERSION = 1
-
-"""Version of the layout of a stored tree; one higher whenever an older reader would fail."""
-
-_HEADS = ("name", "rows", "time", "weight")
-
-_KIND = "coreset-tree-manifest"
+_MANIFEST = "coreset-tree-manifest"
 
 _NODE = "coreset-tree-node"
 
@@ -301,46 +251,40 @@ class Manifest:
 
     Attributes
     ----------
+    root : Path
+        The folder of the versions.
     version : int
         0 before the first change.
-    entries : tuple of StoredLeaf
-        The leaves in their order.
-    nodes : dict of str to tuple of (int, int)
-        Version in which a node was written, and its number there, by its name.
+    leaves : LeafTable
+    nodes : dict of str to (int, int)
+        Version in which a node was written, and its index there, by its name.
     next_uid : int
         The next leaf's own number.
-    form : RowSchema or None
+    schema : RowSchema or None
         None before the first leaf.
     """
 
+    root: Path
     version: int = 0
-    entries: tuple[StoredLeaf, ...] = ()
+    leaves: LeafTable = field(default_factory=LeafTable)
     nodes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     next_uid: int = 0
-    form: RowSchema | None = None
-
-    @cached_property
-    def table(self) -> LeafTable:
-        """The leaves as their user sees them."""
-        return LeafTable([entry.leaf for entry in self.entries])
+    schema: RowSchema | None = None
 
     @cached_property
     def top(self) -> Part | None:
         """The shape; None without leaves."""
-        if not self.entries:
+        if not self.leaves:
             return None
-        entries = self.entries
-        return shape_of([entry.slot for entry in entries], [entry.node for entry in entries])
+        return shape_of([leaf.slot for leaf in self.leaves], [leaf.node for leaf in self.leaves])
 
     @cached_property
     def needed(self) -> frozenset[tuple[int, str]]:
         """Members of versions that this one needs."""
-        return frozenset(
-            {(self.version, "manifest")}
-            | {(version, f"node-{number}") for version, number in self.nodes.values()}
-        )
+        nodes = {(made_in, f"node-{index}") for made_in, index in self.nodes.values()}
+        return frozenset(nodes | {(self.version, "manifest")})
 
-    def next_entry(self, name: Any, time: str | None) -> StoredLeaf:
+    def next_leaf(self, name: Any, time: Any) -> Leaf:
         """Return a leaf that stands after the others, without what only its rows tell.
 
         Raises
@@ -348,123 +292,126 @@ class Manifest:
         InvalidInputError, InvalidTypeError
             If the name is no text, empty or taken.
         """
+        time = time_text(time)
         if name is not None and not isinstance(name, str):
             raise InvalidTypeError(f"name is a {type(name).__name__}; pass text.")
         title: str = name if name is not None else time or f"leaf-{self.next_uid}"
         if not title:
             raise InvalidInputError("name is empty; pass text, or leave it out.")
-        if title in self.table.names:
+        if title in self.leaves.names:
             raise InvalidInputError(
                 f"there is a leaf {title!r} already; pass another name, or call replace."
             )
-        slot = 1 + self.entries[-1].slot if self.entries else 0
-        return StoredLeaf(Leaf(title, 0, time, 0.0), self.next_uid, slot)
+        slot = 1 + self.leaves[-1].slot if self.leaves else 0
+        return Leaf(title, 0, time, 0.0, uid=self.next_uid, slot=slot)
 
-    def write(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
-            "entries": [entry.write() for entry in self.entries],
-            "nodes": {name: list(place) for name, place in self.nodes.items()},
+            "entries": [list(astuple(leaf)) for leaf in self.leaves],
+            "nodes": {name: list(location) for name, location in self.nodes.items()},
             "next_uid": self.next_uid,
-            "form": None if self.form is None else self.form.write(),
+            "form": None if self.schema is None else asdict(self.schema),
         }
 
     @classmethod
-    def read(cls, version: int, said: Mapping[str, Any]) -> Manifest:
-        """Return what `write` wrote, after a look at whether it is consistent.
+    def from_json(cls, root: Path, version: int, values: Mapping[str, Any]) -> Manifest:
+        """Return what `to_json` gave, after a look at whether it is consistent.
 
         Raises
         ------
         KeyError, TypeError, ValueError
             It is not.
         """
-        found = cls(
+        manifest = cls(
+            root,
             version,
-            tuple(StoredLeaf.read(list(values)) for values in said["entries"]),
-            {str(name): (int(v), int(k)) for name, (v, k) in said["nodes"].items()},
-            int(said["next_uid"]),
-            None if said["form"] is None else RowSchema.read(dict(said["form"])),
+            LeafTable(Leaf(*entry) for entry in values["entries"]),
+            {name: (int(made_in), int(i)) for name, (made_in, i) in values["nodes"].items()},
+            int(values["next_uid"]),
+            RowSchema.from_json(values["form"]),
         )
-        for numbers in ([entry.slot for entry in found.entries], [e.uid for e in found.entries]):
+        leaves = manifest.leaves
+        for numbers in ([leaf.slot for leaf in leaves], [leaf.uid for leaf in leaves]):
             if sorted(set(numbers)) != numbers:
                 raise ValueError("leaves are not in their order")
-        if len(set(found.table.names)) < len(found.entries):
+        if len(set(leaves.names)) < len(leaves):
             raise ValueError("two leaves have the same name")
-        if {part.name for part in found.top or ()} != set(found.nodes):
+        if {part.name for part in manifest.top or ()} != set(manifest.nodes):
             raise ValueError("its nodes are not those above its leaves")
-        return found
+        return manifest
 
+    def write(self, path: Path, made: Mapping[str, WeightedPoints]) -> None:
+        """Write the manifest and the nodes that are new in it into a directory, which is made."""
+        path.mkdir()
+        for name, points in made.items():
+            _, index = self.nodes[name]
+            persistence.write_state(path / f"node-{index}", _NODE, {"name": name}, [points])
+        persistence.write_state(path / "manifest", _MANIFEST, self.to_json())
 
-def write_version(path: Path, manifest: Manifest, made: Mapping[str, WeightedPoints]) -> None:
-    """Write a manifest and the nodes that are new in it into a directory, which is made."""
-    path.mkdir()
-    for name, points in made.items():
-        version, number = manifest.nodes[name]
-        assert version == manifest.version  # noqa: S101 - what is made is new
-        write_points(
-            path / f"node-{number}",
-            [points],
-            {"name": name},
-            kind=_NODE,
-            schema_version=SCHEMA_VERSION,
+    @classmethod
+    def newest(cls, root: Path) -> Manifest:
+        """Read the newest version, and see whether its nodes are there.
+
+        Raises
+        ------
+        StoreError
+            It is damaged, or a node is missing.
+        """
+        while version := persistence.newest(root):
+            try:
+                return cls._read(root, version)
+            except StoreError:
+                # Two changes may have been made in the meantime, and this version swept away.
+                if persistence.newest(root) == version:
+                    raise
+        return cls(root)
+
+    @classmethod
+    def _read(cls, root: Path, version: int) -> Manifest:
+        manifest = persistence.read_state(
+            persistence.folder_of(root, version) / "manifest",
+            _MANIFEST,
+            lambda values, _: cls.from_json(root, version, values),
         )
-    kinds: Any = {"kind": _KIND, "schema_version": SCHEMA_VERSION}
-    write_group(inside(path / "manifest"), {}, {}, {"state": manifest.write()}, **kinds)
+        for made_in, member in sorted(manifest.needed):
+            path = persistence.folder_of(root, made_in) / member
+            if not (path / "zarr.json").is_file():
+                msg = f"{path}: a node of the tree is missing; restore the tree from a copy"
+                raise StoreError(msg)
+        return manifest
 
+    def read_node(self, name: str) -> WeightedPoints:
+        """Read a node, or say that the tree has changed or is damaged.
 
-def read_manifest(root: Path) -> Manifest:
-    """Read the newest version, and see whether its nodes are there.
+        Raises
+        ------
+        StoreError
+            Either is so.
+        """
+        made_in, index = self.nodes[name]
+        path = persistence.folder_of(self.root, made_in) / f"node-{index}"
 
-    Raises
-    ------
-    StoreError
-        It is damaged, or a node is missing.
-    """
-    while True:
-        version = newest(root)
-        if not version:
-            return Manifest()
+        def only_part(values: dict[str, Any], parts: list[WeightedPoints]) -> WeightedPoints:
+            if values.get("name") != name or len(parts) != 1:
+                raise StoreError(f"{path}: holds another node; restore the tree from a copy")
+            return parts[0]
+
         try:
-            return _read(root, version)
-        except StoreError:
-            # Two changes may have been made in the meantime, and this version swept away.
-            if newest(root) == version:
+            return persistence.read_state(path, _NODE, only_part)
+        except StoreError as error:
+            if persistence.newest(self.root) == self.version:
                 raise
-
-
-def _read(root: Path, version: int) -> Manifest:
-    path = folder_of(root, version) / "manifest"
-    _, attributes = read_group(path, kind=_KIND, schema_version=SCHEMA_VERSION)
-    try:
-        manifest = Manifest.read(version, attributes["state"])
-    except (KeyError, TypeError, ValueError) as error:
-        msg = f"{path}: not consistent ({error}); restore the tree from a copy"
-        raise StoreError(msg) from error
-    for made_in, member in sorted(manifest.needed):
-        if not (folder_of(root, made_in) / member / "zarr.json").is_file():
-            msg = f"{folder_of(root, made_in) / member}: a node of the tree is missing"
-            raise StoreError(f"{msg}; restore the tree from a copy")
-    return manifest
-
-
-def read_node(root: Path, manifest: Manifest, name: str) -> WeightedPoints:
-    """Read a node, or say that the tree has changed or is damaged.
-
-    Raises
-    ------
-    StoreError
-        Either is so.
-    """
-    version, number = manifest.nodes[name]
-    path = folder_of(root, version) / f"node-{number}"
-    try:
-        parts, said = read_points(path, kind=_NODE, schema_version=SCHEMA_VERSION)
-        if said.get("name") != name or len(parts) != 1:
-            msg = f"{path}: holds another node; restore the tree from a copy"
-            raise StoreError(msg)  # noqa: TRY301 - unless the tree has changed, as below
-    except StoreError as error:
-        if newest(root) != manifest.version:
-            msg = f"{root.parent}: the tree has changed since it was opened; open it again"
+            msg = f"{self.root.parent}: the tree has changed since it was opened; open it again"
             raise StoreError(msg) from error
-        raise
-    return parts[0]
+
+    def check_current(self) -> None:
+        """Refuse to change a tree that another process has changed.
+
+        Raises
+        ------
+        StoreError
+            If it has.
+        """
+        if persistence.newest(self.root) != self.version:
+            raise persistence.overtaken_error(self.root, self.version + 1)

@@ -1,4 +1,4 @@
-"""Settings, weighted rows and numbered versions of streams and trees on disk."""
+"""What streams and stored trees have on the disk: settings, rows of one schema, versions."""
 
 from __future__ import annotations
 
@@ -7,255 +7,282 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 
-from daskcoreset.constructions.tree.job import INNER_FACTOR, concatenate_parts
+from daskcoreset.constructions.tree.job import (
+    Settings,
+    canonical,
+    concatenate_parts,
+    with_canonical_labels,
+)
 from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer, resolve_reducer
-from daskcoreset.constructions.tree.schema import canonical
-from daskcoreset.core.atomic import is_leftover, new_directory
+from daskcoreset.core import storage
+from daskcoreset.core.atomic import is_leftover, new_store
 from daskcoreset.core.coreset import freeze, thaw
-from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.errors import CoresetError, InvalidInputError, StoreError
 from daskcoreset.core.points import WeightedPoints, from_arrays, to_arrays
-from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.storage import read_group, write_group
-from daskcoreset.core.typing import Sampling
-from daskcoreset.core.validation import is_choice, is_int
+from daskcoreset.core.validation import check_flag
 from daskcoreset.sensitivities import CONSTRUCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from zarr.storage import StorePath
+    from daskcoreset.core.typing import AnyArray
+    from daskcoreset.inputs.blocks import RowBlocks
 
-LEAF_FACTOR = 32
+T = TypeVar("T")
 
-"""Rows of a leaf of a stream for each row of a coreset that is asked of it."""
+SCHEMA_VERSION = 1
+
+"""Version of the layout of streams and trees; one higher whenever an older reader would fail."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How a stream or a stored tree grows; what is decided once.
+def create_store(  # noqa: PLR0917 - all of them are always given
+    path: Path,
+    kind: str,
+    settings: Settings,
+    fill: Callable[[Path], None],
+    remedy: str,
+    overwrite: Any,
+) -> None:
+    """Make a folder with the settings of a stream or tree, complete or not at all.
 
-    Attributes
+    Parameters
     ----------
-    reducer : Reducer
-    size, inner_size : int
-        Rows of a coreset that is asked for, and of the nodes.
-    seed : int
-    on_invalid : {"raise", "drop"}
-    leaf_size : int or None
-        Rows of a leaf of a stream.
-    save_every : int or None
-        Batches of a stream after which it is saved.
-    n_clusters : int or None
-        Clusters that the coresets are for, where the construction does not say.
+    path : Path
+    kind : str
+        What the Zarr group is.
+    settings : Settings
+    fill : callable
+        Writes what comes into the folder beside them.
+    remedy : str
+        What to do where something is there.
+    overwrite : bool
+        Whether to replace a store of this kind that is there.
     """
 
-    reducer: Reducer
-    size: int
-    inner_size: int
-    seed: int
-    on_invalid: Literal["raise", "drop"] = "raise"
-    leaf_size: int | None = None
-    save_every: int | None = None
-    n_clusters: int | None = None
+    def may_replace() -> bool:
+        if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+            return False
+        check_flag("overwrite", overwrite)
+        if not overwrite:
+            raise StoreError(f"{path} exists; {remedy}")
+        storage.read_group(path, kind=kind, schema_version=SCHEMA_VERSION)  # or refuse what it is
+        return True
 
-    @classmethod
-    def checked(
-        cls,
-        method: Any,
-        sizes: Mapping[str, Any],
-        *,
-        n_clusters: int | None,
-        random_state: RandomState,
-        sampling: Sampling,
-        on_invalid: Any,
-    ) -> Settings:
-        """Check what was asked for, and fill in what was left out.
-
-        Parameters
-        ----------
-        method, n_clusters, random_state, sampling, on_invalid
-            As in `daskcoreset.build`.
-        sizes : mapping
-            ``size`` and ``inner_size``; of a stream also ``leaf_size`` and ``save_every``.
-
-        Raises
-        ------
-        InvalidInputError, InvalidTypeError
-            If something cannot be used.
-        """
-        reducer = resolve_reducer(method, sampling, n_clusters)
-        found = {name: _whole(name, value) for name, value in sizes.items()}
-        size, inner, leaf = (found.get(name) for name in ("size", "inner_size", "leaf_size"))
-        if size is None:
-            raise InvalidTypeError("size must be an integer, got None; pass an int.")
-        if inner is None:
-            inner = INNER_FACTOR * size
-        elif inner < size:
-            raise InvalidInputError(
-                f"inner_size={inner} is below size={size}: a node cannot give more rows than it "
-                f"keeps; pass at least {size}, or leave it out."
-            )
-        if leaf is None:
-            leaf = max(LEAF_FACTOR * size, inner + 1) if "leaf_size" in sizes else None
-        elif leaf <= inner:
-            raise InvalidInputError(
-                f"leaf_size={leaf} is not above inner_size={inner}: a leaf would not be reduced; "
-                f"pass more, or a smaller inner_size."
-            )
-        if not is_choice(on_invalid, ("raise", "drop")):
-            raise InvalidInputError(
-                f'on_invalid must be "raise" or "drop", got {on_invalid!r}; pass one of these.'
-            )
-        every = found.get("save_every")
-        seed, k = resolve_seed(random_state), None if n_clusters is None else int(n_clusters)
-        return cls(reducer, size, inner, seed, on_invalid, leaf, every, k)
-
-    def write(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return {
-            "method": self.reducer.name,
-            "parameters": thaw(freeze(self.reducer.parameters(), "parameters")),
-            "sampling": getattr(self.reducer, "sampling", None),
-            "size": self.size,
-            "inner_size": self.inner_size,
-            "seed": self.seed,
-            "on_invalid": self.on_invalid,
-            "leaf_size": self.leaf_size,
-            "save_every": self.save_every,
-            **({} if self.n_clusters is None else {"n_clusters": self.n_clusters}),
-        }
-
-    @classmethod
-    def read(cls, where: str, attributes: Mapping[str, Any], method: Any) -> Settings:
-        """Return the settings that `write` wrote, with the method given or its own.
-
-        Raises
-        ------
-        InvalidInputError
-            If the method is not that of the store, or cannot be made from what is written.
-        StoreError
-            If the settings are not consistent.
-        """
-        try:
-            return cls(
-                reducer=_reducer(where, attributes, method),
-                size=int(attributes["size"]),
-                inner_size=int(attributes["inner_size"]),
-                seed=int(attributes["seed"]),
-                on_invalid=attributes["on_invalid"],
-                leaf_size=attributes["leaf_size"],
-                save_every=attributes["save_every"],
-                n_clusters=attributes.get("n_clusters"),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, CoresetError):
-                raise
-            msg = f"{where}: its settings are not consistent ({error!r}); restore it from a copy"
-            raise StoreError(msg) from error
+    may_replace()  # before the work of writing, and once more after it
+    values = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    reducer: Reducer = values.pop("reducer")
+    values |= {
+        "method": reducer.name,
+        "parameters": _parameters(reducer),
+        "sampling": getattr(reducer, "sampling", None),
+    }
+    with new_store(path, may_replace) as scratch:
+        storage.fill_group(
+            scratch, storage.GroupContents({}, {}, values, kind, SCHEMA_VERSION).checked()
+        )
+        fill(scratch)
 
 
-def _whole(name: str, value: Any) -> int | None:
-    if value is None:
-        return None
-    if not is_int(value):
-        raise InvalidTypeError(f"{name} must be an integer, got {value!r}; pass an int.")
-    if value < 1:
-        raise InvalidInputError(f"{name} must be at least 1, got {value}; pass a larger int.")
-    return int(value)
+def read_settings(path: Path, kind: str, method: Any) -> Settings:
+    """Read the settings of a stream or tree, with the method that is passed or its own.
+
+    Raises
+    ------
+    InvalidInputError
+        If the method is not that of the store, or cannot be made from what is written.
+    StoreError
+        If there is no such store, or the settings are not consistent.
+    """
+    _, attributes = storage.read_group(path, kind=kind, schema_version=SCHEMA_VERSION)
+    attributes.setdefault("n_clusters", None)  # which earlier versions did not write
+    with storage.refuse_inconsistent(f"{path}: its settings are not consistent"):
+        names = [field.name for field in fields(Settings) if field.name != "reducer"]
+        values = {name: attributes[name] for name in names}
+        made_with = (attributes["method"], attributes["parameters"], attributes["sampling"])
+    return Settings(_stored_reducer(path, *made_with, method), **values)
 
 
-def _reducer(where: str, attributes: Mapping[str, Any], method: Any) -> Reducer:
-    name, parameters = attributes["method"], attributes["parameters"]
-    sampling = attributes["sampling"]
+def _stored_reducer(path: Path, name: str, parameters: Any, sampling: Any, method: Any) -> Reducer:
     if method is not None:
-        found = resolve_reducer(method, sampling or "systematic")
-        if found.name != name or _plain(found) != parameters:
+        reducer = resolve_reducer(method, sampling or "systematic")
+        if (reducer.name, _parameters(reducer)) != (name, parameters):
             raise InvalidInputError(
-                f"method is {found.name!r} with {_plain(found)}, and {where} was made with "
+                f"method is {reducer.name!r} with {_parameters(reducer)}, and {path} was made with "
                 f"{name!r} and {parameters}; pass that, or leave method out."
             )
-        return found
-    remedy = f"method {name!r} with {parameters} cannot be made from what {where} says; pass method"
-    if name not in CONSTRUCTIONS or sampling is None:
-        raise InvalidInputError(f"{remedy}, the object that it was made with.")
-    try:
-        made = SensitivityReducer(CONSTRUCTIONS[name](**parameters), sampling)
-    except (CoresetError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidInputError(f"{remedy} ({error}).") from error
-    if _plain(made) != parameters:
+        return reducer
+    remedy = f"method {name!r} with {parameters} cannot be made from what {path} says; pass method"
+    made = None
+    if name in CONSTRUCTIONS and sampling is not None:
+        try:
+            made = SensitivityReducer(CONSTRUCTIONS[name](**parameters), sampling)
+        except (CoresetError, TypeError, ValueError, AttributeError) as error:
+            raise InvalidInputError(f"{remedy} ({error}).") from error
+    if made is None or _parameters(made) != parameters:
         raise InvalidInputError(f"{remedy}, the object that it was made with.")
     return made
 
 
-def _plain(reducer: Reducer) -> Any:
+def _parameters(reducer: Reducer) -> Any:
     # As they come back from a store: tuples have become lists.
     return json.loads(json.dumps(thaw(freeze(reducer.parameters(), "parameters"))))
 
 
-def inside(path: Path) -> StorePath:
-    """Return a place in a directory that is being filled, and will be flushed as a whole.
+_KINDS = {"b": "booleans", "i": "integers", "u": "unsigned integers", "f": "floats", "U": "text"}
 
-    `write_group` completes and flushes what it writes to a path, which would be done twice.
+
+@dataclass(frozen=True)
+class RowSchema:
+    """What rows that come later must agree with.
+
+    Attributes
+    ----------
+    n_features : int
+    dtype : {"float32", "float64"}
+    sparse : bool
+    has_labels : bool
+    labels : {"b", "i", "u", "f", "U"} or None
+        Kind of the labels; None where there are none, or none was seen yet.
+    columns : tuple of str or None
     """
-    from zarr.storage import LocalStore, StorePath, WrapperStore
 
-    return StorePath(WrapperStore(LocalStore(path)))
+    n_features: int
+    dtype: str
+    sparse: bool
+    has_labels: bool
+    labels: str | None = None
+    columns: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, blocks: RowBlocks, before: RowSchema | None) -> RowSchema:
+        """Return the schema of rows to come: that of the rows before, which they must agree with.
+
+        Raises
+        ------
+        InvalidInputError
+            Which says what differs.
+        """
+        schema = cls(
+            n_features=blocks.schema.n_features,
+            dtype=blocks.schema.dtype.name,
+            sparse=blocks.sparse,
+            has_labels=blocks.has_labels,
+            columns=blocks.columns,
+        )
+        if before is not None:
+            before.check(schema)
+        return before or schema
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any] | None) -> RowSchema | None:
+        """Return the schema of what `dataclasses.asdict` gave and a store kept, if there is one."""
+        if values is None:
+            return None
+        columns = values["columns"]
+        return cls(**{**values, "columns": None if columns is None else tuple(columns)})
+
+    def check(self, other: RowSchema) -> None:
+        """Refuse rows of another schema."""
+        if other.n_features != self.n_features:
+            raise InvalidInputError(
+                f"X has {other.n_features} features, and the rows before it have "
+                f"{self.n_features}; pass the same columns."
+            )
+        if self.columns and other.columns and self.columns != other.columns:
+            raise InvalidInputError(
+                f"X has the columns {list(other.columns)}, and the rows before it have "
+                f"{list(self.columns)}; select these, in this order."
+            )
+        if other.sparse != self.sparse:
+            words = {True: "sparse", False: "dense"}
+            raise InvalidInputError(
+                f"X is {words[other.sparse]}, and the rows before it are {words[self.sparse]}; "
+                f"convert it."
+            )
+        if np.dtype(other.dtype).itemsize > np.dtype(self.dtype).itemsize:
+            raise InvalidInputError(
+                f"X is {other.dtype}, and the rows before it are {self.dtype}, which would lose "
+                f"digits; convert it with .astype({self.dtype!r}), or begin with {other.dtype}."
+            )
+        if other.has_labels != self.has_labels:
+            now, before = ("given", "none") if other.has_labels else ("missing", "labels")
+            raise InvalidInputError(
+                f"y is {now}, and the rows before have {before}; give labels to all rows or to "
+                f"none."
+            )
+
+    def fit(self, points: WeightedPoints) -> tuple[WeightedPoints, RowSchema]:
+        """Bring rows that were read to the schema; return it with the kind of labels filled in.
+
+        Raises
+        ------
+        InvalidInputError
+            If the labels are of another kind.
+        """
+        labels, schema = points.labels, self
+        if labels is not None and len(labels):
+            labels = canonical(labels)
+            kind = labels.dtype.kind
+            if self.labels is None:
+                schema = replace(self, labels=kind)
+            elif kind != self.labels:
+                raise InvalidInputError(
+                    f"y holds {_KINDS[kind]}, and the labels before are {_KINDS[self.labels]}; "
+                    f"convert it."
+                )
+        rows: Any = points.points
+        if sp.issparse(rows) != self.sparse:  # Dask does not always know that blocks are sparse
+            rows = sp.csr_array(rows) if self.sparse else rows.toarray()
+        rows = rows.astype(self.dtype, copy=False)
+        return replace(points, points=rows, labels=labels), schema
 
 
-def write_points(
-    path: Path,
-    parts: Sequence[WeightedPoints],
-    attributes: dict[str, Any],
-    *,
-    kind: str,
-    schema_version: int,
+def write_state(
+    path: Path, kind: str, state: dict[str, Any], parts: Sequence[WeightedPoints] = ()
 ) -> None:
-    """Write weighted rows as one Zarr group, in a directory that is being filled."""
-    arrays: dict[str, Any] = {}
-    dims: dict[str, tuple[str, ...]] = {}
-    lengths = [len(part) for part in parts]
-    layout: dict[str, Any] = {}
-    if parts:
-        union = concatenate_parts(parts)
-        labels = None if union.labels is None else canonical(union.labels)
-        union = WeightedPoints(union.points, union.weights, union.indices, labels)
-        arrays, dims, layout = to_arrays(union)
+    """Write plain JSON values and weighted rows as a Zarr group, in a directory being filled."""
+    union = with_canonical_labels(concatenate_parts(parts)) if parts else None
+    arrays, dims, layout = ({}, {}, {}) if union is None else to_arrays(union)
     # Nested, so that no key of the layout can be one of ours.
-    said = {**layout, "lengths": lengths, "state": attributes}
-    write_group(inside(path), arrays, dims, said, kind=kind, schema_version=schema_version)
+    attributes = {**layout, "lengths": [len(part) for part in parts], "state": state}
+    storage.fill_group(
+        path, storage.GroupContents(arrays, dims, attributes, kind, SCHEMA_VERSION).checked()
+    )
 
 
-def read_points(
-    path: Path, *, kind: str, schema_version: int
-) -> tuple[list[WeightedPoints], dict[str, Any]]:
-    """Read what `write_points` wrote, or refuse it.
+def read_state(
+    path: Path, kind: str, build: Callable[[dict[str, Any], list[WeightedPoints]], T]
+) -> T:
+    """Return ``build(state, parts)`` of what `write_state` wrote, or refuse it.
 
     Raises
     ------
     StoreError
         It is missing, incomplete, damaged, of another version, or inconsistent.
     """
-    arrays, attributes = read_group(path, kind=kind, schema_version=schema_version)
-    try:
-        lengths, state = list(attributes["lengths"]), dict(attributes["state"])
-        if not lengths:
-            return [], state
-        union = from_arrays(arrays, attributes)
-        stops = np.cumsum(lengths).tolist()
-        if stops[-1] != len(union):
-            raise ValueError(f"{len(union)} rows instead of {stops[-1]}")  # noqa: TRY301
-        starts = [0, *stops[:-1]]
-        return [union.take(slice(i, j)) for i, j in zip(starts, stops, strict=True)], state
-    # The digest was right, so this is a writer that does not keep to the layout.
-    except (CoresetError, KeyError, TypeError, ValueError) as error:
-        msg = f"{path}: not consistent ({error}); restore it from a copy"
-        raise StoreError(msg) from error
+    arrays, attributes = storage.read_group(path, kind=kind, schema_version=SCHEMA_VERSION)
+    with storage.refuse_inconsistent(f"{path}: not consistent"):
+        return build(attributes["state"], _parts(arrays, attributes))
+
+
+def _parts(arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]) -> list[WeightedPoints]:
+    lengths = attributes.get("lengths", [])  # manifests of earlier versions have none
+    if not lengths:
+        return []
+    union = from_arrays(arrays, attributes)
+    if sum(lengths) != len(union):
+        raise ValueError(f"{len(union)} rows instead of {sum(lengths)}")
+    stops = np.cumsum(lengths).tolist()
+    return [
+        union.take(slice(stop - length, stop)) for length, stop in zip(lengths, stops, strict=True)
+    ]
 
 
 _NAME = re.compile(r"\d{12}")
@@ -323,27 +350,24 @@ def commit(root: Path, version: int, fill: Callable[[Path], None]) -> None:
     1
     """
     target = folder_of(root, version)
-    if newest(root) >= version:  # told before the work of writing
-        raise _lost(root, version)
+    if newest(root) >= version:  # before the work of writing, and once more after it
+        raise overtaken_error(root, version)
     with ExitStack() as turn:
 
         def nothing_there() -> bool:
             turn.enter_context(_locked(root))
             if newest(root) >= version:
-                raise _lost(root, version)
+                raise overtaken_error(root, version)
             return False
 
         try:
-            with new_directory(target, may_replace=nothing_there) as scratch:
+            with new_store(target, nothing_there) as scratch:
                 fill(scratch)
-        except OSError as error:
+        except StoreError as error:
             # Whoever is first also clears away what the others were writing.
             if newest(root) >= version:
-                raise _lost(root, version) from error
-            if isinstance(error, StoreError):
-                raise
-            msg = f"could not write {target}: {error}; nothing there was changed"
-            raise StoreError(msg) from error
+                raise overtaken_error(root, version) from error
+            raise
 
 
 @contextmanager
@@ -365,7 +389,8 @@ def _locked(root: Path) -> Iterator[None]:
         yield
 
 
-def _lost(root: Path, version: int) -> StoreError:
+def overtaken_error(root: Path, version: int) -> StoreError:
+    """Return the error of a change that would have made `version`, where another came first."""
     return StoreError(
         f"{root.parent}: another writer has changed it since it was opened (version "
         f"{newest(root)} is there, this change is based on {version - 1}); nothing was written; "
@@ -383,30 +408,25 @@ def sweep(root: Path, keep: Callable[[int, str], bool]) -> None:
         ``keep(version, name)`` says whether a member of a version is still needed. Asked of
         versions up to the highest one that was there when the sweep began.
     """
-    last = newest(root)
-    for version in versions_in(root):
-        if version > last:
-            continue
+    versions = versions_in(root)
+    last = max(versions, default=0)
+    for version in versions:
         folder = folder_of(root, version)
         gone = [path for path in _entries(folder) if not keep(version, path.name)]
         for path in gone:
-            _remove(path)
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
         if gone and version < last:
             with suppress(OSError):  # where anything is left, which is meant
                 folder.rmdir()
     for path in _entries(root):
         # A change that would have made a version which is there can no longer succeed.
-        number = path.name[1:13]
-        if is_leftover(path) and _NAME.fullmatch(number) and int(number) <= last:
+        digits = path.name[1:13]
+        if is_leftover(path) and _NAME.fullmatch(digits) and int(digits) <= last:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _entries(folder: Path) -> Iterator[Path]:
-    return iter(sorted(folder.iterdir())) if folder.is_dir() else iter(())
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+def _entries(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []

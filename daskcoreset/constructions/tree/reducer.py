@@ -15,8 +15,8 @@ levels add up to no more than :math:`\varepsilon` (Tukan et al. 2020, Algorithm 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,15 +40,15 @@ from daskcoreset.core.sampling import (
     merge_duplicates,
 )
 from daskcoreset.core.typing import Sampling
-from daskcoreset.core.validation import is_choice
+from daskcoreset.core.validation import check_choice
 from daskcoreset.sensitivities import Sensitivity, construction_for
 
 if TYPE_CHECKING:
+    from numpy.random import Generator
+
     from daskcoreset.core.blocks import InvalidRow
     from daskcoreset.core.typing import FloatArray, IndexArray
     from daskcoreset.objectives import Objective
-
-S = TypeVar("S")
 
 FEWEST_ORDERED = 4096
 """Rows put in order at least, where there are more: five milliseconds. What candidates add to
@@ -106,8 +106,8 @@ class Reducer(ABC):
         """Return the parameters by name; plain JSON values."""
         return {}
 
-    def problem(self, block: Block) -> InvalidRow | None:
-        """Return what makes rows, as they come in, unfit for the method, or None."""
+    def find_invalid_row(self, block: Block) -> InvalidRow | None:
+        """Return the first row, as they come in, that is unfit for the method, or None."""
         del block
         return None
 
@@ -117,7 +117,7 @@ class Reducer(ABC):
         return None
 
     @abstractmethod
-    def reduce(self, points: WeightedPoints, size: int, rng: np.random.Generator) -> WeightedPoints:
+    def reduce(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
         """Return at most about `size` weighted rows that stand for `points`.
 
         Parameters
@@ -135,7 +135,7 @@ class Reducer(ABC):
             With the row numbers and labels of the rows that are left.
         """
 
-    def finish(self, points: WeightedPoints, size: int, rng: np.random.Generator) -> WeightedPoints:
+    def finish(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
         """Make the coreset that is asked for of what stands for all the data.
 
         Done once, where `reduce` is done for every node, so that it may take more time; by
@@ -143,21 +143,13 @@ class Reducer(ABC):
         """
         return self.reduce(points, size, rng)
 
-    def describe(self, points: WeightedPoints, rng: np.random.Generator) -> dict[str, Any]:
+    def describe(self, points: WeightedPoints, rng: Generator) -> dict[str, Any]:
         """Facts about weighted rows that belong into the provenance; plain JSON values.
 
         Asked of what stands for all the data, and only of that: the place to refuse them.
         """
         del points, rng
         return {}
-
-
-class _Scored(NamedTuple, Generic[S]):
-    """Rows with what the construction says of them."""
-
-    rows: Block
-    summary: S
-    scores: FloatArray
 
 
 @dataclass(frozen=True)
@@ -192,11 +184,7 @@ class SensitivityReducer(Reducer):
     sampling: Sampling = "systematic"
 
     def __post_init__(self) -> None:
-        if not is_choice(self.sampling, ("systematic", "multinomial")):
-            raise InvalidInputError(
-                f'sampling must be "systematic" or "multinomial", got {self.sampling!r}; pass one '
-                f"of these."
-            )
+        check_choice("sampling", self.sampling, "systematic", "multinomial")
 
     @property
     def name(self) -> str:
@@ -222,7 +210,7 @@ class SensitivityReducer(Reducer):
         """Parameters of the construction."""
         return self.construction.parameters()
 
-    def problem(self, block: Block) -> InvalidRow | None:
+    def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Ask the construction."""
         return self.construction.find_invalid_row(block)
 
@@ -230,33 +218,34 @@ class SensitivityReducer(Reducer):
         """Ask the construction."""
         return self.construction.too_much(n_rows, n_features)
 
-    def reduce(self, points: WeightedPoints, size: int, rng: np.random.Generator) -> WeightedPoints:
+    def reduce(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
         """Draw `size` rows in proportion to their scores."""
         return self._reduced(points, size, rng, FEWEST_ORDERED)
 
-    def finish(self, points: WeightedPoints, size: int, rng: np.random.Generator) -> WeightedPoints:
+    def finish(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
         """Do the same, with all of up to 20,000 rows in order."""
         return self._reduced(points, size, rng, MIN_CANDIDATES)
 
     def _reduced(
-        self, points: WeightedPoints, size: int, rng: np.random.Generator, fewest: int
+        self, points: WeightedPoints, size: int, rng: Generator, min_candidates: int
     ) -> WeightedPoints:
         # Rows without weight cost nothing and are never drawn, so they go first.
         if len(points) > size and not points.weights.all():
             points = points.take(points.weights > 0.0)
         if len(points) <= size:
             return points
+        rows = as_block(points)
         with ignore_overflow():
-            scored = self._scored(as_block(points), rng)
-            chosen, weights = (
-                self._drawn(scored, size, rng, max(OVERSAMPLING * size, fewest))
-                if self.sampling == "systematic"
-                else self._drawn_independently(scored, size, rng)
-            )
-        few = points.take(chosen)
-        return WeightedPoints(few.points, weights, few.indices, few.labels)
+            summary = self._summary(rows, rng)
+            scores = self._scores(rows, summary)
+            if self.sampling == "systematic":
+                count = max(OVERSAMPLING * size, min_candidates)
+                chosen, weights = self._drawn(rows, summary, scores, size, count, rng)
+            else:
+                chosen, weights = self._drawn_independently(rows, summary, scores, size, rng)
+        return replace(points.take(chosen), weights=weights)
 
-    def describe(self, points: WeightedPoints, rng: np.random.Generator) -> dict[str, Any]:
+    def describe(self, points: WeightedPoints, rng: Generator) -> dict[str, Any]:
         """Facts that the construction states of the rows, after its own check of them."""
         points = points.take(points.weights > 0.0)
         if not len(points):
@@ -266,17 +255,16 @@ class SensitivityReducer(Reducer):
         self.construction.validate_summary(summary, finalized=True)
         return self.construction.provenance(summary)
 
-    def _summary(self, block: Block, rng: np.random.Generator) -> Any:
+    def _summary(self, rows: Block, rng: Generator) -> Any:
         """Fold over rows in memory as often as the construction asks."""
         summary: Any = None
         for _ in range(self.construction.n_folds):
-            summary = self.construction.block_summary(block, summary, rng)
+            summary = self.construction.block_summary(rows, summary, rng)
             summary = self.construction.finalize(summary, rng)
         return summary
 
-    def _scored(self, block: Block, rng: np.random.Generator) -> _Scored[Any]:
-        summary = self._summary(block, rng)
-        scores = self.construction.scores(block, summary).sum(axis=0)
+    def _scores(self, rows: Block, summary: Any) -> FloatArray:
+        scores: FloatArray = self.construction.scores(rows, summary).sum(axis=0)
         total = scores.sum()
         if not np.isfinite(total):
             raise overflow_error()
@@ -285,35 +273,33 @@ class SensitivityReducer(Reducer):
                 f"method {self.name!r} gives no row of positive weight a score, so that none can "
                 f"be drawn; scale sample_weight, or correct the construction."
             )
-        return _Scored(block, summary, scores)
+        return scores
 
-    def _drawn(
-        self, scored: _Scored[Any], size: int, rng: np.random.Generator, wanted: int
+    def _drawn(  # noqa: PLR0917 - all of them are always given
+        self, rows: Block, summary: Any, scores: FloatArray, size: int, count: int, rng: Generator
     ) -> tuple[IndexArray, FloatArray]:
-        construction, summary, rows = self.construction, scored.summary, scored.rows
-        first = np.ones(len(rows))
-        if len(rows) > wanted:
-            inclusion = inclusion_probabilities(scored.scores, wanted)
-            chosen = draw_candidates(construction, summary, rows, scored.scores, inclusion, rng)
-            rows, first = rows.take(chosen), inclusion[chosen]
-        draw = draw_systematically(construction, summary, rows, first, size, rng)
-        return _positions(rows)[draw.chosen], draw.weights
+        positions, first = np.arange(len(rows)), np.ones(len(rows))
+        if len(rows) > count:  # of which only candidates are put in order
+            inclusion = inclusion_probabilities(scores, count)
+            positions = draw_candidates(self.construction, summary, rows, scores, inclusion, rng)
+            rows, first = rows.take(positions), inclusion[positions]
+        draw = draw_systematically(self.construction, summary, rows, first, size, rng)
+        return positions[draw.chosen], draw.weights
 
     def _drawn_independently(
-        self, scored: _Scored[Any], size: int, rng: np.random.Generator
+        self, rows: Block, summary: Any, scores: FloatArray, size: int, rng: Generator
     ) -> tuple[IndexArray, FloatArray]:
-        rows, scores = scored.rows, scored.scores
         draws = draw_with_replacement(scores, size, rng)
         q = scores[draws] / scores.sum()
-        # By place, not by row number: the same row may stand twice in a union.
+        # By position, not by row number: the same row may stand twice in a union.
         first, weights = merge_duplicates(draws, rows.weights[draws] / (size * q))
         chosen = draws[first]
-        found = self.construction.design.calibrate(rows.take(chosen), weights, scored.summary)
-        return _positions(rows)[chosen], found.weights
+        calibrated = self.construction.design.calibrate(rows.take(chosen), weights, summary)
+        return chosen, calibrated.weights
 
 
 def as_block(points: WeightedPoints) -> Block:
-    """Return weighted rows as a block, its rows numbered by their places."""
+    """Return weighted rows as a block, its rows numbered by their positions."""
     return Block(points.points, points.weights, points.labels, np.arange(len(points)))
 
 
@@ -355,8 +341,3 @@ def resolve_reducer(
             f"{method!r}; pass one of these."
         )
     return SensitivityReducer(construction_for(method, n_clusters), sampling)
-
-
-def _positions(rows: Block) -> IndexArray:
-    assert rows.rows is not None  # noqa: S101 - as_block numbers them
-    return rows.rows

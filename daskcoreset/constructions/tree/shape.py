@@ -21,6 +21,7 @@ import hashlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 _DENSE_SPAN = 64
 """Spans up to this many slots are never worth the work of giving them anew."""
@@ -82,17 +83,22 @@ def _shape(slots: Sequence[int], names: Sequence[str], start: int, stop: int) ->
     digit = (first ^ last).bit_length() - 1
     middle = bisect_left(slots, last >> digit << digit, start, stop)
     below = _shape(slots, names, start, middle), _shape(slots, names, middle, stop)
-    name = hashlib.blake2b(" ".join(part.name for part in below).encode(), digest_size=16)
-    return Part(name.hexdigest(), start, stop, below)
+    return Part(digest_of(below), start, stop, below)
 
 
-def cover(top: Part, wanted: Sequence[bool]) -> list[Part]:
-    r"""Return the fewest parts that hold the wanted leaves and no others.
+def digest_of(parts: Sequence[Part]) -> str:
+    """Return 32 hexadecimal digits that stand for the names of parts."""
+    names = " ".join(part.name for part in parts)
+    return hashlib.blake2b(names.encode(), digest_size=16).hexdigest()
+
+
+def cover(top: Part, chosen: Sequence[bool]) -> list[Part]:
+    r"""Return the fewest parts that hold the chosen leaves and no others.
 
     Parameters
     ----------
     top : Part
-    wanted : sequence of bool
+    chosen : sequence of bool
         For every leaf. Of a window of neighbours, at most two parts a level are needed.
 
     Examples
@@ -101,21 +107,19 @@ def cover(top: Part, wanted: Sequence[bool]) -> list[Part]:
     >>> [(p.start, p.stop) for p in cover(top, [0, 1, 1, 1, 1, 1, 1, 1])]
     [(1, 2), (2, 4), (4, 8)]
     """
-    counts = [0]
-    for flag in wanted:
-        counts.append(counts[-1] + bool(flag))
-    found: list[Part] = []
+    counts = [0, *accumulate(map(bool, chosen))]  # chosen leaves before every leaf
+    covering: list[Part] = []
 
     def look(part: Part) -> None:
         inside = counts[part.stop] - counts[part.start]
         if inside == part.stop - part.start:
-            found.append(part)
+            covering.append(part)
         elif inside:
             for below in part.below:
                 look(below)
 
     look(top)
-    return found
+    return covering
 
 
 def respaced(slots: Sequence[int]) -> list[int]:

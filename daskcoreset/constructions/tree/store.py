@@ -2,42 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from daskcoreset.constructions.tree.answer import AnswerInfo
-from daskcoreset.constructions.tree.job import TreeJob, concatenate_parts
-from daskcoreset.constructions.tree.manifest import (
-    ROW_BITS,
-    SCHEMA_VERSION,
-    Leaf,
-    LeafTable,
-    Manifest,
-    StoredLeaf,
-    read_manifest,
-    read_node,
-    select_leaves,
-    time_text,
-    write_version,
-)
-from daskcoreset.constructions.tree.persistence import Settings, commit, newest, sweep
-from daskcoreset.constructions.tree.reducer import Reducer
-from daskcoreset.constructions.tree.schema import RowSchema
-from daskcoreset.constructions.tree.shape import Part, cover, respaced
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.constructions.sampling.job import DataFacts
+from daskcoreset.constructions.tree import persistence
+from daskcoreset.constructions.tree.job import Settings, TreeJob, concatenate_parts
+from daskcoreset.constructions.tree.manifest import ROW_BITS, Leaf, LeafTable, Manifest
+from daskcoreset.constructions.tree.persistence import RowSchema
+from daskcoreset.constructions.tree.shape import Part, cover, digest_of, respaced
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, stream
-from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.validation import as_path
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
+    from daskcoreset.constructions.tree.reducer import Reducer
     from daskcoreset.core.coreset import Coreset
     from daskcoreset.core.typing import IndexArray, Sampling
     from daskcoreset.sensitivities import Sensitivity
@@ -46,133 +32,12 @@ _SPLIT_EVERY = 16
 
 """Coresets of blocks united at a time where a leaf's data are out of core."""
 
-
-@dataclass(frozen=True, eq=False)
-class PendingChange:
-    """What a change wants.
-
-    Attributes
-    ----------
-    manifest : Manifest
-        The leaves as they are to be; its version and nodes are still those before.
-    made : dict of str to WeightedPoints
-        Leaves that are new, by the names of their nodes.
-    """
-
-    manifest: Manifest
-    made: dict[str, WeightedPoints]
-
-
-def make_leaf(
-    settings: Settings,
-    manifest: Manifest,
-    entry: StoredLeaf,
-    data: tuple[Any, Any, Any],
-    progress: bool | None,
-) -> tuple[StoredLeaf, PendingChange]:
-    """Read the rows of a leaf once, and return the change that puts it in its place.
-
-    Parameters
-    ----------
-    settings : Settings
-    manifest : Manifest
-        The tree as it is.
-    entry : StoredLeaf
-        The leaf, without what only its rows tell.
-    data : tuple
-        X, y and sample_weight.
-    progress : bool or None
-
-    Raises
-    ------
-    InvalidInputError, InvalidTypeError
-        If the rows cannot be used, or do not fit those of the other leaves.
-    """
-    form, inner = manifest.form, settings.inner_size
-    blocks = row_blocks(*data, on_invalid=settings.on_invalid)
-    if form is None:
-        form = RowSchema.of(blocks)
-    form.check(RowSchema.of(blocks))
-    # Another seed for every leaf, and every time it is replaced.
-    own = stream(settings.seed, Stage.TREE_LEAVES, entry.uid, entry.revision)
-    seed = int(own.integers(2**63))
-    job = TreeJob(blocks, settings.reducer, inner, inner, seed, _SPLIT_EVERY, part=True)
-    results = job.root(progress)
-    node = results.value
-    if node.read >> ROW_BITS or entry.uid >> (63 - ROW_BITS):
-        raise InvalidInputError(
-            f"leaf {entry.uid} with {node.read} rows is more than a tree can number; make "
-            f"several leaves of it, or begin another tree."
-        )
-    points, form = form.fit(node.points)
-    indices = points.indices + (entry.uid << ROW_BITS)
-    points = WeightedPoints(points.points, points.weights, indices, points.labels)
-    dropped = results.n_rows - results.n_kept
-    leaf = replace(entry.leaf, rows=node.read, weight=node.weight, n_dropped=dropped)
-    entry = replace(entry, leaf=leaf)
-    entries = {old.uid: old for old in manifest.entries} | {entry.uid: entry}
-    uid = max(manifest.next_uid, entry.uid + 1)
-    changed = replace(manifest, entries=tuple(entries.values()), next_uid=uid, form=form)
-    return entry, PendingChange(changed, {entry.node: points})
-
-
-def commit_change(
-    root: Path, settings: Settings, before: Manifest, change: PendingChange
-) -> Manifest:
-    """Make the nodes that are not there yet, and write the next version.
-
-    Raises
-    ------
-    StoreError
-        If another process has changed the tree, or the disk refused. It is as it was.
-    """
-    check_current(root, before)
-    made, version = dict(change.made), before.version + 1
-    entries = change.manifest.entries
-    slots = respaced([entry.slot for entry in entries])
-    entries = tuple(replace(e, slot=slot) for e, slot in zip(entries, slots, strict=True))
-    after = replace(change.manifest, version=version, entries=entries)
-    kept: dict[str, tuple[int, int]] = {}
-    for part in after.top or ():
-        if part.name in before.nodes:
-            kept[part.name] = before.nodes[part.name]
-        elif part.below:
-            held = [
-                made[below.name] if below.name in made else read_node(root, before, below.name)
-                for below in part.below
-            ]
-            made[part.name] = _reduced(settings, part, held)
-    fresh = {name: (version, number) for number, name in enumerate(made)}
-    after = replace(after, nodes=kept | fresh)
-    commit(root, version, lambda scratch: write_version(scratch, after, made))
-    needed = before.needed | after.needed  # who has the tree open as it was may go on reading
-    sweep(root, lambda number, member: (number, member) in needed or number > version)
-    return after
-
-
-def _reduced(settings: Settings, part: Part, held: list[WeightedPoints]) -> WeightedPoints:
-    rng = stream(settings.seed, Stage.TREE, int(part.name, 16))
-    return settings.reducer.reduce(concatenate_parts(held), settings.inner_size, rng)
-
-
-def check_current(root: Path, manifest: Manifest) -> None:
-    """Refuse to change a tree that another process has changed.
-
-    Raises
-    ------
-    StoreError
-        If it has.
-    """
-    there = newest(root)
-    if there != manifest.version:
-        raise StoreError(
-            f"{root.parent}: another writer has changed it since it was opened (version "
-            f"{manifest.version}, now {there}); nothing was written; open it again and repeat "
-            f"the change"
-        )
-
-
 _KIND = "coreset-tree"
+
+
+def _reduced(settings: Settings, part: Part, below: list[WeightedPoints]) -> WeightedPoints:
+    # By the name, which stands for the leaves below: the same leaves give the same bits.
+    return settings.reduce(concatenate_parts(below), int(part.name, 16))
 
 
 class CoresetTree:
@@ -269,19 +134,12 @@ class CoresetTree:
             When an argument cannot be used.
         """
         settings = Settings.checked(
-            method,
-            {"size": size, "inner_size": inner_size},
-            n_clusters=n_clusters,
-            random_state=random_state,
-            sampling=sampling,
-            on_invalid=on_invalid,
+            method, size, inner_size, n_clusters, random_state, sampling, on_invalid
         )
-        place, said = as_path("path", path), settings.write()
-        if place.exists() and (not place.is_dir() or any(place.iterdir())):
-            msg = f"{place} exists; CoresetTree.open opens a tree that is there"
-            raise StoreError(f"{msg}, or choose another path")
-        write_group(place, {}, {}, said, kind=_KIND, schema_version=SCHEMA_VERSION)
-        return cls(place, settings, Manifest())
+        folder = as_path("path", path)
+        remedy = "CoresetTree.open opens a tree that is there, or choose another path"
+        persistence.create_store(folder, _KIND, settings, lambda _: None, remedy, overwrite=False)
+        return cls(folder, settings, Manifest(folder / "versions"))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], method: Any = None) -> CoresetTree:
@@ -305,20 +163,19 @@ class CoresetTree:
         InvalidInputError
             If `method` is needed or is another one.
         """
-        place = as_path("path", path)
-        _, attributes = read_group(place, kind=_KIND, schema_version=SCHEMA_VERSION)
-        settings = Settings.read(str(place), attributes, method)
-        return cls(place, settings, read_manifest(place / "versions"))
+        folder = as_path("path", path)
+        settings = persistence.read_settings(folder, _KIND, method)
+        return cls(folder, settings, Manifest.newest(folder / "versions"))
 
     def __repr__(self) -> str:
-        said = self._settings
+        settings = self._settings
         return (
-            f"{type(self).__name__}({said.reducer.name}: {len(self.leaves):,} leaves, size "
-            f"{said.size:,}, seed {said.seed}, version {self.version})"
+            f"{type(self).__name__}({settings.reducer.name}: {len(self.leaves):,} leaves, size "
+            f"{settings.size:,}, seed {settings.seed}, version {self.version})"
         )
 
     def __len__(self) -> int:
-        return len(self._manifest.entries)
+        return len(self.leaves)
 
     def __bool__(self) -> bool:
         return True
@@ -327,13 +184,9 @@ class CoresetTree:
         return name in self.leaves.names
 
     @property
-    def _root(self) -> Path:
-        return self.path / "versions"
-
-    @property
     def leaves(self) -> LeafTable:
         """The leaves, in the order in which they were appended."""
-        return self._manifest.table
+        return self._manifest.leaves
 
     @property
     def version(self) -> int:
@@ -383,8 +236,8 @@ class CoresetTree:
         StoreError
             If another process has changed the tree, or the disk refused.
         """
-        entry = self._manifest.next_entry(name, time_text(time))
-        return self._put(entry, (X, y, sample_weight), progress)
+        leaf = self._manifest.next_leaf(name, time)
+        return self._put(leaf, (X, y, sample_weight), progress)
 
     def replace(
         self,
@@ -413,19 +266,75 @@ class CoresetTree:
 
         Raises
         ------
-        InvalidInputError, InvalidTypeError, StoreError
+        InvalidInputError, InvalidTypeError
             As in `append`; also if there is no such leaf.
         """
-        old = self._manifest.entries[self.leaves.place(leaf)]
-        moment = old.leaf.time if time is None else time_text(time)
-        entry = replace(old, leaf=replace(old.leaf, time=moment), revision=old.revision + 1)
-        return self._put(entry, (X, y, sample_weight), progress)
+        old = self.leaves[self.leaves.position(leaf)]
+        return self._put(old.revised(time), (X, y, sample_weight), progress)
 
-    def _put(self, entry: StoredLeaf, data: tuple[Any, Any, Any], progress: bool | None) -> Leaf:
-        check_current(self._root, self._manifest)  # before the data are read
-        entry, change = make_leaf(self._settings, self._manifest, entry, data, progress)
-        self._manifest = commit_change(self._root, self._settings, self._manifest, change)
-        return entry.leaf
+    def _put(self, leaf: Leaf, data: tuple[Any, Any, Any], progress: bool | None) -> Leaf:
+        """Read the rows of a leaf once, and put it where it belongs."""
+        manifest, settings = self._manifest, self._settings
+        manifest.check_current()  # before the data are read
+        blocks = row_blocks(*data, on_invalid=settings.on_invalid)
+        schema = RowSchema.of(blocks, manifest.schema)
+        # Another seed for every leaf, and every time it is replaced.
+        rng = stream(settings.seed, Stage.TREE_LEAVES, leaf.uid, leaf.revision)
+        own = replace(settings, size=settings.inner_size, seed=int(rng.integers(2**63)))
+        results = TreeJob(blocks, own, _SPLIT_EVERY, part=True).root(progress)
+        node = results.value
+        if node.read >> ROW_BITS or leaf.uid >> (63 - ROW_BITS):
+            raise InvalidInputError(
+                f"leaf {leaf.uid} with {node.read} rows is more than a tree can number; make "
+                f"several leaves of it, or begin another tree."
+            )
+        points, schema = schema.fit(node.points)
+        points = replace(points, indices=points.indices + (leaf.uid << ROW_BITS))
+        dropped = results.n_rows - results.n_kept
+        leaf = replace(leaf, rows=node.read, weight=node.weight, n_dropped=dropped)
+        leaves = LeafTable(({old.uid: old for old in self.leaves} | {leaf.uid: leaf}).values())
+        uid = max(manifest.next_uid, leaf.uid + 1)
+        changed = replace(manifest, leaves=leaves, next_uid=uid, schema=schema)
+        self._commit(changed, {leaf.node: points})
+        return leaf
+
+    def _commit(self, changed: Manifest, made: dict[str, WeightedPoints]) -> None:
+        """Make the nodes that are not there yet, and write the next version.
+
+        Parameters
+        ----------
+        changed : Manifest
+            The leaves as they are to be; its version and nodes are still those before.
+        made : dict of str to WeightedPoints
+            Leaves that are new, by the names of their nodes; the nodes above them are added.
+
+        Raises
+        ------
+        StoreError
+            If another process has changed the tree, or the disk refused. It is as it was.
+        """
+        before, version = self._manifest, self.version + 1
+        before.check_current()
+        slots = respaced([leaf.slot for leaf in changed.leaves])
+        spaced = zip(changed.leaves, slots, strict=True)
+        leaves = LeafTable(replace(leaf, slot=slot) for leaf, slot in spaced)
+        after = replace(changed, version=version, leaves=leaves)
+        kept: dict[str, tuple[int, int]] = {}
+        for part in after.top or ():
+            if part.name in before.nodes:
+                kept[part.name] = before.nodes[part.name]
+            elif part.below:
+                names = [below.name for below in part.below]
+                points = [made[name] if name in made else before.read_node(name) for name in names]
+                made[part.name] = _reduced(self._settings, part, points)
+        new = {name: (version, index) for index, name in enumerate(made)}
+        after = replace(after, nodes=kept | new)
+        persistence.commit(after.root, version, lambda scratch: after.write(scratch, made))
+        needed = before.needed | after.needed  # who has the tree open as it was may go on reading
+        persistence.sweep(
+            after.root, lambda made_in, member: (made_in, member) in needed or made_in > version
+        )
+        self._manifest = after
 
     def delete(self, leaf: str | Sequence[str] | slice) -> None:
         """Remove a leaf, or several in one step.
@@ -446,11 +355,9 @@ class CoresetTree:
             raise InvalidTypeError(
                 "leaf is None; pass the names of leaves, or slice(None) for all."
             )
-        gone = select_leaves(self.leaves, leaf)
-        entries = self._manifest.entries
-        left = tuple(e for e, flag in zip(entries, gone, strict=True) if not flag)
-        change = PendingChange(replace(self._manifest, entries=left), {})
-        self._manifest = commit_change(self._root, self._settings, self._manifest, change)
+        deleted = self.leaves.select(leaf)
+        rest = LeafTable(x for x, flag in zip(self.leaves, deleted, strict=True) if not flag)
+        self._commit(replace(self._manifest, leaves=rest), {})
 
     # --- questions -----------------------------------------------------------------------
 
@@ -482,50 +389,38 @@ class CoresetTree:
         StoreError
             If the tree has changed since it was opened and the nodes are gone, or it is damaged.
         """
-        manifest, said = self._manifest, self._settings
+        manifest, settings = self._manifest, self._settings
         if manifest.top is None:
             raise InvalidInputError("the tree has no leaves; append some first.")
-        wanted = select_leaves(self.leaves, leaves)
-        parts = cover(manifest.top, wanted)
-        held = [self._points(part.name) for part in parts]
-        digest = hashlib.blake2b(" ".join(part.name for part in parts).encode(), digest_size=16)
-        rng = stream(said.seed, Stage.TREE_ROOT, int(digest.hexdigest(), 16))
-        return self._answer(wanted).coreset(
-            held, said, rng, normalize=normalize, numbers=self._numbers
+        flags = self.leaves.select(leaves)
+        parts = cover(manifest.top, flags)
+        # By the names of the parts, which stand for the leaves below them.
+        points, described = settings.last_reduction(
+            [manifest.read_node(part.name) for part in parts], int(digest_of(parts), 16)
         )
-
-    def _answer(self, wanted: list[bool]) -> AnswerInfo:
-        """Say what is known of the leaves that are wanted."""
-        form, leaves = self._manifest.form, self.leaves
-        chosen = [
-            (leaf, offset)
-            for leaf, offset, flag in zip(leaves, leaves.offsets, wanted, strict=True)
-            if flag
-        ]
+        points = replace(points, indices=self._count_rows(points.indices))
+        all_leaves = zip(self.leaves, self.leaves.offsets, flags, strict=True)
+        chosen = [(leaf, offset) for leaf, offset, flag in all_leaves if flag]
+        facts = {
+            **described,
+            "strategy": "store",
+            "version": self.version,
+            "levels": self.depth,
+            "leaves": [{"name": x.name, "offset": start, "rows": x.rows} for x, start in chosen],
+        }
         n_dropped = sum(leaf.n_dropped for leaf, _ in chosen)
-        return AnswerInfo(
-            strategy="store",
-            n=sum(leaf.rows for leaf, _ in chosen) - n_dropped,
-            n_dropped=n_dropped,
-            weight=float(sum(leaf.weight for leaf, _ in chosen)),
-            columns=None if form is None else form.columns,
-            facts={
-                "source": str(self.path),
-                "version": self.version,
-                "levels": self.depth,
-                "leaves": [{"name": x.name, "offset": at, "rows": x.rows} for x, at in chosen],
-            },
-        )
+        n = sum(leaf.rows for leaf, _ in chosen) - n_dropped
+        weight = float(sum(leaf.weight for leaf, _ in chosen))
+        columns = None if manifest.schema is None else manifest.schema.columns
+        data = DataFacts(n, n_dropped, weight, str(self.path), columns)
+        return settings.make_coreset(points, data, facts, normalize=normalize)
 
-    def _numbers(self, stored: IndexArray) -> IndexArray:
-        """Count rows through all leaves."""
-        uids = np.array([entry.uid for entry in self._manifest.entries])
+    def _count_rows(self, stored: IndexArray) -> IndexArray:
+        """Turn row numbers as they are kept into those that count through all leaves."""
+        uids = np.array([leaf.uid for leaf in self.leaves])
         offsets = np.array(self.leaves.offsets)
-        found: IndexArray = offsets[np.searchsorted(uids, stored >> ROW_BITS)]
-        return found + (stored & ((1 << ROW_BITS) - 1))
-
-    def _points(self, name: str) -> WeightedPoints:
-        return read_node(self._root, self._manifest, name)
+        starts: IndexArray = offsets[np.searchsorted(uids, stored >> ROW_BITS)]
+        return starts + (stored & ((1 << ROW_BITS) - 1))
 
     def locate(self, indices: IndexArray) -> tuple[list[str], IndexArray]:
         """Say where rows of a coreset of this tree come from.
@@ -559,4 +454,4 @@ class CoresetTree:
             If one is damaged: names it.
         """
         for name in self._manifest.nodes:
-            self._points(name)
+            self._manifest.read_node(name)

@@ -20,29 +20,180 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from daskcoreset.constructions.tree.answer import AnswerInfo
-from daskcoreset.constructions.tree.job import concatenate_parts
-from daskcoreset.constructions.tree.persistence import Settings
-from daskcoreset.constructions.tree.reducer import Reducer
-from daskcoreset.constructions.tree.stream_state import (
-    Growth,
-    SavedStream,
-    StreamState,
-    open_batch,
-    read_ahead,
-)
-from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.random import RandomState, Stage, stream
+from daskcoreset.constructions.sampling.job import DataFacts
+from daskcoreset.constructions.tree import persistence
+from daskcoreset.constructions.tree.job import Settings, concatenate_parts, valid_points
+from daskcoreset.constructions.tree.persistence import RowSchema
+from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset.core.random import RandomState
 from daskcoreset.core.validation import as_path
+from daskcoreset.execution.engine import BlockResults, Engine, Reduction
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
 if TYPE_CHECKING:
+    from daskcoreset.constructions.tree.reducer import Reducer
     from daskcoreset.core.coreset import Coreset
     from daskcoreset.core.points import WeightedPoints
     from daskcoreset.core.typing import Sampling
     from daskcoreset.sensitivities import Sensitivity
+
+_KIND = "coreset-stream"
+
+_STATE = "coreset-stream-state"
+
+
+@dataclass(frozen=True, eq=False)
+class StreamState:
+    """A stream after some rows; immutable, so that a batch is taken wholly or not at all.
+
+    Attributes
+    ----------
+    nodes : tuple of WeightedPoints
+        The coreset of each of `levels`.
+    waiting : tuple of WeightedPoints
+        Rows that do not fill a leaf yet, see `add_waiting`.
+    schema : RowSchema or None
+        None before the first row.
+    n_leaves : int
+        Leaves filled so far.
+    weight : float
+        Total weight of their rows.
+    n_rows, n_dropped : int
+        Rows that came, and those of them that were left out.
+    """
+
+    nodes: tuple[WeightedPoints, ...] = ()
+    waiting: tuple[WeightedPoints, ...] = ()
+    schema: RowSchema | None = None
+    n_leaves: int = 0
+    weight: float = 0.0
+    n_rows: int = 0
+    n_dropped: int = 0
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """Levels that hold a coreset, the highest, which is the oldest, first."""
+        # Two nodes of a level become one of the next, as digits carry when leaves are counted.
+        levels = reversed(range(self.n_leaves.bit_length()))
+        return tuple(level for level in levels if self.n_leaves >> level & 1)
+
+    @property
+    def parts(self) -> list[WeightedPoints]:
+        """All that is held, the oldest rows first."""
+        return [*self.nodes, *self._rest]
+
+    @property
+    def total_weight(self) -> float:
+        """Total weight of all rows that came."""
+        # Of those that wait as one array: summed part by part it would tell how they came.
+        return self.weight + sum(rows.total_weight for rows in self._rest)
+
+    @property
+    def _rest(self) -> list[WeightedPoints]:
+        return [concatenate_parts(self.waiting)] if self.waiting else []
+
+    def add(
+        self, results: BlockResults[WeightedPoints], schema: RowSchema, settings: Settings
+    ) -> StreamState:
+        """Return the state after a block of rows; `schema` counts where it is the first."""
+        points, schema = (self.schema or schema).fit(results.value)
+        points = replace(points, indices=points.indices + self.n_rows)
+        state, start = self, 0
+        while sum(map(len, state.waiting)) + len(points) - start >= settings.leaf_rows:
+            stop = start + settings.leaf_rows - sum(map(len, state.waiting))
+            leaf = concatenate_parts([*state.waiting, points.take(slice(start, stop))])
+            state, start = state._with_leaf(leaf, settings), stop
+        return replace(
+            state,
+            waiting=add_waiting(state.waiting, points.take(slice(start, None))),
+            schema=schema,
+            n_rows=self.n_rows + results.n_rows,
+            n_dropped=self.n_dropped + results.n_rows - results.n_kept,
+        )
+
+    def _with_leaf(self, leaf: WeightedPoints, settings: Settings) -> StreamState:
+        nodes, level, position = self.nodes, 0, self.n_leaves
+        node = settings.reduce(leaf, position)
+        while position % 2:  # the last node of this level has waited for this neighbour
+            level, position = level + 1, position // 2
+            node = settings.reduce(concatenate_parts([nodes[-1], node]), position, level)
+            nodes = nodes[:-1]
+        return replace(
+            self,
+            nodes=(*nodes, node),
+            waiting=(),
+            n_leaves=self.n_leaves + 1,
+            weight=self.weight + leaf.total_weight,
+        )
+
+    def write(self, path: Path) -> None:
+        """Write the state into a directory, which is made."""
+        values = {name: getattr(self, name) for name in _COUNTERS}
+        schema = None if self.schema is None else asdict(self.schema)
+        persistence.write_state(
+            path, _STATE, {**values, "levels": self.levels, "form": schema}, self.parts
+        )
+
+    @classmethod
+    def read(cls, values: dict[str, Any], parts: list[WeightedPoints]) -> StreamState:
+        """Return the state that `write` wrote."""
+        counters = {name: values[name] for name in _COUNTERS}
+        state = cls(schema=RowSchema.from_json(values["form"]), **counters)
+        levels = state.levels
+        if len(parts) - len(levels) not in {0, 1} or values["levels"] != [*levels]:
+            raise ValueError(f"{len(parts)} parts on levels {values['levels']}")
+        nodes, waiting = tuple(parts[: len(levels)]), tuple(parts[len(levels) :])
+        return replace(state, nodes=nodes, waiting=waiting)
+
+
+_COUNTERS = ("n_leaves", "weight", "n_rows", "n_dropped")
+
+
+def add_waiting(
+    parts: tuple[WeightedPoints, ...], points: WeightedPoints
+) -> tuple[WeightedPoints, ...]:
+    """Return rows that wait and further ones, in order.
+
+    Parts at least double in size from the last to the first, so that rows which come one by
+    one are copied a logarithmic number of times and held in few arrays.
+    """
+    if not len(points):
+        return parts
+    # Copied: a slice would keep all of a large batch, and the user may write into it.
+    last = deepcopy(points)
+    while parts and len(parts[-1]) < 2 * len(last):
+        last, parts = concatenate_parts([parts[-1], last]), parts[:-1]
+    return (*parts, last)
+
+
+def read_ahead(blocks: RowBlocks, reducer: Reducer) -> Iterator[BlockResults[WeightedPoints]]:
+    """Read the blocks in order, one ahead of the one that is used."""
+    reduction: Reduction[WeightedPoints] = Reduction(partial(valid_points, reducer), itemgetter(0))
+
+    def read(i: int) -> BlockResults[WeightedPoints]:
+        # What no Dask array holds is read by this process, and not by a cluster.
+        engine = Engine(blocks.select([i]), lazy=bool(blocks.arrays))
+        results: BlockResults[WeightedPoints] = engine.compute(engine.read(reduction))
+        return results
+
+    if blocks.n_blocks == 1:  # worth no thread, where rows come one by one
+        yield read(0)
+        return
+    with ThreadPoolExecutor(1, "coreset-stream") as reader:
+        ahead = reader.submit(read, 0)
+        for i in range(1, blocks.n_blocks + 1):
+            results = ahead.result()
+            if i < blocks.n_blocks:
+                ahead = reader.submit(read, i)
+            yield results
 
 
 class CoresetStream:
@@ -134,32 +285,30 @@ class CoresetStream:
     ) -> None:
         if store is not None:
             as_path("store", store)
-        sizes = {"size": size, "leaf_size": leaf_size, "inner_size": inner_size}
         settings = Settings.checked(
-            method,
-            {**sizes, "save_every": save_every},
-            n_clusters=n_clusters,
-            random_state=random_state,
-            sampling=sampling,
-            on_invalid=on_invalid,
-        )
+            method, size, inner_size, n_clusters, random_state, sampling, on_invalid
+        ).of_stream(leaf_size, save_every)
         if store is None:
             settings = replace(settings, save_every=None)
-        self._begin(None, settings, StreamState())
+        self._begin(settings, StreamState())
         if store is not None:
             self.save(store)
 
-    def _begin(self, kept: SavedStream | None, settings: Settings, state: StreamState) -> None:
-        self._kept = kept
+    def _begin(
+        self, settings: Settings, state: StreamState, path: Path | None = None, version: int = 0
+    ) -> None:
         self._settings = settings
         self._state = state
-        self._unsaved = 0
+        # Where the stream is saved, and the version of its state that is there.
+        self._path = path
+        self._version = version
+        self._n_unsaved = 0
 
     def __repr__(self) -> str:
-        said = self._settings
+        settings = self._settings
         return (
-            f"{type(self).__name__}({said.reducer.name}: {self.n_rows:,} rows seen, "
-            f"{self.n_held:,} held, size {said.size:,}, seed {said.seed})"
+            f"{type(self).__name__}({settings.reducer.name}: {self.n_rows:,} rows seen, "
+            f"{self.n_held:,} held, size {settings.size:,}, seed {settings.seed})"
         )
 
     def __len__(self) -> int:
@@ -181,23 +330,17 @@ class CoresetStream:
     @property
     def n_held(self) -> int:
         """Rows in memory."""
-        return self._state.buckets.n_held
+        return sum(map(len, (*self._state.nodes, *self._state.waiting)))
 
     @property
     def total_weight(self) -> float:
         """Weight of all rows that came."""
-        return self._state.buckets.total_weight
+        return self._state.total_weight
 
     @property
     def levels(self) -> tuple[int, ...]:
         """Levels that hold a coreset, the highest first."""
-        return self._state.buckets.levels
-
-    @property
-    def _growth(self) -> Growth:
-        said = self._settings
-        assert said.leaf_size is not None  # noqa: S101 - a stream has one
-        return Growth(said.reducer, said.leaf_size, said.inner_size, said.seed)
+        return self._state.levels
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> CoresetStream:
         """Take further rows.
@@ -235,22 +378,36 @@ class CoresetStream:
             for batch in X:
                 self.partial_fit(*(batch if isinstance(batch, tuple) else (batch,)))
             return self
-        blocks = open_batch(X, y, sample_weight, self._settings.on_invalid)
-        form = self._state.agree(blocks, self._growth)
-        start = 0
-        for rows in read_ahead(blocks):
-            state = self._state.add(rows, start, form, self._growth)
-            self._advance(state)
-            form, start = state.form or form, start + rows.read
+        settings, start = self._settings, 0
+        blocks = row_blocks(X, y, sample_weight, on_invalid=settings.on_invalid)
+        if blocks.are_views and blocks.n_blocks > 1:  # one block, which is checked as a whole
+            rows = blocks.n_rows or 1
+            blocks = row_blocks(X, y, sample_weight, chunks=rows, on_invalid=settings.on_invalid)
+        settings.check_data(blocks, settings.leaf_rows)
+        schema = RowSchema.of(blocks, self._state.schema)
+        for results in read_ahead(blocks, settings.reducer):
+            if results.invalid is not None:
+                _, invalid = results.invalid
+                raise invalid.error(start)
+            self._advance(self._state.add(results, schema, settings))
+            start += results.n_rows
         return self
 
     def _advance(self, state: StreamState) -> None:
-        every, kept = self._settings.save_every, self._kept
-        due = every is not None and kept is not None and self._unsaved + 1 >= every
-        if due and kept is not None:
-            self._kept = kept.write(state)
-        self._state = state
-        self._unsaved = 0 if due else self._unsaved + 1
+        """Go on from a state; where it cannot be saved, the batch was not taken."""
+        every, n_unsaved = self._settings.save_every, self._n_unsaved + 1
+        if every is not None and self._path is not None and n_unsaved >= every:
+            self._write(self._path, state)
+            n_unsaved = 0
+        self._state, self._n_unsaved = state, n_unsaved
+
+    def _write(self, path: Path, state: StreamState) -> None:
+        """Write a further state; the one before stays until this one is complete."""
+        version = self._version + 1
+        persistence.commit(path / "states", version, state.write)
+        # One more than is needed, for who is reading it.
+        persistence.sweep(path / "states", lambda made_in, _: made_in >= version - 1)
+        self._version = version
 
     def rows(self) -> WeightedPoints:
         """Return all rows in memory with their weights: what a coreset would be drawn from.
@@ -260,9 +417,9 @@ class CoresetStream:
         InvalidInputError
             If no row came yet.
         """
-        if not self._state.n_kept:
+        if self.n_rows == self.n_dropped:
             raise InvalidInputError("the stream has no rows yet; call partial_fit first.")
-        return concatenate_parts(self._state.buckets.parts())
+        return concatenate_parts(self._state.parts)
 
     def coreset(self, *, normalize: bool = False) -> Coreset:
         """Return a coreset of all rows so far; the stream goes on as if it had not been asked.
@@ -278,22 +435,19 @@ class CoresetStream:
         InvalidInputError
             If no row of positive weight came yet.
         """
-        state, said, rows = self._state, self._settings, self.rows()
-        assert state.form is not None  # noqa: S101 - there are rows
-        answer = AnswerInfo(
-            strategy="stream",
-            n=state.n_kept,
-            n_dropped=state.n_dropped,
-            weight=self.total_weight,
-            columns=state.form.columns,
-            facts={
-                "source": None,
-                "leaf_size": said.leaf_size,
-                "levels": 1 + max(self.levels, default=-1),
-            },
-        )
-        rng = stream(said.seed, Stage.TREE_ROOT, state.n_rows)
-        return answer.coreset([rows], said, rng, normalize=normalize)
+        state, settings = self._state, self._settings
+        points, described = settings.last_reduction([self.rows()], state.n_rows)
+        facts = {
+            **described,
+            "strategy": "stream",
+            "leaf_size": settings.leaf_size,
+            "levels": 1 + max(self.levels, default=-1),
+        }
+        n, columns = state.n_rows - state.n_dropped, None
+        if state.schema is not None:
+            columns = state.schema.columns
+        data = DataFacts(n, state.n_dropped, state.total_weight, None, columns)
+        return settings.make_coreset(points, data, facts, normalize=normalize)
 
     def save(self, path: str | os.PathLike[str] | None = None, *, overwrite: bool = False) -> None:
         """Save the stream with all that it needs to go on, whole or not at all.
@@ -314,17 +468,25 @@ class CoresetStream:
         InvalidInputError
             If there is no path yet.
         """
-        kept = self._kept
-        target = None if path is None else as_path("path", path)
-        if kept is not None and target in (None, kept.path):
-            self._kept = kept.write(self._state)
-            self._unsaved = 0
-            return
+        target = self._path if path is None else as_path("path", path)
         if target is None:
             raise InvalidInputError("path is missing, and the stream was never saved; pass one.")
-        made = SavedStream.create(target, self._settings, self._state, overwrite=overwrite)
-        if kept is None:
-            self._kept, self._unsaved = made, 0
+        if target == self._path:
+            self._write(target, self._state)
+            self._n_unsaved = 0
+            return
+        remedy = "CoresetStream.load goes on with a stream that is there, or choose another path, "
+        state = self._state
+        persistence.create_store(
+            target,
+            _KIND,
+            self._settings,
+            lambda scratch: persistence.commit(scratch / "states", 1, state.write),
+            f"{remedy}or save with overwrite=True",
+            overwrite=overwrite,
+        )
+        if self._path is None:
+            self._path, self._version, self._n_unsaved = target, 1, 0
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], method: Any = None) -> CoresetStream:
@@ -345,6 +507,14 @@ class CoresetStream:
         InvalidInputError
             If `method` is needed or is another one.
         """
+        folder = as_path("path", path)
+        settings = persistence.read_settings(folder, _KIND, method)
+        version = persistence.newest(folder / "states")
+        if not version:
+            raise StoreError(f"{folder}: its states are missing; restore it from a copy")
+        state = persistence.read_state(
+            persistence.folder_of(folder / "states", version), _STATE, StreamState.read
+        )
         loaded = cls.__new__(cls)
-        loaded._begin(*SavedStream.open(as_path("path", path), method))  # noqa: SLF001 - its own class
+        loaded._begin(settings, state, folder, version)  # noqa: SLF001 - its own class
         return loaded

@@ -178,7 +178,7 @@ class CoverModel(TrainedModel):
             self._require_labels(y)
             if reset:
                 blocks = row_blocks(X, y, sample_weight)
-                self._set_features(X, blocks.rules.n_features, blocks.columns)
+                self._set_features(X, blocks.schema.n_features, blocks.columns)
             else:
                 blocks = self._open(X, y, sample_weight)
             blocks.refuse_zeros()

@@ -191,7 +191,7 @@ class ActiveMaxMarginClassifier(DecisionModel):
                 "oracle."
             )
         pool = open_pool(X, y)
-        self._set_features(X, pool.blocks.rules.n_features, pool.blocks.columns)
+        self._set_features(X, pool.blocks.schema.n_features, pool.blocks.columns)
         return pool, None, oracle or PoolLabels(pool)
 
     def _method(self, classes: AnyArray | None) -> ActiveMaxMargin:

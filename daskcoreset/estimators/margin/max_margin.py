@@ -217,7 +217,7 @@ class MaxMarginClassifier(MarginModel):
         return self
 
     def _separate(self, blocks: RowBlocks, survey: BlockResults[FirstRead]) -> None:
-        exact = blocks.need_no_scheduler
+        exact = blocks.in_memory
         epsilon = min(self.epsilon, _EXACT) if exact else self.epsilon
         several = len(self.classes_) > 2
         if several and self.kernel == "linear":
@@ -268,7 +268,7 @@ class MaxMarginClassifier(MarginModel):
             moments = map_reduce(blocks, _moments, merge_moments).value
             center = moments.mean
             bias = math.sqrt(float(moments.m2.sum()) / moments.weight) or 1.0
-        problem = MultiClassProblem(blocks.rules.n_features, len(labels), center, bias)
+        problem = MultiClassProblem(blocks.schema.n_features, len(labels), center, bias)
         core = structured_margin(
             blocks, problem, epsilon, classes=labels, max_passes=self.max_passes
         )
@@ -306,7 +306,7 @@ class MaxMarginClassifier(MarginModel):
         if self.kernel == "linear" or callable(self.kernel):
             return 1.0
         variance = summarise_classes(blocks).variance if self.gamma == "scale" else 1.0
-        return resolve_gamma(self.gamma, blocks.rules.n_features, variance)
+        return resolve_gamma(self.gamma, blocks.schema.n_features, variance)
 
     def _soften(self, blocks: RowBlocks, classes: AnyArray, error: Exception) -> None:
         """Fit a soft margin to a uniform sample, or to all rows where they are few."""

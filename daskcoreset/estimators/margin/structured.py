@@ -177,7 +177,7 @@ class StructuredMaxMargin(DecisionModel):
             )
         blocks = row_blocks(X, y, groups)
         if data is None:
-            self._set_features(X, blocks.rules.n_features, blocks.columns)
+            self._set_features(X, blocks.schema.n_features, blocks.columns)
         grouped = groups is not None
         self.problem_, classes = self._problem_of(blocks, grouped=grouped)
         self._keep(self._solve(blocks, classes, grouped=grouped), classes)
@@ -186,7 +186,7 @@ class StructuredMaxMargin(DecisionModel):
     def _problem_of(
         self, blocks: RowBlocks, *, grouped: bool
     ) -> tuple[StructuredProblem, AnyArray | None]:
-        d = blocks.rules.n_features
+        d = blocks.schema.n_features
         if isinstance(self.problem, StructuredProblem):
             return self.problem, None
         biased = self.fit_intercept and self.problem == "multiclass"

@@ -95,7 +95,7 @@ def test_cover__keeps_its_promise_on_any_input(
 
 def points_as_read(held: AnyArray) -> AnyArray:
     """Rows in the dtype in which the library holds them."""
-    return held.astype(row_blocks(held).rules.dtype)
+    return held.astype(row_blocks(held).schema.dtype)
 
 
 @given(

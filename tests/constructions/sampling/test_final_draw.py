@@ -483,7 +483,7 @@ def test_draw__rows_that_are_dropped_keep_their_numbers(sampling: Sampling, pass
     X[[0, 3, 15]] = np.nan
     X[12] = np.inf  # the only row of its block
     blocks = cut_rows(X, sizes)
-    blocks = replace(blocks, rules=replace(blocks.rules, on_invalid="drop"))
+    blocks = replace(blocks, schema=replace(blocks.schema, on_invalid="drop"))
     selection = draw(blocks, Lightweight(), SIZE, sampling=sampling, passes=passes)
 
     assert np.isfinite(selection.rows.points).all()
@@ -557,7 +557,7 @@ def test_draw__data_that_nothing_can_be_drawn_from(
     X, sizes = uneven_rows()
     X, u = change(X, np.ones(len(X)))
     blocks = cut_rows(X, sizes, u)
-    blocks = replace(blocks, rules=replace(blocks.rules, on_invalid="drop"))
+    blocks = replace(blocks, schema=replace(blocks.schema, on_invalid="drop"))
 
     with pytest.raises(InvalidInputError, match=message):
         draw(blocks, Lightweight(), 5, sampling=sampling, passes=passes)

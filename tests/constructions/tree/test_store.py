@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import shutil
 import threading
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskcoreset import CoresetTree, WeightedPoints
-from daskcoreset.constructions.tree import store
-from daskcoreset.constructions.tree import store as changing
-from daskcoreset.constructions.tree.manifest import LeafTable, read_node
+from daskcoreset.constructions.tree import persistence, store
+from daskcoreset.constructions.tree.manifest import LeafTable, Manifest
 from daskcoreset.constructions.tree.persistence import commit, newest, sweep
 from daskcoreset.constructions.tree.shape import cover, respaced, shape_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
@@ -43,13 +43,13 @@ def made(path: Path, days: int = 0, **options: Any) -> CoresetTree:
 def reduced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Leaves under every node that is computed."""
     seen: list[int] = []
-    original = changing._reduced
+    original = store._reduced
 
     def counted(settings: Any, part: Any, held: Any) -> Any:
         seen.append(part.stop - part.start)
         return original(settings, part, held)
 
-    monkeypatch.setattr(changing, "_reduced", counted)
+    monkeypatch.setattr(store, "_reduced", counted)
     return seen
 
 
@@ -61,18 +61,17 @@ def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     def hold(root: Path, _: int, fill: Any) -> None:
         fill(root)
 
-    def write(root: Path, _: Any, fresh: dict[str, WeightedPoints]) -> None:
-        nodes.update({(root, name): points for name, points in fresh.items()})
+    def write(manifest: Manifest, _: Path, fresh: dict[str, WeightedPoints]) -> None:
+        nodes.update({(manifest.root, name): points for name, points in fresh.items()})
 
-    def read(root: Path, _: Any, name: str) -> WeightedPoints:
-        return nodes[root, name]
+    def read(manifest: Manifest, name: str) -> WeightedPoints:
+        return nodes[manifest.root, name]
 
-    for module in (changing, store):
-        monkeypatch.setattr(module, "read_node", read)
-        monkeypatch.setattr(module, "check_current", lambda *_: None)
-    monkeypatch.setattr(changing, "commit", hold)
-    monkeypatch.setattr(changing, "write_version", write)
-    monkeypatch.setattr(changing, "sweep", lambda *_: None)
+    monkeypatch.setattr(Manifest, "read_node", read)
+    monkeypatch.setattr(Manifest, "check_current", lambda _: None)
+    monkeypatch.setattr(Manifest, "write", write)
+    monkeypatch.setattr(persistence, "commit", hold)
+    monkeypatch.setattr(persistence, "sweep", lambda *_: None)
 
 
 # --- shape ---------------------------------------------------------------------------------
@@ -218,11 +217,13 @@ def test_coreset__of_windows_reads_few_nodes(tmp_path: Path, monkeypatch: Any) -
     tree = made(tmp_path / "t", 20)
     seen: list[str] = []
 
-    def counted(root: Path, manifest: Any, name: str) -> WeightedPoints:
-        seen.append(name)
-        return read_node(root, manifest, name)
+    original = Manifest.read_node
 
-    monkeypatch.setattr(store, "read_node", counted)
+    def counted(manifest: Manifest, name: str) -> WeightedPoints:
+        seen.append(name)
+        return original(manifest, name)
+
+    monkeypatch.setattr(Manifest, "read_node", counted)
     tree.coreset()
     assert len(seen) == 1
     seen.clear()
@@ -357,7 +358,7 @@ def test_changes__of_two_writers_one_wins(tmp_path: Path, monkeypatch: Any) -> N
         barrier.wait()
         commit(*args)
 
-    monkeypatch.setattr(changing, "commit", together)
+    monkeypatch.setattr(persistence, "commit", together)
 
     def write(tree: CoresetTree, name: str) -> None:
         try:
@@ -427,7 +428,7 @@ def test_open__damage_and_other_versions(tmp_path: Path, monkeypatch: Any) -> No
     CoresetTree.open(tmp_path / "t").verify()
     with pytest.raises(StoreError):
         CoresetTree.open(tmp_path / "nowhere")
-    monkeypatch.setattr(store, "SCHEMA_VERSION", 2)
+    monkeypatch.setattr(persistence, "SCHEMA_VERSION", 2)
     with pytest.raises(StoreError, match="schema version 1 instead of 2"):
         CoresetTree.open(tmp_path / "t")
 
@@ -443,13 +444,13 @@ def test_open__nodes_that_are_swapped_or_inconsistent(tmp_path: Path) -> None:
     manifest = tree._manifest
     inconsistent: list[dict[str, Any]] = [
         {"nodes": {}},
-        {"entries": [entry.write() for entry in manifest.entries[::-1]]},
-        {"entries": [[*manifest.entries[0].write()[:-2], 8, 0]] * 2},
+        {"entries": [astuple(leaf) for leaf in manifest.leaves[::-1]]},
+        {"entries": [[*astuple(manifest.leaves[0])[:-2], 8, 0]] * 2},
         {"entries": 3},
     ]
     for wrong in inconsistent:
         with pytest.raises((KeyError, TypeError, ValueError)):
-            type(manifest).read(3, {**manifest.write(), **wrong})
+            Manifest.from_json(versions, 3, {**manifest.to_json(), **wrong})
 
 
 KILLED = """

@@ -16,7 +16,7 @@ import zarr
 from hypothesis import given, settings
 
 from daskcoreset import CoresetStream, StrongKMeans, build
-from daskcoreset.constructions.tree.stream_state import Waiting
+from daskcoreset.constructions.tree.stream import add_waiting
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.testing import assert_mean
@@ -63,7 +63,7 @@ def test_partial_fit__row_by_row() -> None:
     stream = made()
     for i in range(400):
         stream.partial_fit(X[i : i + 1], y[i : i + 1], w[i : i + 1])
-        assert len(stream._state.buckets.waiting.parts) <= 8
+        assert len(stream._state.waiting) <= 8
     assert stream.coreset().equals(made().partial_fit(X, y, w).coreset())
 
 
@@ -96,11 +96,12 @@ def test_partial_fit__does_not_hold_or_change_what_it_was_given() -> None:
 
 
 def test_waiting__holds_few_parts() -> None:
-    waiting = Waiting()
+    waiting: tuple[WeightedPoints, ...] = ()
     for i in range(1000):
-        waiting = waiting.add(WeightedPoints(np.ones((1, 2)), np.ones(1), np.array([i])))
-        assert len(waiting.parts) <= 11
-    assert len(waiting) == 1000
+        row = WeightedPoints(np.ones((1, 2)), np.ones(1), np.array([i]))
+        waiting = add_waiting(waiting, row)
+        assert len(waiting) <= 11
+    assert sum(map(len, waiting)) == 1000
 
 
 # --- what it promises ----------------------------------------------------------------------
@@ -369,7 +370,7 @@ def test_load__damage_and_other_versions(tmp_path: Path, monkeypatch: pytest.Mon
         CoresetStream.load(tmp_path / "s")
     with pytest.raises(StoreError):
         CoresetStream.load(tmp_path / "nowhere")
-    monkeypatch.setattr("daskcoreset.constructions.tree.stream_state.SCHEMA_VERSION", 2)
+    monkeypatch.setattr("daskcoreset.constructions.tree.persistence.SCHEMA_VERSION", 2)
     with pytest.raises(StoreError, match="schema version 1 instead of 2"):
         CoresetStream.load(tmp_path / "s")
 
