@@ -121,7 +121,7 @@ class Objective(ABC, Generic[Q]):
         del solution
         return 0.0
 
-    def problem(self, block: Block) -> InvalidRow | None:
+    def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return what is wrong with the first row that no cost can be given to, or None."""
         del block
         return None

@@ -166,7 +166,7 @@ class Distortion(_OfCenters):
         """Return the parameters in plain JSON values."""
         return {**super().record(), "divergence": divergence_parameters(self._divergence)}
 
-    def problem(self, block: Block) -> InvalidRow | None:
+    def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row of positive weight outside the domain."""
         return domain_problem(self._divergence, block)
 
@@ -229,9 +229,9 @@ class Distortion(_OfCenters):
     def read(self, solution: Any, n_features: int, name: str) -> FloatArray:
         """Return centers as float64, inside the domain."""
         centers = super().read(solution, n_features, name)
-        problem = self._divergence.problem(centers, name)
-        if problem is not None:
-            raise problem.error(0)
+        invalid = self._divergence.find_invalid_row(centers, name)
+        if invalid is not None:
+            raise invalid.error(0)
         return centers
 
     def _clusters_in(self, block: Block) -> int:

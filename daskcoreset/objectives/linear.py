@@ -64,7 +64,7 @@ class LinearCost(Objective[LinearClassifier]):
 
     name: ClassVar[str] = "cost of a linear classifier"
 
-    def problem(self, block: Block) -> InvalidRow | None:
+    def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row without a label."""
         return find_bad_label(block)
 

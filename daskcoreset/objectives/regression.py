@@ -47,7 +47,7 @@ class LeastSquaresCost(Objective[LinearPredictor]):
 
     name: ClassVar[str] = "least squares"
 
-    def problem(self, block: Block) -> InvalidRow | None:
+    def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row without a number as its label."""
         return find_bad_number(block)
 

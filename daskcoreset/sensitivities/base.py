@@ -32,7 +32,7 @@ class Sensitivity(ABC, Generic[S]):
         Key of the source in ``references.bib``, and the place in it.
     randomised : bool
         Whether `block_summary` or `finalize` draws random numbers.
-    masses_are_exact : bool
+    total_scores_exact : bool
         Whether `total_scores` gives the very sums of `scores`. Where it only estimates them,
         independent draws cost one more read, which adds the scores up.
     proposal_bound : float or None
@@ -42,10 +42,6 @@ class Sensitivity(ABC, Generic[S]):
         exact by rejection. None where no bound is known.
     needs_labels : bool
         Whether rows must have labels.
-    scores_early : bool
-        Whether `scores` takes the settled summary of the last fold but one as well, as an
-        estimate: candidates are drawn in the last fold then, and `pilot_total` says what all
-        scores add up to. Only asked of constructions with more than one fold.
     """
 
     name: ClassVar[str]
@@ -72,7 +68,7 @@ class Sensitivity(ABC, Generic[S]):
 
     @property
     def n_folds(self) -> int:
-        """Folds of `block_summary` that `scores` needs; each sees the settled summary before it."""
+        """Folds of `block_summary` before `scores`; each sees the finalized summary before it."""
         return 1
 
     def too_much(self, n_rows: int, n_features: int) -> str | None:
@@ -100,7 +96,7 @@ class Sensitivity(ABC, Generic[S]):
         ----------
         block : Block
         previous : S or None
-            Settled summary of the fold before; None in the first.
+            Finalized summary of the fold before; None in the first.
         rng : numpy.random.Generator
             The block's own stream.
         """

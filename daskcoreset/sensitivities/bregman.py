@@ -52,7 +52,7 @@ class BregmanStatistics:
     box : Box or None
         Smallest box of the rows of positive weight, where A depends on it.
     metric : SquaredEuclidean or SquaredMahalanobis, or None
-        The dominating distance, once it is settled for all data.
+        The dominating distance, once it is finalized for all data.
     """
 
     about: Moments | Scatter
@@ -282,7 +282,7 @@ class BregmanLightweight(Sensitivity[BregmanStatistics]):
 
     def total_scores(self, local: BregmanStatistics, summary: BregmanStatistics) -> FloatArray:
         """Return the shares of the block in both parts, as section 4.2 does for k-means."""
-        metric = _settled(summary)
+        metric = _finalized_metric(summary)
         phi = summary.error(metric)
         if phi == 0.0:
             return np.array([local.weight / summary.weight, 0.0])
@@ -291,7 +291,7 @@ class BregmanLightweight(Sensitivity[BregmanStatistics]):
 
     def provenance(self, summary: BregmanStatistics) -> dict[str, Any]:
         r"""Return the sum of d_A, the scale of the additive error, and mu."""
-        facts: dict[str, Any] = {"quantization_error": summary.error(_settled(summary))}
+        facts: dict[str, Any] = {"quantization_error": summary.error(_finalized_metric(summary))}
         if summary.box is not None:
             similarity = self._divergence.similarity(summary.box.low, summary.box.high)
             facts["similarity"] = float(similarity.min())
@@ -302,6 +302,6 @@ class BregmanLightweight(Sensitivity[BregmanStatistics]):
         return {"divergence": divergence_parameters(self._divergence)}
 
 
-def _settled(summary: BregmanStatistics) -> Metric:
-    assert summary.metric is not None  # noqa: S101 - the root settles before it asks
+def _finalized_metric(summary: BregmanStatistics) -> Metric:
+    assert summary.metric is not None  # noqa: S101 - the root finalizes before it asks
     return summary.metric

@@ -249,7 +249,7 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
 
     def merge(self, first: Cells | Solution, second: Cells | Solution) -> Cells:
         """Put the tables of both after one another."""
-        assert isinstance(first, Cells)  # noqa: S101 - what is settled is not merged
+        assert isinstance(first, Cells)  # noqa: S101 - what is finalized is not merged
         assert isinstance(second, Cells)  # noqa: S101
         spread = first.spread
         if spread is not None and second.spread is not None:

@@ -236,7 +236,7 @@ def merge_seeds(
     return KMeansParallelState(first.centers, rows[kept], keys[kept], first.n_folds)
 
 
-def settle_seeds(found: KMeansParallelState) -> KMeansParallelState:
+def accept_proposals(found: KMeansParallelState) -> KMeansParallelState:
     """Make the proposals centers."""
     centers = np.concatenate([found.centers, found.proposals])
     nothing = found.proposals[:0]
@@ -407,7 +407,7 @@ class StrongKMeans(Sensitivity["Clusters | KMeansParallelState"]):
     ) -> Clusters | KMeansParallelState:
         """Cluster the cells of all blocks into k, or make proposals centers."""
         if isinstance(summary, KMeansParallelState):
-            return settle_seeds(summary)
+            return accept_proposals(summary)
         return (
             merge_clusters([summary], self.centers, rng) if len(summary) > self.centers else summary
         )

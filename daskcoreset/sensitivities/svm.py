@@ -291,10 +291,6 @@ class SVM(Sensitivity[Any]):
         """One for the pilot, one for the sums."""
         return 2
 
-    @property
-    def _mixes(self) -> bool:
-        return self.variant in ("auto", "pilot_mix")
-
     def too_much(self, n_rows: int, n_features: int) -> str | None:
         """Return why rows, which are spread out a few at a time, would take too much."""
         del n_rows
@@ -368,12 +364,16 @@ class SVM(Sensitivity[Any]):
     def scores(self, block: Block, summary: Any) -> FloatArray:
         """Return u times the score of Lemma 2; or half of it, and half the activity."""
         terms = self._terms(block, summary, row_terms(block, summary))
-        return terms / (2.0 * summary.totals[:2, np.newaxis]) if self._mixes else terms[:1]
+        if not self.design.mixes_activity:
+            return terms[:1]
+        return terms / (2.0 * summary.totals[:2, np.newaxis])
 
     def total_scores(self, local: Any, summary: Any) -> FloatArray:
         """Return the sums of `scores`, as the pilot's estimates make them."""
         totals: FloatArray = local.totals[:2]
-        return totals / (2.0 * summary.totals[:2]) if self._mixes else totals[:1]
+        if not self.design.mixes_activity:
+            return totals[:1]
+        return totals / (2.0 * summary.totals[:2])
 
     def provenance(self, summary: Any) -> dict[str, Any]:
         """Return t, the cost of the rough solution, and the number of cells."""

@@ -67,7 +67,7 @@ def calibrate(
     rows : Block
     weights : ndarray of shape (m,), float64
     rough : PilotSolution
-        Settled after the last fold.
+        Finalized after the last fold.
     means : bool
         Whether the means of the classes are to be met.
     gradient : bool
@@ -190,12 +190,13 @@ class SVMDesign(SamplingDesign[Any]):
     scores_from_pilot: ClassVar[bool] = True
 
     @property
-    def _mixes(self) -> bool:
+    def mixes_activity(self) -> bool:
+        """Whether rows are scored by half their bound and half their activity."""
         return self.variant in ("auto", "pilot_mix")
 
     def pilot_total(self, summary: Any) -> float:
         """Sum of all scores, as the pilot estimates it."""
-        return 1.0 if self._mixes else float(summary.totals[0])
+        return 1.0 if self.mixes_activity else float(summary.totals[0])
 
     def classes(self, summary: Any) -> AnyArray:
         """Return the labels of rows of positive weight."""
@@ -206,7 +207,7 @@ class SVMDesign(SamplingDesign[Any]):
         """Order by label and margin; by label, cell and distance without activities."""
         del inclusion
         seen = row_terms(rows, summary)
-        if not self._mixes:
+        if not self.mixes_activity:
             return np.lexsort((seen.squares, seen.cells))  # cells stand in the order of classes
         own = seen.codes if seen.margins.shape[1] > 1 else np.zeros_like(seen.codes)
         return np.lexsort((seen.margins[np.arange(len(own)), own], seen.codes))

@@ -27,7 +27,7 @@ a sample of some hundred rows has rows on the slope."""
 
 @dataclass(frozen=True, eq=False)
 class PilotSolution:
-    r"""A rough solution, settled.
+    r"""A rough solution, finalized.
 
     Attributes
     ----------

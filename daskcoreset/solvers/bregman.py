@@ -49,9 +49,9 @@ class Rows:
             raise InvalidInputError(
                 f"init has shape {centers.shape}; pass {shape[0]} centers of {shape[1]} columns."
             )
-        problem = self.divergence.problem(centers, "init")
-        if problem is not None:
-            raise problem.error(0)
+        invalid = self.divergence.find_invalid_row(centers, "init")
+        if invalid is not None:
+            raise invalid.error(0)
         return np.asarray(centers - self.origin)
 
 
@@ -78,9 +78,9 @@ def prepare(
     weights = _as_weights(sample_weight, len(rows))
     rows, weights = rows[weights > 0], weights[weights > 0]  # always a copy
     chosen = resolve_divergence(divergence)
-    problem = chosen.problem(points, "points")
-    if problem is not None:
-        raise problem.error(0)
+    invalid = chosen.find_invalid_row(points, "points")
+    if invalid is not None:
+        raise invalid.error(0)
     if len(rows) < n_clusters:
         raise InvalidInputError(
             f"n_clusters is {n_clusters} but points has {len(rows)} rows of positive weight; "

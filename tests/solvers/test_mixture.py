@@ -30,7 +30,6 @@ from daskcoreset.solvers.mixture.density import (
     assign,
     bic,
     log_likelihood,
-    log_prob,
     responsibilities,
     score_samples,
 )
@@ -584,12 +583,11 @@ def test_fit_mixture__cluster_with_nearly_no_weight() -> None:
 
 
 @kinds
-def test_log_prob__is_that_of_scipy(kind: CovarianceType) -> None:
+def test_score_samples__is_that_of_scipy(kind: CovarianceType) -> None:
     X, mixture = blobs(d=2), mixture_of(kind)
     plain = plain_log_densities(mixture, X)
     joint = plain + np.log(mixture.weights)
 
-    np.testing.assert_allclose(log_prob(mixture, X), plain, rtol=1e-10)
     np.testing.assert_allclose(
         score_samples(mixture, X), np.logaddexp.reduce(joint, axis=1), rtol=1e-10
     )
@@ -611,12 +609,10 @@ def test_score_samples__does_not_depend_on_tiles_and_blocks(
     kind: CovarianceType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, mixture = blobs(d=2, n=3000), mixture_of(kind)
-    outputs = [f(mixture, X) for f in (score_samples, responsibilities, log_prob, assign)]
+    outputs = [f(mixture, X) for f in (score_samples, responsibilities, assign)]
     monkeypatch.setattr(mixture_density, "_TILE_NUMBERS", 600)  # tiles of 300, components singly
     blocks = da.from_array(X, chunks=(700, 2))
-    for f, expected in zip(
-        (score_samples, responsibilities, log_prob, assign), outputs, strict=True
-    ):
+    for f, expected in zip((score_samples, responsibilities, assign), outputs, strict=True):
         np.testing.assert_allclose(f(mixture, X), expected, rtol=1e-11, atol=1e-14)
         np.testing.assert_allclose(f(mixture, sp.csr_array(X)), expected, rtol=1e-11, atol=1e-14)
         axes = {"drop_axis": 1} if expected.ndim == 1 else {"chunks": (blocks.chunks[0], (3,))}
@@ -676,7 +672,7 @@ def test_score_samples__empty_blocks_and_single_rows(kind: CovarianceType) -> No
     empty = np.empty((0, 2), dtype=np.float32)
 
     assert score_samples(mixture, empty).shape == assign(mixture, empty).shape == (0,)
-    assert responsibilities(mixture, empty).shape == log_prob(mixture, empty).shape == (0, 3)
+    assert responsibilities(mixture, empty).shape == (0, 3)
     assert log_likelihood(mixture, empty) == 0.0
     assert score_samples(mixture, np.zeros((1, 2))).dtype == np.float64
 
@@ -690,15 +686,14 @@ def test_responsibilities__of_rows_beyond_float64_are_the_weights(kind: Covarian
     np.testing.assert_array_equal(shares[1:3], np.tile(mixture.weights, (2, 1)))
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
     assert np.isneginf(score_samples(mixture, X)).tolist() == [False, True, True, False]
-    assert np.isneginf(log_prob(mixture, X)).any(axis=1).tolist() == [False, True, True, False]
 
 
-def test_log_prob__overflow_of_either_sign_is_no_nan() -> None:
+def test_score_samples__overflow_of_either_sign_is_no_nan() -> None:
     precisions = np.array([[[100.0, -99.0], [-99.0, 100.0]]])
     mixture = mixture_from_precisions("full", np.ones(1), np.zeros((1, 2)), precisions)
     X = np.full((1, 2), 1e308)  # its product with the factor is inf - inf
 
-    assert log_prob(mixture, X) == score_samples(mixture, X) == -np.inf
+    assert score_samples(mixture, X) == -np.inf
     assert responsibilities(mixture, X) == 1.0
 
 
@@ -709,7 +704,7 @@ def test_score_samples__refuses_values_that_are_not_finite(
 ) -> None:
     mixture = mixture_of(kind)
     X = np.array([[0.0, 1.0], [bad, 0.0]])
-    for f in (log_prob, score_samples, responsibilities, assign):
+    for f in (score_samples, responsibilities, assign):
         with pytest.raises(InvalidInputError, match="X holds a NaN or an infinity"):
             f(mixture, X)
 

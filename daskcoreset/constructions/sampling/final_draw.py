@@ -297,7 +297,7 @@ def draw_systematically(  # noqa: PLR0917 - all of them are always given
     ----------
     construction : Sensitivity
     summary : object
-        Settled summary of all the data.
+        Finalized summary of all the data.
     rows : Block
         Candidates.
     first : ndarray of shape (k,), float64

@@ -135,8 +135,8 @@ def domain_problem(divergence: Divergence, block: Block) -> InvalidRow | None:
         return None  # blocks are finite
     counted = np.flatnonzero(block.weights > 0)
     everything = len(counted) == len(block)
-    problem = divergence.problem(block.points if everything else block.points[counted])
-    if problem is None or problem.row is None:
-        return problem
-    row = counted[problem.row]
-    return replace(problem, row=int(row if block.rows is None else block.rows[row]))
+    invalid = divergence.find_invalid_row(block.points if everything else block.points[counted])
+    if invalid is None or invalid.row is None:
+        return invalid
+    row = counted[invalid.row]
+    return replace(invalid, row=int(row if block.rows is None else block.rows[row]))

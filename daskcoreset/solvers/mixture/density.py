@@ -17,33 +17,6 @@ _TILE_NUMBERS = 2**18
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
 
-def log_prob(mixture: Mixture, X: Points) -> FloatArray:
-    r"""Log-density of every row under every component, :math:`\log \mathcal N(x; \mu_k, \Sigma_k)`.
-
-    Parameters
-    ----------
-    mixture : Mixture
-    X : ndarray of shape (n, d) or scipy.sparse.csr_array
-        Finite rows of a block, float32 or float64.
-
-    Returns
-    -------
-    ndarray of shape (n, k), float64
-        Without the component weights.
-
-    Examples
-    --------
-    >>> from daskcoreset.solvers.mixture.model import mixture_from_covariances
-    >>> mixture = mixture_from_covariances("tied", np.full(2, 0.5), np.eye(2), np.eye(2))
-    >>> log_prob(mixture, np.eye(2)[:1]).round(6)
-    array([[-1.837877, -2.837877]])
-    """
-    out = np.empty((X.shape[0], len(mixture.means)))
-    for rows, tile in tiles(X, len(mixture.means)):
-        out[rows] = _component_densities(mixture, tile).T
-    return out
-
-
 def responsibilities(mixture: Mixture, X: Points) -> FloatArray:
     r"""Posterior probabilities of the components, :math:`\pi_k \mathcal N_k(x) / p(x)`.
 
