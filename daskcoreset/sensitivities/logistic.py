@@ -13,7 +13,13 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense, dense_rows, inverse_root, product, tiles
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.ordering import spatial_order
-from daskcoreset.core.sampling import Calibrated, Target, by_class, calibrate_classes
+from daskcoreset.core.sampling import (
+    Calibrated,
+    Target,
+    calibrate_classes,
+    class_sums,
+    join_targets,
+)
 from daskcoreset.core.validation import check_flag, is_choice
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import Sensitivity
@@ -93,10 +99,8 @@ class LogisticDesign(SamplingDesign[Scatter]):
 
         def means() -> Target:
             gaps = dense_rows(rows.points) - summary.mean
-            return Target(
-                np.concatenate([gaps * mine[:, np.newaxis] for mine in by_class(codes, totals)], 1),
-                np.concatenate([one.weight * (one.mean - summary.mean) for one in of_class]),
-            )
+            sums = [one.weight * (one.mean - summary.mean) for one in of_class]
+            return join_targets(class_sums(gaps, codes, sums))
 
         enough = len(rows) >= _ENOUGH * len(labels) * (len(summary.mean) + 1)
         ladder = [("class means",)] if enough else []

@@ -363,17 +363,18 @@ class SVM(Sensitivity[Any]):
 
     def scores(self, block: Block, summary: Any) -> FloatArray:
         """Return u times the score of Lemma 2; or half of it, and half the activity."""
-        terms = self._terms(block, summary, row_terms(block, summary))
+        terms: FloatArray = self._terms(block, summary, row_terms(block, summary))
         if not self.design.mixes_activity:
             return terms[:1]
-        return terms / (2.0 * summary.totals[:2, np.newaxis])
+        terms /= 2.0 * summary.totals[:2, np.newaxis]
+        return terms
 
     def total_scores(self, local: Any, summary: Any) -> FloatArray:
         """Return the sums of `scores`, as the pilot's estimates make them."""
         totals: FloatArray = local.totals[:2]
         if not self.design.mixes_activity:
             return totals[:1]
-        return totals / (2.0 * summary.totals[:2])
+        return np.asarray(totals / (2.0 * summary.totals[:2]))
 
     def provenance(self, summary: Any) -> dict[str, Any]:
         """Return t, the cost of the rough solution, and the number of cells."""

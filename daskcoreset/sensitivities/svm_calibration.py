@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from daskcoreset.core.blocks import class_codes
-from daskcoreset.core.sampling import Calibrated, Target, by_class, calibrate_classes
+from daskcoreset.core.sampling import (
+    Calibrated,
+    Target,
+    calibrate_classes,
+    class_sums,
+    join_targets,
+)
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.sensitivities.design import SamplingDesign
 from daskcoreset.sensitivities.estimated_error import Fitted
@@ -83,21 +90,21 @@ def calibrate(
     points = np.empty((len(rows), len(rough.origin)))
     for part, tile in parts(rows, rough):
         points[part] = tile
-    class_weights, class_sums = rough.class_sums()
+    class_weights, sums = rough.class_sums()
 
-    def class_means() -> Target:
-        own = by_class(seen.codes, class_weights)
-        features = np.concatenate([points * mine[:, np.newaxis] for mine in own], axis=1)
-        return Target(features, np.concatenate(class_sums))
+    def class_means() -> Iterator[Target]:
+        return class_sums(points, seen.codes, sums)
 
-    targets = {"class means": class_means, "gradient": lambda: _pulls(seen, points, rough)}
+    targets = {
+        "class means": lambda: join_targets(class_means()),
+        "gradient": lambda: _pulls(seen, points, rough),
+    }
     wanted = ("gradient",) * gradient + ("class means",) * means
     ladder = [wanted[:count] for count in range(len(wanted), 0, -1)]
     if len(wanted) > 1:
         ladder.append(wanted[1:])
-    return calibrate_classes(
-        weights, seen.codes, class_weights, targets, ladder, kept=["class means"]
-    )
+    kept = {"class means": class_means}
+    return calibrate_classes(weights, seen.codes, class_weights, targets, ladder, kept=kept)
 
 
 def _pulls(seen: RowTerms, points: FloatArray, rough: PilotSolution) -> Target:
