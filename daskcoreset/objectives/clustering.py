@@ -17,7 +17,6 @@ from daskcoreset.solvers.bregman import bregman_hard, bregman_seeds, prepare
 from daskcoreset.solvers.divergences import (
     Divergence,
     as_divergence,
-    divergence_parameters,
     domain_problem,
 )
 from daskcoreset.solvers.kmeans import assign, rough_kmeans, seed_clusters
@@ -161,10 +160,6 @@ class Distortion(_OfCenters):
     def fitted(self, block: Block) -> Self:
         """Estimate a precision that is left open from the rows."""
         return replace(self, divergence=self._divergence.fitted(block.points, block.weights))
-
-    def record(self) -> dict[str, Any]:
-        """Return the parameters in plain JSON values."""
-        return {**super().record(), "divergence": divergence_parameters(self._divergence)}
 
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row of positive weight outside the domain."""

@@ -22,6 +22,7 @@ from daskcoreset.core.moments import (
 from daskcoreset.core.typing import FloatArray, Points
 from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities.base import Sensitivity
+from daskcoreset.sensitivities.lightweight import half_uniform, half_uniform_totals
 from daskcoreset.solvers.divergences import (
     Divergence,
     ItakuraSaito,
@@ -29,7 +30,6 @@ from daskcoreset.solvers.divergences import (
     SquaredEuclidean,
     SquaredMahalanobis,
     as_divergence,
-    divergence_parameters,
     domain_problem,
 )
 
@@ -266,28 +266,17 @@ class BregmanLightweight(Sensitivity[BregmanStatistics]):
 
     def scores(self, block: Block, summary: BregmanStatistics) -> FloatArray:
         """Return u / 2U and u d_A(x, mean) / 2 sum u d_A."""
-        scores = np.zeros((2, len(block)))
         if summary.weight == 0.0:
-            return scores
+            return np.zeros((2, len(block)))
         metric = proposal_distance(self._divergence, summary)
-        phi = summary.error(metric)
-        share = 1.0 if phi == 0.0 else 0.5
-        np.multiply(block.weights, share / summary.weight, out=scores[0])
-        if phi > 0.0:
-            distances = metric.to_mean(block.points, summary.mean)
-            # Zero by zero where the distance overflows, on a row that does not count.
-            np.multiply(block.weights, distances, out=scores[1], where=block.weights > 0.0)
-            scores[1] /= 2.0 * phi
-        return scores
+        distances = metric.to_mean(block.points, summary.mean)
+        return half_uniform(block.weights, distances, summary.weight, summary.error(metric))
 
     def total_scores(self, local: BregmanStatistics, summary: BregmanStatistics) -> FloatArray:
         """Return the shares of the block in both parts, as section 4.2 does for k-means."""
         metric = _finalized_metric(summary)
-        phi = summary.error(metric)
-        if phi == 0.0:
-            return np.array([local.weight / summary.weight, 0.0])
-        distance = local.error_about(metric, summary.mean) if local.weight else 0.0
-        return np.array([local.weight / (2 * summary.weight), distance / (2 * phi)])
+        cost = local.error_about(metric, summary.mean) if local.weight else 0.0
+        return half_uniform_totals(local.weight, cost, summary.weight, summary.error(metric))
 
     def provenance(self, summary: BregmanStatistics) -> dict[str, Any]:
         r"""Return the sum of d_A, the scale of the additive error, and mu."""
@@ -296,10 +285,6 @@ class BregmanLightweight(Sensitivity[BregmanStatistics]):
             similarity = self._divergence.similarity(summary.box.low, summary.box.high)
             facts["similarity"] = float(similarity.min())
         return facts
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the divergence in plain JSON values."""
-        return {"divergence": divergence_parameters(self._divergence)}
 
 
 def _finalized_metric(summary: BregmanStatistics) -> Metric:

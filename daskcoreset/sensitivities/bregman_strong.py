@@ -25,7 +25,6 @@ from daskcoreset.solvers.divergences import (
     Divergence,
     SquaredMahalanobis,
     as_divergence,
-    divergence_parameters,
     domain_problem,
 )
 from daskcoreset.solvers.kmeans import Clusters, cells_of, merge_clusters
@@ -269,9 +268,8 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
         if not len(summary):
             nothing = Clusters(summary.centers, summary.weights, summary.weights)
             return Solution(metric, np.zeros(summary.centers.shape[1]), nothing)
-        found, k = summary.solution(metric), self._rough.centers
-        few = len(found.clusters) <= k
-        return found if few else replace(found, clusters=merge_clusters([found.clusters], k, rng))
+        rough = summary.solution(metric)
+        return replace(rough, clusters=merge_clusters(rough.clusters, self._rough.centers, rng))
 
     def scores(self, block: Block, summary: Cells | Solution) -> FloatArray:
         """Return u s(x), its three terms apart."""
@@ -299,14 +297,6 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
         """Return the cost of the rough solution by the dominating distance."""
         assert isinstance(summary, Solution)  # noqa: S101
         return {"rough_cost": summary.clusters.cost, "rough_centers": len(summary.clusters)}
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the parameters in plain JSON values."""
-        return {
-            "n_clusters": int(self.n_clusters),
-            "divergence": divergence_parameters(self._divergence),
-            "n_centers": None if self.n_centers is None else int(self.n_centers),
-        }
 
 
 def _white(metric: Metric, points: Points, origin: FloatArray) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -20,6 +21,7 @@ from daskcoreset.solvers.kmeans import (
     approach,
     assign,
     cells_of,
+    concatenate_clusters,
     costs_of,
     lloyd_step,
     merge_clusters,
@@ -243,6 +245,107 @@ def accept_proposals(found: KMeansParallelState) -> KMeansParallelState:
     return KMeansParallelState(centers, nothing, found.keys[:0], found.n_folds + 1)
 
 
+RoughSummary: TypeAlias = Clusters | KMeansParallelState
+
+
+class RoughKMeans(Sensitivity[RoughSummary]):
+    """Sensitivities from the cells of a rough k-means solution."""
+
+    randomised: ClassVar[bool] = True
+    total_scores_exact: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def centers(self) -> int:
+        """Centers of the rough solution."""
+
+    @property
+    def n_proposals(self) -> int:
+        """Centers that every fold but the last proposes; of use where there are several."""
+        return 0
+
+    def too_much(self, n_rows: int, n_features: int) -> str | None:
+        """Return why a rough solution of a block would take too much."""
+        return too_rough(self.centers, n_rows, n_features)
+
+    def block_summary(
+        self, block: Block, previous: RoughSummary | None, rng: np.random.Generator
+    ) -> RoughSummary:
+        """Cells of the block, or proposals for further centers."""
+        if self.n_folds == 1:
+            return rough_cells(block.points, block.weights, self.centers, rng).clusters
+        state = previous if isinstance(previous, KMeansParallelState) else None
+        if state is None or state.n_folds < self.n_folds - 1:
+            return propose(block, state, self.n_proposals, rng)
+        return lloyd_step(block.points, block.weights, state.centers)
+
+    def proposal(self, block: Block, rng: np.random.Generator) -> tuple[Clusters, FloatArray]:
+        """Cells of the block, and scores by the distances that they were made with."""
+        assert self.n_folds == 1  # noqa: S101 - several folds make no proposals
+        partition = rough_cells(block.points, block.weights, self.centers, rng)
+        return partition.clusters, self.score_by(partition, block.weights)
+
+    def score_by(self, partition: Partition, weights: FloatArray) -> FloatArray:
+        """Return u s(x) by a rough solution, each row in the cell where it lies."""
+        if not len(partition.clusters):
+            return np.zeros(len(weights))
+        by_distance, by_cell, by_weight = self._terms(partition.clusters)
+        scores = (by_cell + by_weight)[partition.labels]
+        scores += by_distance * partition.distances
+        scores *= weights
+        return scores
+
+    def merge(self, first: RoughSummary, second: RoughSummary) -> RoughSummary:
+        """Put the tables of both after one another, or keep the best proposals."""
+        if isinstance(first, KMeansParallelState):
+            assert isinstance(second, KMeansParallelState)  # noqa: S101 - of one kind, both
+            return merge_seeds(first, second, self.n_proposals)
+        assert isinstance(second, Clusters)  # noqa: S101
+        return concatenate_clusters([first, second])
+
+    def finalize(self, summary: RoughSummary, rng: np.random.Generator) -> RoughSummary:
+        """Cluster the cells of all blocks into k, or make proposals centers."""
+        if isinstance(summary, KMeansParallelState):
+            return accept_proposals(summary)
+        return merge_clusters(summary, self.centers, rng)
+
+    def scores(self, block: Block, summary: RoughSummary) -> FloatArray:
+        """Return u s(x), its three terms apart."""
+        assert isinstance(summary, Clusters)  # noqa: S101 - the last fold weighs
+        if not len(summary) or not len(block):
+            return np.zeros((3, len(block)))
+        labels, distances = assign(block.points, summary.centers)
+        by_distance, by_cell, by_weight = self._terms(summary)
+        terms = np.stack([by_distance * distances, by_cell[labels], by_weight[labels]])
+        terms *= block.weights
+        return terms
+
+    def total_scores(self, local: RoughSummary, summary: RoughSummary) -> FloatArray:
+        """Return the sums of `scores`, as if every cell of the block lay in one of B."""
+        assert isinstance(local, Clusters) and isinstance(summary, Clusters)  # noqa: S101, PT018
+        if not len(local):
+            return np.zeros(3)
+        labels, distances = assign(local.centers, summary.centers)
+        by_distance, by_cell, by_weight = self._terms(summary)
+        cost = local.cost + float((local.weights * distances).sum())
+        of_cells = (local.weights * by_cell[labels]).sum()
+        return np.array([by_distance * cost, of_cells, (local.weights * by_weight[labels]).sum()])
+
+    def _terms(self, summary: Clusters) -> tuple[float, FloatArray, FloatArray]:
+        alpha = 16 * (math.log(self.centers) + 2)
+        weight, mean_cost = summary.weight, summary.cost / summary.weight
+        by_weight = 4 * weight / summary.weights
+        if mean_cost == 0:  # every row is a center: cells are all that matters
+            return 0.0, np.zeros(len(summary)), by_weight
+        by_cell = 2 * alpha * summary.costs / (summary.weights * mean_cost)
+        return alpha / mean_cost, by_cell, by_weight
+
+    def provenance(self, summary: RoughSummary) -> dict[str, Any]:
+        """Return the cost of the rough solution."""
+        assert isinstance(summary, Clusters)  # noqa: S101 - the last fold weighs
+        return {"rough_cost": summary.cost, "rough_centers": len(summary)}
+
+
 Rough: TypeAlias = Literal["pilot", "kmeans||", "kmeans++"]
 
 _ROUNDS = 5
@@ -251,7 +354,7 @@ _ROUNDS = 5
 
 
 @dataclass(frozen=True)
-class StrongKMeans(Sensitivity["Clusters | KMeansParallelState"]):
+class StrongKMeans(RoughKMeans):
     r"""Coresets for k-means with a multiplicative error only.
 
     With a rough solution B of k centers, its cells :math:`B_i` and
@@ -320,15 +423,11 @@ class StrongKMeans(Sensitivity["Clusters | KMeansParallelState"]):
 
     name: ClassVar[str] = "kmeans"
     citation: ClassVar[str] = "lucic2016strong, Algorithm 2"
-    randomised: ClassVar[bool] = True
-    total_scores_exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        for name in ("n_clusters", "n_centers"):
-            value: Any = getattr(self, name)
-            if value is None and name == "n_centers":
-                continue
-            as_int(name, value)
+        as_int("n_clusters", self.n_clusters)
+        if self.n_centers is not None:
+            as_int("n_centers", self.n_centers)
         check_choice("rough", self.rough, "pilot", "kmeans||", "kmeans++")
 
     @property
@@ -344,113 +443,9 @@ class StrongKMeans(Sensitivity["Clusters | KMeansParallelState"]):
     @property
     def n_folds(self) -> int:
         """One for a pilot; else one for each proposal of centers, and one that weighs them."""
-        return self._proposing + 1
+        return {"pilot": 1, "kmeans||": _ROUNDS + 1, "kmeans++": self.centers + 1}[self.rough]
 
     @property
-    def _proposing(self) -> int:
-        return {"pilot": 0, "kmeans||": _ROUNDS, "kmeans++": self.centers}[self.rough]
-
-    @property
-    def _proposed(self) -> int:
+    def n_proposals(self) -> int:
+        """Centers that every fold but the last proposes."""
         return 2 * self.centers if self.rough == "kmeans||" else 1
-
-    def too_much(self, n_rows: int, n_features: int) -> str | None:
-        """Return why a rough solution of a block would take too much."""
-        return too_rough(self.centers, n_rows, n_features)
-
-    def block_summary(
-        self,
-        block: Block,
-        previous: Clusters | KMeansParallelState | None,
-        rng: np.random.Generator,
-    ) -> Clusters | KMeansParallelState:
-        """Cells of the block, or proposals for further centers."""
-        if self.rough == "pilot":
-            return rough_cells(block.points, block.weights, self.centers, rng).clusters
-        seeds = previous if isinstance(previous, KMeansParallelState) else None
-        if seeds is None or seeds.n_folds < self._proposing:
-            return propose(block, seeds, self._proposed, rng)
-        return lloyd_step(block.points, block.weights, seeds.centers)
-
-    def proposal(self, block: Block, rng: np.random.Generator) -> tuple[Clusters, FloatArray]:
-        """Cells of the block, and scores by the distances that they were made with."""
-        assert self.rough == "pilot"  # noqa: S101 - several folds make no proposals
-        found = rough_cells(block.points, block.weights, self.centers, rng)
-        return found.clusters, self.score_by(found, block.weights)
-
-    def score_by(self, found: Partition, weights: FloatArray) -> FloatArray:
-        """Return u s(x) by a rough solution, each row in the cell where it lies."""
-        if not len(found.clusters):
-            return np.zeros(len(weights))
-        by_distance, by_cell, by_weight = self._terms(found.clusters)
-        scores = (by_cell + by_weight)[found.labels]
-        scores += by_distance * found.distances
-        scores *= weights
-        return scores
-
-    def merge(
-        self, first: Clusters | KMeansParallelState, second: Clusters | KMeansParallelState
-    ) -> Clusters | KMeansParallelState:
-        """Put the tables of both after one another, or keep the best proposals."""
-        if isinstance(first, KMeansParallelState) or isinstance(second, KMeansParallelState):
-            assert isinstance(first, KMeansParallelState)  # noqa: S101 - of one kind, both
-            assert isinstance(second, KMeansParallelState)  # noqa: S101
-            return merge_seeds(first, second, self._proposed)
-        return Clusters(
-            np.concatenate([first.centers, second.centers]),
-            np.concatenate([first.weights, second.weights]),
-            np.concatenate([first.costs, second.costs]),
-        )
-
-    def finalize(
-        self, summary: Clusters | KMeansParallelState, rng: np.random.Generator
-    ) -> Clusters | KMeansParallelState:
-        """Cluster the cells of all blocks into k, or make proposals centers."""
-        if isinstance(summary, KMeansParallelState):
-            return accept_proposals(summary)
-        return (
-            merge_clusters([summary], self.centers, rng) if len(summary) > self.centers else summary
-        )
-
-    def scores(self, block: Block, summary: Clusters | KMeansParallelState) -> FloatArray:
-        """Return u s(x), its three terms apart."""
-        assert isinstance(summary, Clusters)  # noqa: S101 - the last fold weighs
-        if not len(summary) or not len(block):
-            return np.zeros((3, len(block)))
-        labels, distances = assign(block.points, summary.centers)
-        by_distance, by_cell, by_weight = self._terms(summary)
-        terms = np.stack([by_distance * distances, by_cell[labels], by_weight[labels]])
-        terms *= block.weights
-        return terms
-
-    def total_scores(
-        self, local: Clusters | KMeansParallelState, summary: Clusters | KMeansParallelState
-    ) -> FloatArray:
-        """Return the sums of `scores`, as if every cell of the block lay in one of B."""
-        assert isinstance(local, Clusters) and isinstance(summary, Clusters)  # noqa: S101, PT018
-        if not len(local):
-            return np.zeros(3)
-        labels, distances = assign(local.centers, summary.centers)
-        by_distance, by_cell, by_weight = self._terms(summary)
-        cost = local.cost + float((local.weights * distances).sum())
-        return np.array(
-            [
-                by_distance * cost,
-                (local.weights * by_cell[labels]).sum(),
-                (local.weights * by_weight[labels]).sum(),
-            ]
-        )
-
-    def _terms(self, summary: Clusters) -> tuple[float, FloatArray, FloatArray]:
-        alpha = 16 * (math.log(self.centers) + 2)
-        weight, mean_cost = summary.weight, summary.cost / summary.weight
-        by_weight = 4 * weight / summary.weights
-        if mean_cost == 0:  # every row is a center: cells are all that matters
-            return 0.0, np.zeros(len(summary)), by_weight
-        by_cell = 2 * alpha * summary.costs / (summary.weights * mean_cost)
-        return alpha / mean_cost, by_cell, by_weight
-
-    def provenance(self, summary: Clusters | KMeansParallelState) -> dict[str, Any]:
-        """Return the cost of the rough solution."""
-        assert isinstance(summary, Clusters)  # noqa: S101 - the last fold weighs
-        return {"rough_cost": summary.cost, "rough_centers": len(summary)}

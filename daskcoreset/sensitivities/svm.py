@@ -386,9 +386,4 @@ class SVM(Sensitivity[Any]):
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters in plain JSON values."""
-        return {
-            "lam": float(self.lam),
-            "n_clusters": None if self.n_clusters is None else int(self.n_clusters),
-            "variant": self.variant,
-            "intercept": bool(self.intercept),
-        }
+        return {**super().parameters(), "lam": float(self.lam)}

@@ -17,7 +17,7 @@ from daskcoreset.core.sampling import (
     join_targets,
 )
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.sensitivities.design import SamplingDesign
+from daskcoreset.sensitivities.base import SamplingDesign
 from daskcoreset.sensitivities.estimated_error import Fitted
 from daskcoreset.sensitivities.svm_pilot import WIDTH, parts, row_terms, signs_of
 from daskcoreset.solvers.linear import round_hinge, solve_svm

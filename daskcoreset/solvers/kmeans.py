@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 _TILE_NUMBERS = 2**17
 
@@ -207,25 +203,30 @@ def rough_kmeans(
     return best
 
 
-def merge_clusters(
-    parts: Iterable[Clusters], n_clusters: int, rng: np.random.Generator
-) -> Clusters:
-    r"""Cluster the cells of many blocks into cells of all data.
+def concatenate_clusters(parts: Sequence[Clusters]) -> Clusters:
+    """Put the cells of disjoint sets of rows after one another."""
+    return Clusters(
+        np.concatenate([part.centers for part in parts]),
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate([part.costs for part in parts]),
+    )
+
+
+def merge_clusters(cells: Clusters, n_clusters: int, rng: np.random.Generator) -> Clusters:
+    r"""Cluster the cells of many blocks into cells of all data; as few as wanted stay as they are.
 
     A block's cell with center c, weight w and cost v that goes to the center b adds weight w
     and cost :math:`v + w |c - b|^2`: exact when all its rows are nearest to b.
     """
-    tables = list(parts)
-    centers = np.concatenate([part.centers for part in tables])
-    weights = np.concatenate([part.weights for part in tables])
-    costs = np.concatenate([part.costs for part in tables])
-    found = rough_kmeans(centers, weights, n_clusters, rng)
-    labels, distances = assign(centers, found.centers)
-    inner = costs + weights * distances
-    k = len(found)
+    if len(cells) <= n_clusters:
+        return cells
+    rough = rough_kmeans(cells.centers, cells.weights, n_clusters, rng)
+    labels, distances = assign(cells.centers, rough.centers)
+    inner = cells.costs + cells.weights * distances
+    k = len(rough)
     return Clusters(
-        found.centers,
-        np.bincount(labels, weights=weights, minlength=k).astype(np.float64),
+        rough.centers,
+        np.bincount(labels, weights=cells.weights, minlength=k).astype(np.float64),
         np.bincount(labels, weights=inner, minlength=k).astype(np.float64),
     )
 

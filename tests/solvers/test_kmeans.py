@@ -14,6 +14,7 @@ from daskcoreset.solvers.kmeans import (
     Clusters,
     assign,
     cells_of,
+    concatenate_clusters,
     lloyd_step,
     merge_clusters,
     rough_kmeans,
@@ -187,7 +188,7 @@ def test_pool__cost_and_weight_add_up(seed: int, n_blocks: int) -> None:
     if not sum(len(table) for table in tables):
         return
 
-    found = merge_clusters(tables, 4, np.random.default_rng(seed))
+    found = merge_clusters(concatenate_clusters(tables), 4, np.random.default_rng(seed))
 
     np.testing.assert_allclose(found.weight, weights.sum())
     # Rows that go with their local center: an upper bound of the cost with free choice.
@@ -201,7 +202,7 @@ def test_pool__exact_when_cells_nest() -> None:
     rng = np.random.default_rng(0)
     tables = [seed_clusters(points[h], np.ones(len(h)), 2, rng) for h in halves]
 
-    found = merge_clusters(tables, 2, np.random.default_rng(1))
+    found = merge_clusters(concatenate_clusters(tables), 2, np.random.default_rng(1))
 
     order = np.argsort(found.centers.ravel())
     np.testing.assert_allclose(found.centers[order], [[0.5], [10.5]])
