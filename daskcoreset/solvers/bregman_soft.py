@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from daskcoreset.core.linalg import product, tiles
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
-from daskcoreset.solvers.bregman import Rows, bregman_hard, check_count, check_tolerance, prepare
+from daskcoreset.solvers.bregman import Rows, bregman_hard, check_options, descend, prepare
 from daskcoreset.solvers.divergences import Divergence
 
 _VANISHED = 1e-200
@@ -144,12 +144,10 @@ def bregman_soft(
     Banerjee, Merugu, Dhillon and Ghosh (2005), Clustering with Bregman Divergences, section
     5 and Algorithm 3; Bachem, Lucic and Krause (2018), section 6, for the objective.
     """
-    for name, value in (("n_init", n_init), ("max_iter", max_iter)):
-        check_count(name, value)
-    check_tolerance(tol)
+    check_options(tol, n_init=n_init, max_iter=max_iter)
     rows = prepare(points, n_clusters, divergence, sample_weight)
     if init is None:
-        start = bregman_hard(
+        init = bregman_hard(
             points,
             n_clusters,
             divergence=rows.divergence,
@@ -158,11 +156,9 @@ def bregman_soft(
             max_iter=max_iter,
             tol=tol,
             random_state=random_state,
-        )
-        init = start.centers
+        ).centers
     centers = rows.starting_centers(init, n_clusters)
-    found = _expectation_maximisation(rows, centers, max_iter, tol)
-    return replace(found, centers=found.centers + rows.origin)
+    return _expectation_maximisation(rows, centers, max_iter, tol)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,23 +175,22 @@ class _Sums:
 def _expectation_maximisation(
     rows: Rows, centers: FloatArray, max_iter: int, tol: float
 ) -> SoftClustering:
-    """Alternate between the steps until they gain nothing; centers less the origin."""
-    state = _sums(rows, centers, np.full(len(centers), 1.0 / len(centers)))
     smallest_gain = tol * float(rows.weights.sum())
-    n_iter, converged = 0, False
-    while n_iter < max_iter and not converged:
-        n_iter += 1
+
+    def step(before: _Sums) -> _Sums:
         # A component without weight keeps its center, and stays without.
-        alive = state.totals > _VANISHED * state.totals.sum()
-        centers, mixing = state.centers.copy(), np.where(alive, state.totals, 0.0)
-        centers[alive] = state.sums[alive] / state.totals[alive, None]
-        moved = _sums(rows, centers, mixing / mixing.sum())
-        converged = state.cost - moved.cost <= smallest_gain
-        # By rounding alone a step can cost more than it gains.
-        state = min(moved, state, key=lambda one: one.cost)
-    return SoftClustering(
-        rows.divergence, state.centers, state.mixing, state.cost, n_iter, converged
-    )
+        alive = before.totals > _VANISHED * before.totals.sum()
+        means, mixing = before.centers.copy(), np.where(alive, before.totals, 0.0)
+        means[alive] = before.sums[alive] / before.totals[alive, None]
+        return _sums(rows, means, mixing / mixing.sum())
+
+    def stops(before: _Sums, after: _Sums) -> bool:
+        return before.cost - after.cost <= smallest_gain
+
+    start = _sums(rows, centers, np.full(len(centers), 1.0 / len(centers)))
+    state, n_iter, converged = descend(start, step, stops, max_iter)
+    centers = state.centers + rows.origin
+    return SoftClustering(rows.divergence, centers, state.mixing, state.cost, n_iter, converged)
 
 
 def _sums(rows: Rows, centers: FloatArray, mixing: FloatArray) -> _Sums:
