@@ -59,16 +59,6 @@ class BregmanStatistics:
     box: Box | None
     metric: Metric | None = None
 
-    @property
-    def weight(self) -> float:
-        """Total weight."""
-        return self.about.weight
-
-    @property
-    def mean(self) -> FloatArray:
-        """Weighted mean of the rows."""
-        return self.about.mean
-
     def error(self, metric: Metric) -> float:
         r""":math:`\sum_x u(x)\, d_A(x, \mu)`, with the mean of these rows."""
         if isinstance(self.about, Scatter):
@@ -80,8 +70,8 @@ class BregmanStatistics:
 
     def error_about(self, metric: Metric, center: FloatArray) -> float:
         r""":math:`\sum_x u(x)\, d_A(x, c) = \sum_x u(x)\, d_A(x, \mu) + U d_A(\mu, c)`."""
-        gap: Any = metric.whiten((self.mean - center)[np.newaxis])
-        return self.error(metric) + self.weight * float((gap * gap).sum())
+        gap: Any = metric.whiten((self.about.mean - center)[np.newaxis])
+        return self.error(metric) + self.about.weight * float((gap * gap).sum())
 
 
 def statistics_of(divergence: Divergence, points: Points, weights: FloatArray) -> BregmanStatistics:
@@ -94,20 +84,17 @@ def statistics_of(divergence: Divergence, points: Points, weights: FloatArray) -
     1.0
     """
     box = None if isinstance(divergence, Metric) else box_of(points, weights)
-    if is_diagonal(divergence):
-        return BregmanStatistics(moments_of(points, weights), box)
-    return BregmanStatistics(scatter_of(points, weights), box)
+    about = moments_of if is_diagonal(divergence) else scatter_of
+    return BregmanStatistics(about(points, weights), box)
 
 
 def merge_statistics(first: BregmanStatistics, second: BregmanStatistics) -> BregmanStatistics:
     """Spread of the union of two disjoint sets of rows; associative up to rounding."""
-    about: Moments | Scatter
-    if isinstance(first.about, Moments):
-        about = merge_moments(first.about, cast("Moments", second.about))
-    else:
-        about = merge_scatters(first.about, cast("Scatter", second.about))
-    boxes = first.box is not None and second.box is not None
-    return BregmanStatistics(about, merge_boxes(first.box, second.box) if boxes else None)  # type: ignore[arg-type]
+    merge: Any = merge_moments if isinstance(first.about, Moments) else merge_scatters
+    box = None
+    if first.box is not None and second.box is not None:
+        box = merge_boxes(first.box, second.box)
+    return BregmanStatistics(merge(first.about, second.about), box)
 
 
 def dominating_distance(divergence: Divergence, spread: BregmanStatistics) -> Metric:
@@ -266,17 +253,19 @@ class BregmanLightweight(Sensitivity[BregmanStatistics]):
 
     def scores(self, block: Block, summary: BregmanStatistics) -> FloatArray:
         """Return u / 2U and u d_A(x, mean) / 2 sum u d_A."""
-        if summary.weight == 0.0:
+        if summary.about.weight == 0.0:
             return np.zeros((2, len(block)))
         metric = proposal_distance(self._divergence, summary)
-        distances = metric.to_mean(block.points, summary.mean)
-        return half_uniform(block.weights, distances, summary.weight, summary.error(metric))
+        about, phi = summary.about, summary.error(metric)
+        distances = metric.to_mean(block.points, about.mean)
+        return half_uniform(block.weights, distances, about.weight, phi)
 
     def total_scores(self, local: BregmanStatistics, summary: BregmanStatistics) -> FloatArray:
         """Return the shares of the block in both parts, as section 4.2 does for k-means."""
         metric = _finalized_metric(summary)
-        cost = local.error_about(metric, summary.mean) if local.weight else 0.0
-        return half_uniform_totals(local.weight, cost, summary.weight, summary.error(metric))
+        weight, about = local.about.weight, summary.about
+        cost = local.error_about(metric, about.mean) if weight else 0.0
+        return half_uniform_totals(weight, cost, about.weight, summary.error(metric))
 
     def provenance(self, summary: BregmanStatistics) -> dict[str, Any]:
         r"""Return the sum of d_A, the scale of the additive error, and mu."""

@@ -93,22 +93,8 @@ def lemma_2(
     return np.asarray(1.0 / weights[cells] + 4.5 * lam * np.maximum(easy, steep))
 
 
-def terms_of(
-    block: Block, rough: PilotSolution, seen: RowTerms, lam: float, *, provable: bool
-) -> FloatArray:
-    r"""Score of Lemma 2, and activity, of every row, u included; shape (2, n).
-
-    A row is active where it pulls at the rough classifier, by :math:`1/(1 + e^{2 (z - 1)})` at
-    the margin z, and in proportion to its length: that is how far a weight may move it.
-    """
-    bound = lemma_2(seen.squares, seen.cells, rough.weights, rough.opt, lam, provable=provable)
-    pull = 1.0 / (1.0 + np.exp(np.clip((seen.margins - 1.0) / _SOFTNESS, -50.0, 50.0)))
-    activity = pull.sum(axis=1) * seen.lengths
-    return np.stack([block.weights * bound, block.weights * activity])
-
-
 def totals_of(terms: FloatArray) -> FloatArray:
-    """Sum up both `terms_of`, and the first one once more with a row's bound capped at one.
+    """Sum up bounds and activities, and the first one once more with a row's bound capped at one.
 
     No row has more than all of the cost, so that the last sum, which is at most the number of
     rows, is what is known of the total sensitivity. Draws are made by the bounds as they are.
@@ -340,10 +326,10 @@ class SVM(Sensitivity[Any]):
                 f"sample_weight sums to {weight:.3g}, and with lam={self.lam:.3g} the losses of "
                 f"the SVM vanish beside |w|^2/2; scale the weights up, or lam."
             )
-        sizes = [part.rows.points.shape[1] for part in summary.values()]
+        n_features = next(iter(summary.values())).rows.points.shape[1]
         # As many problems as classes, each solved on all of the pilot.
-        most = max(_MIN_OF_CLASS, _PILOT_WORK // len(summary) ** 2)
-        pilot = stratified_sample(summary, min(self._pilot_size(sizes[0]), most))
+        affordable = max(_MIN_OF_CLASS, _PILOT_WORK // len(summary) ** 2)
+        pilot = stratified_sample(summary, min(self._pilot_size(n_features), affordable))
         k = self.n_clusters or math.ceil(math.log(max(pilot.n_rows, 3)))
         rough = rough_solution(pilot, k, self.lam, rng, intercept=self.intercept)
         # The pilot's own sums make the estimates of what the next fold sums up.
@@ -359,7 +345,16 @@ class SVM(Sensitivity[Any]):
             check_classes(np.array(sorted(summary)), sum(part.count for part in summary.values()))
 
     def _terms(self, block: Block, rough: PilotSolution, seen: RowTerms) -> FloatArray:
-        return terms_of(block, rough, seen, self.lam, provable=self.variant == "paper")
+        r"""Bound of Lemma 2, and activity, of every row, u included; shape (2, n).
+
+        A row is active where it pulls at the rough classifier, by :math:`1/(1 + e^{2 (z - 1)})`
+        at the margin z, and in proportion to its length: that is how far a weight may move it.
+        """
+        squares, cells, provable = seen.squares, seen.cells, self.variant == "paper"
+        bound = lemma_2(squares, cells, rough.weights, rough.opt, self.lam, provable=provable)
+        pull = 1.0 / (1.0 + np.exp(np.clip((seen.margins - 1.0) / _SOFTNESS, -50.0, 50.0)))
+        activity = pull.sum(axis=1) * seen.lengths
+        return np.stack([block.weights * bound, block.weights * activity])
 
     def scores(self, block: Block, summary: Any) -> FloatArray:
         """Return u times the score of Lemma 2; or half of it, and half the activity."""

@@ -121,41 +121,6 @@ def _pulls(seen: RowTerms, points: FloatArray, rough: PilotSolution) -> Target:
     return Target(np.concatenate(columns, axis=1), np.concatenate(totals))
 
 
-def fitted_on(
-    rows: Block,
-    weights: FloatArray,
-    others: Block,
-    rough: PilotSolution,
-    lam: float,
-    *,
-    intercept: bool,
-    roughly: bool,
-) -> Fitted:
-    """Losses on `others`, summed over all problems, of classifiers fitted on `rows`."""
-    codes = len(rough.classes)
-    points = np.concatenate([tile for _, tile in parts(rows, rough)])
-    targets = signs_of(class_codes(rows, rough.classes), codes)
-    fits = [
-        solve_svm(
-            points,
-            signs,
-            weights,
-            lam,
-            intercept=intercept,
-            tol=_TRIAL_TOL if roughly else _FINAL_TOL,
-            start=(np.append(coef, shift) if intercept else coef) if roughly else None,
-        )
-        for signs, coef, shift in zip(targets.T, rough.coef, rough.intercept, strict=True)
-    ]
-    truth = signs_of(class_codes(others, rough.classes), codes)
-    losses = np.zeros(len(others))
-    for part, tile in parts(others, rough):
-        for problem, fit in enumerate(fits):
-            margins = truth[part, problem] * (tile @ fit.coef + fit.intercept)
-            losses[part] += lam * np.maximum(1.0 - margins, 0.0)
-    return Fitted(sum(float(fit.coef @ fit.coef) / 2 for fit in fits), losses, lam)
-
-
 Variant: TypeAlias = Literal["auto", "pilot_mix", "calibrated", "systematic", "paper"]
 
 _MAX_DRAWS = 16
@@ -240,10 +205,31 @@ class SVMDesign(SamplingDesign[Any]):
         *,
         roughly: bool = False,
     ) -> Fitted:
-        """Fit classifiers on the rows drawn, and ask the candidates what they cost."""
-        return fitted_on(
-            rows, weights, candidates, summary, self.lam, intercept=self.intercept, roughly=roughly
-        )
+        """Fit classifiers on the rows drawn, and sum up the losses of candidates by all of them."""
+        classes, lam = summary.classes, self.lam
+        points = np.concatenate([tile for _, tile in parts(rows, summary)])
+        targets = signs_of(class_codes(rows, classes), len(classes))
+        fits = []
+        for signs, coef, shift in zip(targets.T, summary.coef, summary.intercept, strict=True):
+            pilot = np.append(coef, shift) if self.intercept else coef
+            fits.append(
+                solve_svm(
+                    points,
+                    signs,
+                    weights,
+                    lam,
+                    intercept=self.intercept,
+                    tol=_TRIAL_TOL if roughly else _FINAL_TOL,
+                    start=pilot if roughly else None,
+                )
+            )
+        truth = signs_of(class_codes(candidates, classes), len(classes))
+        losses = np.zeros(len(candidates))
+        for part, tile in parts(candidates, summary):
+            for problem, fit in enumerate(fits):
+                margins = truth[part, problem] * (tile @ fit.coef + fit.intercept)
+                losses[part] += lam * np.maximum(1.0 - margins, 0.0)
+        return Fitted(sum(float(fit.coef @ fit.coef) / 2 for fit in fits), losses, lam)
 
     def calibrate(
         self, rows: Block, weights: FloatArray, summary: Any, draw_index: int = 0

@@ -94,8 +94,7 @@ class PilotSolution:
         return weights, sums
 
 
-@dataclass(frozen=True, eq=False)
-class PilotSums:
+class PilotSums(NamedTuple):
     r"""Sums over rows, given a rough solution.
 
     Attributes
@@ -221,15 +220,8 @@ def sums_over(block: Block, rough: PilotSolution, seen: RowTerms, totals: FloatA
 
 def merge_sums(first: PilotSums, second: PilotSums) -> PilotSums:
     """Add the sums over two disjoint sets of rows."""
-    return PilotSums(
-        first.rough,
-        first.weights + second.weights,
-        first.shifts + second.shifts,
-        first.hinge + second.hinge,
-        first.rounded + second.rounded,
-        first.slopes + second.slopes,
-        first.totals + second.totals,
-    )
+    sums = (one + other for one, other in zip(first[1:], second[1:], strict=True))
+    return PilotSums(first.rough, *sums)
 
 
 _PILOT_TOL = 1e-4
