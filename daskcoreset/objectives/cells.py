@@ -65,6 +65,12 @@ class Bracket(NamedTuple):
     high: FloatArray
 
 
+def bracket_below(*alternatives: FloatArray) -> Bracket:
+    """Return upper bounds alone, each of shape (4, k), about nothing that is known."""
+    nothing = np.zeros_like(alternatives[0])
+    return Bracket(nothing, nothing[np.newaxis], np.stack(alternatives))
+
+
 @dataclass(frozen=True, eq=False)
 class Cells:
     """Where rows lie, as bounds see them.

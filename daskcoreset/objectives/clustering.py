@@ -12,7 +12,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives.base import Objective, check_parts, known_parts
-from daskcoreset.objectives.cells import Bracket, Cells, cells_by_distance
+from daskcoreset.objectives.cells import Bracket, Cells, bracket_below, cells_by_distance
 from daskcoreset.solvers.bregman import bregman_hard, bregman_seeds, prepare
 from daskcoreset.solvers.divergences import (
     Divergence,
@@ -104,18 +104,17 @@ class QuantizationError(_OfCenters):
         D is the distance of the center of a cell from the solution.
         """
         del others
-        squares = nearest_distances(cells.centers, solution)
+        squares = assign(cells.centers, solution)[1]
         zero, far = np.zeros_like(squares), 2.0 * np.sqrt(squares)
         one = np.ones_like(squares)
-        nothing = np.stack([zero] * 4)
-        yield Bracket(nothing, nothing[None], np.stack([squares, far, one, zero])[None]), None
+        yield bracket_below(np.stack([squares, far, one, zero])), None
         control = np.stack([squares, zero, one, zero])
         low, high = np.stack([zero, far, one, zero]), np.stack([zero, far, zero, zero])
         yield Bracket(control, low[None], high[None]), None
 
     def losses(self, block: Block, solution: FloatArray) -> FloatArray:
         """Squared distance of every row to its nearest center."""
-        return nearest_distances(block.points, solution)
+        return assign(block.points, solution)[1]
 
     def solve(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Centers by k-means++ and a few steps of Lloyd."""
@@ -185,9 +184,7 @@ class Distortion(_OfCenters):
             for b, j, value in zip(cells.centers, labels, constant, strict=True)
         ]
         zero, one = np.zeros_like(constant), np.ones_like(constant)
-        nothing = np.stack([zero] * 4)
-        high = np.stack([constant, np.array(slopes), zero, one])
-        yield Bracket(nothing, nothing[None], high[None]), None
+        yield bracket_below(np.stack([constant, np.array(slopes), zero, one])), None
 
     def _slope(self, b: FloatArray, q: FloatArray, value: float) -> float:
         """Norm of the difference of gradients: what is left of d(x, q) is linear in x."""
@@ -206,14 +203,13 @@ class Distortion(_OfCenters):
 
     def solve(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Centers by Bregman hard clustering."""
-        found = bregman_hard(
+        return bregman_hard(
             block.points,
             self._clusters_in(block),
             divergence=self._divergence,
             sample_weight=block.weights,
             random_state=rng,
-        )
-        return found.centers
+        ).centers
 
     def seed(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Rows in the manner of k-means++."""
@@ -263,12 +259,3 @@ def _as_numbers(centers: Any, name: str) -> FloatArray:
             f"shape (k, d)."
         )
     return np.array(found, dtype=np.float64)
-
-
-def nearest_distances(points: Any, centers: FloatArray) -> FloatArray:
-    """Squared distance of every row to the nearest center, float64 of shape (n,).
-
-    Formed from differences, which cancel nothing however far the centers are apart. Sparse
-    rows are spread out in tiles.
-    """
-    return assign(points, centers)[1]

@@ -13,7 +13,7 @@ from daskcoreset.core.blocks import find_bad_label, labels_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.objectives.base import Objective
-from daskcoreset.objectives.cells import Bracket, Cells, cells_by_class
+from daskcoreset.objectives.cells import Bracket, Cells, bracket_below, cells_by_class
 from daskcoreset.solvers.linear import solve_svm
 
 if TYPE_CHECKING:
@@ -102,7 +102,6 @@ class LinearCost(Objective[LinearClassifier]):
             margin[-1] = -abs(margin[-1])
         v = cells.slope(solution.coef)
         zero, full = np.zeros_like(margin), np.full_like(margin, v)
-        nothing = np.stack([zero] * 4)
         plain = np.stack([self.margin_loss(margin), full, zero, zero])
         if self.loss == "hinge":
             slack = margin - 1.0
@@ -111,13 +110,14 @@ class LinearCost(Objective[LinearClassifier]):
         else:
             pull = np.exp(-np.logaddexp(0.0, margin))
             curved = np.stack([plain[0], pull * v, np.full_like(margin, v * v / 8.0), zero])
-        yield Bracket(nothing, nothing[None], self.lam * np.stack([plain, curved])), None
+        yield bracket_below(self.lam * plain, self.lam * curved), None
         for i, other in enumerate(others):
             if other.positive == solution.positive:
                 coef = solution.coef - other.coef
                 move = np.abs(cells.centers @ coef + solution.intercept - other.intercept)
                 apart = np.stack([move, np.full_like(move, cells.slope(coef)), zero, zero])
-                yield Bracket(nothing, self.lam * apart[None], self.lam * apart[None]), i
+                either = self.lam * apart[np.newaxis]
+                yield Bracket(np.zeros_like(apart), either, either), i
 
     def margin_loss(self, z: FloatArray) -> FloatArray:
         """Loss of rows whose decision value times their label is z."""
