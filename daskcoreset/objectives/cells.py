@@ -192,8 +192,8 @@ def cells_by_distance(
     block: Block, k: int, rng: np.random.Generator, divergence: Divergence | None = None
 ) -> Cells:
     """Cells of a rough clustering of the rows."""
-    found = rough_kmeans(block.points, block.weights, k, rng)
-    return Cells(found.centers, divergence=divergence)
+    rough = rough_kmeans(block.points, block.weights, k, rng)
+    return Cells(rough.centers, divergence=divergence)
 
 
 def cells_by_class(block: Block) -> Cells:

@@ -231,15 +231,15 @@ class Distortion(_OfCenters):
 
 def as_centers(centers: Any, n_features: int, name: str = "centers") -> FloatArray:
     """Return the centers of one solution as float64 of shape (k, d), or refuse them."""
-    found = _as_numbers(centers, name)
-    if found.ndim != 2 or found.shape[1] != n_features or not len(found):
+    array = _as_numbers(centers, name)
+    if array.ndim != 2 or array.shape[1] != n_features or not len(array):
         raise InvalidInputError(
-            f"{name} has shape {found.shape}; pass at least one center with the {n_features} "
+            f"{name} has shape {array.shape}; pass at least one center with the {n_features} "
             f"columns of X."
         )
-    if not np.isfinite(found).all():
+    if not np.isfinite(array).all():
         raise InvalidInputError(f"{name} is not finite; pass finite centers.")
-    return found
+    return array
 
 
 def _as_numbers(centers: Any, name: str) -> FloatArray:
@@ -248,14 +248,14 @@ def _as_numbers(centers: Any, name: str) -> FloatArray:
     if np.ma.is_masked(centers):
         raise InvalidInputError(f"{name} is masked; fill what is masked with numbers.")
     try:
-        found = np.asarray(centers)
-        if found.dtype.kind == "O":
-            found = found.astype(np.float64)
+        array = np.asarray(centers)
+        if array.dtype.kind == "O":
+            array = array.astype(np.float64)
     except (TypeError, ValueError):
-        found = np.empty(0, dtype=object)
-    if found.dtype.kind not in "biuf":
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "biuf":
         raise InvalidTypeError(
             f"{name} is {type(centers).__name__} of no real numbers; pass centers as an array of "
             f"shape (k, d)."
         )
-    return np.array(found, dtype=np.float64)
+    return np.array(array, dtype=np.float64)

@@ -169,13 +169,13 @@ class LinearCost(Objective[LinearClassifier]):
             coef, intercept, classes = (np.ravel(np.asarray(part)) for part in parts)
             w: FloatArray = coef.astype(np.float64)
             solution = LinearClassifier(w, float(intercept[0]), classes[1].item())
-        found: LinearClassifier = solution
-        if len(found.coef) != n_features:
+        classifier: LinearClassifier = solution
+        if len(classifier.coef) != n_features:
             raise InvalidInputError(
-                f"{name} has {len(found.coef)} coefficients; pass a classifier of the "
+                f"{name} has {len(classifier.coef)} coefficients; pass a classifier of the "
                 f"{n_features} columns of X."
             )
-        return found
+        return classifier
 
     def labelled(self, solution: LinearClassifier, block: Block, name: str) -> LinearClassifier:
         """Find the positive class among the labels, where numbers may have become text."""
@@ -194,10 +194,10 @@ class LinearCost(Objective[LinearClassifier]):
     def _fit(self, block: Block, positive: Any) -> LinearClassifier:
         signs = _signs(block, positive)
         if self.loss == "hinge":
-            found = solve_svm(
+            fit = solve_svm(
                 block.points, signs, block.weights, self.lam, tol=1e-4, intercept=self.intercept
             )
-            return LinearClassifier(found.coef, found.intercept, positive)
+            return LinearClassifier(fit.coef, fit.intercept, positive)
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
 

@@ -233,8 +233,8 @@ class StrongBregman(Sensitivity[RoughBregman]):
             means = cells_of(points, u, labels, starts).clusters.centers
             if metric is None:
                 costs = _costs_by_column(points, u, labels, means)
-        found = Clusters(means, partition.clusters.weights, costs)
-        return replace(cells, clusters=found), partition
+        clusters = Clusters(means, partition.clusters.weights, costs)
+        return replace(cells, clusters=clusters), partition
 
     def merge(self, first: RoughBregman, second: RoughBregman) -> BregmanCells:
         """Put the tables of both after one another."""

@@ -125,20 +125,21 @@ def _seeds_in_rounds(
     count = max(8, math.ceil(0.4 * n_clusters))
     mass = costs_of(weights, distances)
     idle = None if weights.all() else weights == 0.0
-    cost, found = float(mass.sum()), 1
+    cost, n_seeds = float(mass.sum()), 1
     for _ in range(_MOST_ROUNDS):
         if not 0.0 < cost < np.inf:  # an infinite one is an error at the root
             break
         chosen = _seeds_of_sample(points, weights, distances, mass, count, rng)
         wide = chosen if narrow else chosen.astype(np.float64)
-        approach(points, wide, found, labels, distances)
+        approach(points, wide, n_seeds, labels, distances)
         seeds.append(chosen)
-        found += len(chosen)
+        n_seeds += len(chosen)
         np.multiply(weights, distances, out=mass)
         if idle is not None:
             mass[idle] = 0.0
         before, cost = cost, float(mass.sum())
-        if found >= _MOST * n_clusters or (found >= _ENOUGH * n_clusters and cost > before / 2):
+        enough = n_seeds >= _ENOUGH * n_clusters and cost > before / 2
+        if enough or n_seeds >= _MOST * n_clusters:
             break
     return labels, np.concatenate(seeds).astype(np.float64)
 
@@ -238,11 +239,10 @@ def merge_seeds(
     return KMeansParallelState(first.centers, rows[kept], keys[kept], first.n_folds)
 
 
-def accept_proposals(found: KMeansParallelState) -> KMeansParallelState:
+def accept_proposals(state: KMeansParallelState) -> KMeansParallelState:
     """Make the proposals centers."""
-    centers = np.concatenate([found.centers, found.proposals])
-    nothing = found.proposals[:0]
-    return KMeansParallelState(centers, nothing, found.keys[:0], found.n_folds + 1)
+    centers = np.concatenate([state.centers, state.proposals])
+    return KMeansParallelState(centers, state.proposals[:0], state.keys[:0], state.n_folds + 1)
 
 
 RoughSummary: TypeAlias = Clusters | KMeansParallelState

@@ -129,13 +129,13 @@ def leverages(
     array([1., 1.])
     """
     center, root = _whitening(scatter, intercept=intercept)
-    found = np.zeros(len(weights))
+    out = np.zeros(len(weights))
     for part in tiles(len(weights), len(center)):
         used = weights[part, np.newaxis] > 0.0
         gaps = np.where(used, dense(points[part]) - center, 0.0)
-        found[part] = np.square(product(gaps, root)).sum(axis=1)
+        out[part] = np.square(product(gaps, root)).sum(axis=1)
     # About the mean the entry of one stands at right angles to all columns.
-    return found + 1.0 / scatter.weight if intercept else found
+    return out + 1.0 / scatter.weight if intercept else out
 
 
 def total_leverage(local: Scatter, scatter: Scatter, *, intercept: bool) -> float:

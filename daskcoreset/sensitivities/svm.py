@@ -290,12 +290,12 @@ class SVM(Sensitivity[Any]):
 
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row without a label, or without a length, whatever its weight."""
-        found = find_bad_target(block)
-        if found is None and not block.weights.all():
-            found = find_unusable_row(block.points, np.ones(len(block)))
-            if found is not None and block.rows is not None:
-                found = replace(found, row=int(block.rows[found.row or 0]))
-        return found
+        invalid = find_bad_target(block)
+        if invalid is None and not block.weights.all():
+            invalid = find_unusable_row(block.points, np.ones(len(block)))
+            if invalid is not None and block.rows is not None:
+                invalid = replace(invalid, row=int(block.rows[invalid.row or 0]))
+        return invalid
 
     def block_summary(self, block: Block, previous: Any, rng: np.random.Generator) -> Any:
         """Sample the classes; in the second fold add up what is known of the rows."""

@@ -192,9 +192,10 @@ class SVMDesign(SamplingDesign[Any]):
             return 1
         n = summary.n_rows
         # Of few rows, such as those of a leaf of a stream, there are many sets.
-        most = min(_MAX_DRAWS, max(4, n // (1000 if n < _TIMED_ROWS else 4000)))
+        several = min(_MAX_DRAWS, max(4, n // (1000 if n < _TIMED_ROWS else 4000)))
         # Of many problems each takes as long as the one of two classes.
-        return int(max(1, min(most, _TRIED_ROWS // size, _TRIED_PROBLEMS // (size * problems))))
+        affordable = min(_TRIED_ROWS // size, _TRIED_PROBLEMS // (size * problems))
+        return int(max(1, min(several, affordable)))
 
     def fitted(
         self,

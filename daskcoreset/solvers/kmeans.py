@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,10 @@ _TILE_NUMBERS = 2**17
 _LLOYD_STEPS = 10
 
 """A rough solution is all that scores need; cost falls little after a few steps."""
+
+_TRIES = 3
+
+"""Seedings of a rough solution, of which the best is taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,27 +185,24 @@ def lloyd_step(points: Points, weights: FloatArray, centers: FloatArray) -> Clus
 
 
 def rough_kmeans(
-    points: Points,
-    weights: FloatArray,
-    n_clusters: int,
-    rng: np.random.Generator,
-    *,
-    tries: int = 3,
+    points: Points, weights: FloatArray, n_clusters: int, rng: np.random.Generator
 ) -> Clusters:
     """Solve roughly: k-means++ and a few steps of Lloyd, the best of several tries."""
     dense = dense_rows(points)
-    best: Clusters | None = None
-    for _ in range(tries):
-        found = seed_clusters(dense, weights, n_clusters, rng)
-        for _ in range(_LLOYD_STEPS):
-            cost = found.cost
-            found = lloyd_step(dense, weights, found.centers)
-            if found.cost >= 0.99 * cost:
-                break
-        if best is None or found.cost < best.cost:
-            best = found
-    assert best is not None  # noqa: S101 - tries >= 1
-    return best
+    tries = [_rough_try(dense, weights, n_clusters, rng) for _ in range(_TRIES)]
+    return min(tries, key=attrgetter("cost"))
+
+
+def _rough_try(
+    points: AnyArray, weights: FloatArray, n_clusters: int, rng: np.random.Generator
+) -> Clusters:
+    cells = seed_clusters(points, weights, n_clusters, rng)
+    for _ in range(_LLOYD_STEPS):
+        cost = cells.cost
+        cells = lloyd_step(points, weights, cells.centers)
+        if cells.cost >= 0.99 * cost:
+            break
+    return cells
 
 
 def concatenate_clusters(parts: Sequence[Clusters]) -> Clusters:
@@ -258,8 +260,8 @@ def cells_of(
     costs = np.bincount(labels, weights=costs_of(weights, distances), minlength=k)
     if not used.all():
         labels = np.maximum(np.cumsum(used) - 1, 0)[labels]
-    found = Clusters(centers[used], mass[used], costs[used].astype(np.float64))
-    return Partition(found, labels, distances)
+    clusters = Clusters(centers[used], mass[used], costs[used].astype(np.float64))
+    return Partition(clusters, labels, distances)
 
 
 def costs_of(weights: FloatArray, distances: FloatArray) -> FloatArray:
@@ -325,8 +327,8 @@ def solve(
     --------
     >>> rows = np.float32(1e6) + np.array([[0.0], [1.0], [9.0]], dtype=np.float32)
     >>> options = {"init": "k-means++", "n_init": 1, "max_iter": 10, "tol": 1e-4, "seed": 0}
-    >>> found = solve(rows, np.array([1.0, 3.0, 1.0]), 2, **options)
-    >>> sorted(round(float(center) - 1e6, 3) for center in found.centers[:, 0])
+    >>> solution = solve(rows, np.array([1.0, 3.0, 1.0]), 2, **options)
+    >>> sorted(round(float(center) - 1e6, 3) for center in solution.centers[:, 0])
     [0.75, 9.0]
     """
     from sklearn.cluster import KMeans
@@ -379,8 +381,8 @@ class _Shifted:
     def __call__(self, X: Any, n_clusters: int, random_state: Any) -> Any:
         rows = X * self.scale
         rows = rows + self.shift if isinstance(X, np.ndarray) else rows
-        found = self.init(rows, n_clusters, random_state=random_state)
-        return (found - self.shift) / self.scale
+        centers = self.init(rows, n_clusters, random_state=random_state)
+        return (centers - self.shift) / self.scale
 
 
 _WIDEST = 512

@@ -139,12 +139,12 @@ class Divergence(ABC):
             return None
         values = dense(points[row : row + 1])
         column = int((~self.valid(values[0])).argmax())
-        found = f"{name} is {values[0, column]} in column {column}"
+        finding = f"{name} is {values[0, column]} in column {column}"
         remedy = (
             f"; the {self.title} is for {self.domain} entries: leave such rows out, or take "
             f"another divergence."
         )
-        return InvalidRow(found + "{row}" + remedy, row)
+        return InvalidRow(finding + "{row}" + remedy, row)
 
     def to_mean(self, points: Points, mean: FloatArray) -> FloatArray:
         """Divergence of every row to one center.

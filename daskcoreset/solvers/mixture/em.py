@@ -212,11 +212,11 @@ def _iterate(
 
 
 def _check_integers(**numbers: Any) -> None:
-    for name, number in numbers.items():
-        least = 0 if name == "max_iter" else 1
-        if not is_int(number) or number < least:
+    for name, value in numbers.items():
+        minimum = 0 if name == "max_iter" else 1
+        if not is_int(value) or value < minimum:
             raise InvalidInputError(
-                f"{name} must be an integer of at least {least}, got {number!r}."
+                f"{name} must be an integer of at least {minimum}, got {value!r}."
             )
 
 
