@@ -16,13 +16,12 @@ from daskcoreset.objectives.cells import Bracket, Cells, bracket_below, cells_by
 from daskcoreset.solvers.bregman import bregman_hard, bregman_seeds, prepare
 from daskcoreset.solvers.divergences import (
     Divergence,
-    as_divergence,
-    domain_problem,
+    DivergenceParameter,
 )
 from daskcoreset.solvers.kmeans import assign, rough_kmeans, seed_clusters
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block, InvalidRow
+    from daskcoreset.core.blocks import Block
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ class QuantizationError(_OfCenters):
 
 
 @dataclass(frozen=True)
-class Distortion(_OfCenters):
+class Distortion(DivergenceParameter, _OfCenters):
     r"""The cost of Bregman hard clustering, :math:`\sum_x u(x) \min_{q \in Q} d_\phi(x, q)`.
 
     Parameters
@@ -150,19 +149,11 @@ class Distortion(_OfCenters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "divergence", as_divergence(self.divergence))
-
-    @property
-    def _divergence(self) -> Divergence:
-        return as_divergence(self.divergence)
+        check_parts(self.n_clusters, "n_clusters")
 
     def fitted(self, block: Block) -> Self:
         """Estimate a precision that is left open from the rows."""
         return replace(self, divergence=self._divergence.fitted(block.points, block.weights))
-
-    def find_invalid_row(self, block: Block) -> InvalidRow | None:
-        """Return the first row of positive weight outside the domain."""
-        return domain_problem(self._divergence, block)
 
     def cells(self, block: Block, n_parts: int, rng: np.random.Generator) -> Cells:
         """Cells of rows that count, with divergences from their centers."""

@@ -131,7 +131,8 @@ class LinearCost(Objective[LinearClassifier]):
     def seed(self, block: Block, rng: np.random.Generator) -> LinearClassifier:
         """Classifier fitted to some of the rows, drawn by weight."""
         positive = rng.choice(np.array(_positives(block))).item()
-        rows = np.unique(rng.choice(len(block), _few(block), p=block.weights / block.weights.sum()))
+        few = max(10, min(len(block) // 4, 10 * (1 + int(block.points.shape[1]))))
+        rows = np.unique(rng.choice(len(block), few, p=block.weights / block.weights.sum()))
         signs = _signs(block, positive)
         # Both classes, even where one is rare.
         rows = np.union1d(rows, [np.flatnonzero(signs == sign)[0] for sign in (-1.0, 1.0)])
@@ -222,7 +223,3 @@ def _positives(block: Block) -> list[Any]:
             "labels of the coreset are all of one class; pass one with rows of two, or solutions."
         )
     return labels[1:] if len(labels) == 2 else labels
-
-
-def _few(block: Block) -> int:
-    return max(10, min(len(block) // 4, 10 * (1 + int(block.points.shape[1]))))

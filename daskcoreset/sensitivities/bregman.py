@@ -25,16 +25,15 @@ from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.lightweight import half_uniform, half_uniform_totals
 from daskcoreset.solvers.divergences import (
     Divergence,
+    DivergenceParameter,
     ItakuraSaito,
     KullbackLeibler,
     SquaredEuclidean,
     SquaredMahalanobis,
-    as_divergence,
-    domain_problem,
 )
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block, InvalidRow
+    from daskcoreset.core.blocks import Block
 
 Metric: TypeAlias = SquaredEuclidean | SquaredMahalanobis
 
@@ -160,7 +159,7 @@ def _roots(matrix: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class BregmanLightweight(Sensitivity[BregmanStatistics]):
+class BregmanLightweight(DivergenceParameter, Sensitivity[BregmanStatistics]):
     r"""Lightweight coresets for hard and soft clustering by a Bregman divergence.
 
     For a divergence with :math:`\mu\, d_A \le d_\phi \le d_A`, the squared Mahalanobis
@@ -210,13 +209,6 @@ class BregmanLightweight(Sensitivity[BregmanStatistics]):
     name: ClassVar[str] = "lightweight_bregman"
     citation: ClassVar[str] = "bachem2018scalable, section 6"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "divergence", as_divergence(self.divergence))
-
-    @property
-    def _divergence(self) -> Divergence:
-        return as_divergence(self.divergence)
-
     @property
     def objective(self) -> Distortion:
         """The cost of Bregman hard clustering, of any number of centers."""
@@ -230,10 +222,6 @@ class BregmanLightweight(Sensitivity[BregmanStatistics]):
         A block whose own A is smaller than that of all data in some column has no bound.
         """
         return None if depends_on_data(self._divergence) else 2.0
-
-    def find_invalid_row(self, block: Block) -> InvalidRow | None:
-        """Return the first row outside the domain."""
-        return domain_problem(self._divergence, block)
 
     def block_summary(
         self, block: Block, previous: BregmanStatistics | None, rng: np.random.Generator

@@ -23,14 +23,12 @@ from daskcoreset.sensitivities.bregman import (
 from daskcoreset.sensitivities.kmeans import StrongKMeans, rough_cells, too_rough
 from daskcoreset.solvers.divergences import (
     Divergence,
+    DivergenceParameter,
     SquaredMahalanobis,
-    as_divergence,
-    domain_problem,
 )
 from daskcoreset.solvers.kmeans import Clusters, cells_of, concatenate_clusters, merge_clusters
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import InvalidRow
     from daskcoreset.core.typing import FloatArray, IndexArray, Points
     from daskcoreset.solvers.kmeans import Partition
 
@@ -99,7 +97,7 @@ RoughBregman: TypeAlias = BregmanCells | WhiteSolution
 
 
 @dataclass(frozen=True)
-class StrongBregman(Sensitivity[RoughBregman]):
+class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
     r"""Coresets for hard and soft Bregman clustering with a multiplicative error only.
 
     The sensitivities of `StrongKMeans`, with the dominating squared Mahalanobis distance
@@ -154,12 +152,8 @@ class StrongBregman(Sensitivity[RoughBregman]):
     total_scores_exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "divergence", as_divergence(self.divergence))
+        super().__post_init__()
         _ = self._rough  # which checks the numbers
-
-    @property
-    def _divergence(self) -> Divergence:
-        return as_divergence(self.divergence)
 
     @property
     def objective(self) -> Distortion:
@@ -176,10 +170,6 @@ class StrongBregman(Sensitivity[RoughBregman]):
         """Two where A is neither given nor diagonal: cells cannot wait for it."""
         divergence = self._divergence
         return 2 if depends_on_data(divergence) and not is_diagonal(divergence) else 1
-
-    def find_invalid_row(self, block: Block) -> InvalidRow | None:
-        """Return the first row outside the domain."""
-        return domain_problem(self._divergence, block)
 
     def too_much(self, n_rows: int, n_features: int) -> str | None:
         """Return why a rough solution of a block would take too much."""

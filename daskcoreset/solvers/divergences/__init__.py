@@ -149,3 +149,23 @@ def domain_problem(divergence: Divergence, block: Block) -> InvalidRow | None:
         return invalid
     row = counted[invalid.row]
     return replace(invalid, row=int(row if block.rows is None else block.rows[row]))
+
+
+class DivergenceParameter:
+    """Base of dataclasses with a field `divergence`: a name, a mapping from JSON or an object.
+
+    It is kept as an object.
+    """
+
+    divergence: str | Divergence
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "divergence", as_divergence(self.divergence))
+
+    @property
+    def _divergence(self) -> Divergence:
+        return as_divergence(self.divergence)
+
+    def find_invalid_row(self, block: Block) -> InvalidRow | None:
+        """Return the first row of positive weight outside the domain."""
+        return domain_problem(self._divergence, block)
