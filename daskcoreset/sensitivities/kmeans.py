@@ -123,21 +123,18 @@ def _seeds_in_rounds(
     low, high = _FLOAT32_COSTS
     narrow = points.dtype == np.float32 and low < distances.max() < high
     count = max(8, math.ceil(0.4 * n_clusters))
-    mass = costs_of(weights, distances)
-    idle = None if weights.all() else weights == 0.0
-    cost, n_seeds = float(mass.sum()), 1
+    costs = costs_of(weights, distances)
+    cost, n_seeds = float(costs.sum()), 1
     for _ in range(_MOST_ROUNDS):
         if not 0.0 < cost < np.inf:  # an infinite one is an error at the root
             break
-        chosen = _seeds_of_sample(points, weights, distances, mass, count, rng)
+        chosen = _seeds_of_sample(points, weights, distances, costs, count, rng)
         wide = chosen if narrow else chosen.astype(np.float64)
         approach(points, wide, n_seeds, labels, distances)
         seeds.append(chosen)
         n_seeds += len(chosen)
-        np.multiply(weights, distances, out=mass)
-        if idle is not None:
-            mass[idle] = 0.0
-        before, cost = cost, float(mass.sum())
+        costs = costs_of(weights, distances)
+        before, cost = cost, float(costs.sum())
         enough = n_seeds >= _ENOUGH * n_clusters and cost > before / 2
         if enough or n_seeds >= _MOST * n_clusters:
             break
@@ -148,12 +145,12 @@ def _seeds_of_sample(  # noqa: PLR0917 - all of them are always given
     points: Points,
     weights: FloatArray,
     distances: FloatArray,
-    mass: FloatArray,
+    costs: FloatArray,
     count: int,
     rng: np.random.Generator,
 ) -> AnyArray:
     """Go on with k-means++ among rows drawn by their costs."""
-    inclusion = inclusion_probabilities(mass, max(_SAMPLE_ROWS, _ROWS_PER_CENTER * count))
+    inclusion = inclusion_probabilities(costs, max(_SAMPLE_ROWS, _ROWS_PER_CENTER * count))
     rows = systematic(inclusion, rng)
     sample = dense_rows(points[rows])
     u, near = weights[rows] / inclusion[rows], distances[rows]
@@ -217,11 +214,11 @@ def propose(
     """
     n_features = block.points.shape[1]
     centers = np.empty((0, n_features)) if previous is None else previous.centers
-    mass = block.weights
+    chances = block.weights
     if len(centers) and len(block):
-        mass = mass * assign(block.points, centers)[1]
-    able = np.flatnonzero(mass > 0)
-    keys = rng.standard_exponential(len(mass))[able] / mass[able]
+        chances = chances * assign(block.points, centers)[1]
+    able = np.flatnonzero(chances > 0)
+    keys = rng.standard_exponential(len(chances))[able] / chances[able]
     first = np.argsort(keys, kind="stable")[:count]
     rows = dense_rows(block.points[able[first]]).astype(np.float64)
     return KMeansParallelState(

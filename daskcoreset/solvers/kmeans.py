@@ -249,26 +249,26 @@ def cells_of(
     from daskcoreset.solvers import kmeans_numba as loops
 
     k = len(centers)
-    mass, shift = np.zeros(k), np.zeros(centers.shape)
+    totals, shift = np.zeros(k), np.zeros(centers.shape)
     if not k:  # no row has a weight
-        return Partition(Clusters(centers, mass, mass), labels, np.zeros(len(labels)))
+        return Partition(Clusters(centers, totals, totals), labels, np.zeros(len(labels)))
     for rows, tile in _tiles(points):
-        loops.cell_means(tile, weights[rows], labels[rows], centers, mass, shift)
-    used = mass > 0
-    centers[used] += shift[used] / mass[used, np.newaxis]
+        loops.cell_means(tile, weights[rows], labels[rows], centers, totals, shift)
+    used = totals > 0
+    centers[used] += shift[used] / totals[used, np.newaxis]
     distances = own_distances(points, labels, centers)
     costs = np.bincount(labels, weights=costs_of(weights, distances), minlength=k)
     if not used.all():
         labels = np.maximum(np.cumsum(used) - 1, 0)[labels]
-    clusters = Clusters(centers[used], mass[used], costs[used].astype(np.float64))
+    clusters = Clusters(centers[used], totals[used], costs[used].astype(np.float64))
     return Partition(clusters, labels, distances)
 
 
 def costs_of(weights: FloatArray, distances: FloatArray) -> FloatArray:
     """Costs of rows, u d^2."""
-    mass = weights * distances
-    mass[weights == 0.0] = 0.0  # a row without weight may lie at any distance
-    return mass
+    costs = weights * distances
+    costs[weights == 0.0] = 0.0  # a row without weight may lie at any distance
+    return costs
 
 
 class Centers(NamedTuple):

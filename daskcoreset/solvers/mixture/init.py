@@ -208,8 +208,8 @@ def _first_moments(
 def _distinct_rows(X: FloatArray, u: FloatArray, k: int, rng: np.random.RandomState) -> IndexArray:
     # Equal rows would start two components that stay equal for ever.
     _, first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)
-    masses = np.bincount(inverse.ravel(), weights=u)
-    chosen = rng.choice(len(first), size=k, replace=False, p=masses / masses.sum())
+    totals = np.bincount(inverse.ravel(), weights=u)
+    chosen = rng.choice(len(first), size=k, replace=False, p=totals / totals.sum())
     return np.asarray(first[chosen], dtype=np.int64)
 
 
