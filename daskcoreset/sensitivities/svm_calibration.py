@@ -87,7 +87,9 @@ def calibrate(
         together, are not moved away for it.
     """
     seen = row_terms(rows, rough)
-    points = np.concatenate([tile for _, tile in parts(rows, rough)])
+    points = np.empty((len(rows), len(rough.origin)))
+    for part, tile in parts(rows, rough):
+        points[part] = tile
     class_weights, sums = rough.class_sums()
 
     def class_means() -> Iterator[Target]:
