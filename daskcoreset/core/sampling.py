@@ -363,6 +363,7 @@ def calibrate_classes(
     kept = kept or {}
     guarded = dict.fromkeys((*wanted[1:], *kept))
     make = cache(lambda name: targets[name]())  # only what a rung or a check asks for
+    # Every set in full first; only where none can be met, a part of the way to each.
     for part, names in [(1.0, names) for names in ladder] + [
         (part, names) for names in ladder for part in PARTS
     ]:

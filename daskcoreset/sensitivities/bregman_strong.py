@@ -210,7 +210,7 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
         if len(rows) < len(block):
             block = block.take(rows)
         points, u, distance = block.points, block.weights, cells.distance(divergence)
-        if not isinstance(distance, SquaredMahalanobis):
+        if not isinstance(distance, SquaredMahalanobis):  # Euclidean: rows are white already
             partition = rough_cells(points, u, self._rough.centers, rng)
             means, costs = partition.clusters.centers, partition.clusters.costs[:, np.newaxis]
         else:
@@ -218,7 +218,7 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
             white = _white(distance, points, points[0])
             partition = rough_cells(white, u, self._rough.centers, rng)
             labels, costs = partition.labels, partition.clusters.costs[:, np.newaxis]
-            # Means of the rows themselves: merged cells are whitened by the distance of all data.
+            # Means of the rows as they are: the root whitens them by the distance of all data.
             starts = np.repeat(points[:1], len(costs), axis=0)
             means = cells_of(points, u, labels, starts).clusters.centers
             if metric is None:

@@ -143,6 +143,7 @@ def total_leverage(local: Scatter, scatter: Scatter, *, intercept: bool) -> floa
     if local.weight == 0.0:
         return 0.0
     center, root = _whitening(scatter, intercept=intercept)
+    # The trace of R^T M R, M the block's scatter about the center of all rows.
     gap = local.mean - center
     matrix = local.matrix + local.weight * np.outer(gap, gap)
     total = float(np.einsum("ij,ik,kj->", root, matrix, root))

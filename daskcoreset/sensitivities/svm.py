@@ -332,7 +332,8 @@ class SVM(Sensitivity[Any]):
         pilot = stratified_sample(summary, min(self._pilot_size(n_features), affordable))
         k = self.n_clusters or math.ceil(math.log(max(pilot.n_rows, 3)))
         rough = rough_solution(pilot, k, self.lam, rng, intercept=self.intercept)
-        # The pilot's own sums make the estimates of what the next fold sums up.
+        # Candidates are drawn in the second read, before its sums are known: those of the pilot
+        # stand for them until then.
         block = Block(pilot.points, pilot.weights, pilot.classes[pilot.codes])
         terms = self._terms(block, rough, row_terms(block, rough))
         return replace(rough, totals=totals_of(terms))

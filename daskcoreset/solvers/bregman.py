@@ -351,6 +351,7 @@ def _lloyd(rows: Rows, centers: FloatArray, max_iter: int, tol: float) -> HardCl
         return _assign(rows, _update(rows, before))
 
     def stops(before: _Assignment, after: _Assignment) -> bool:
+        # The same labels give the same means: nothing moves from there on.
         gain = before.cost - after.cost
         return np.array_equal(after.labels, before.labels) or gain <= tol * after.cost
 

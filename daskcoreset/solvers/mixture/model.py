@@ -375,6 +375,7 @@ def posterior(mixture: Mixture, tile: FloatArray) -> tuple[FloatArray, FloatArra
     joint = _component_densities(mixture, tile)
     with np.errstate(divide="ignore"):  # a component may have weight zero
         joint += np.log(mixture.weights)[:, np.newaxis]
+    # About the largest term, so that the exponentials of a far row do not all vanish.
     top = joint.max(axis=0)
     lost = np.isneginf(top)
     if lost.any():
