@@ -380,8 +380,10 @@ def calibrate_classes(
 
 
 def join_targets(targets: Iterable[Target]) -> Target:
-    """Return one target of all sums."""
+    """Return one target of all sums; of a single target itself, since features may be large."""
     features, totals = zip(*targets, strict=True)
+    if len(features) == 1:
+        return Target(features[0], totals[0])
     return Target(np.concatenate(features, axis=1), np.concatenate(totals))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,26 +49,26 @@ class SoftClustering:
     def responsibilities(self, points: Points) -> FloatArray:
         r""":math:`p(j | x) \propto \pi_j e^{-d(x, c_j)}`, float64 of shape (n, k)."""
         out = np.empty((points.shape[0], len(self.centers)))
-        for part in tiles(*_table_shape(points, self.centers)):
-            out[part] = self._expectation(points[part])[1]
+        for part, _, shares in self._expectation(points):
+            out[part] = shares
         return out
 
     def labels(self, points: Points) -> IndexArray:
         """Most probable component of every row, int64 of shape (n,)."""
         out = np.empty(points.shape[0], dtype=np.int64)
-        for part in tiles(*_table_shape(points, self.centers)):
-            out[part] = self._expectation(points[part])[1].argmax(axis=1)
+        for part, _, shares in self._expectation(points):
+            out[part] = shares.argmax(axis=1)
         return out
 
     def costs(self, points: Points) -> FloatArray:
         r""":math:`-\ln \sum_j \pi_j e^{-d(x, c_j)}` of every row, float64 of shape (n,)."""
         out = np.empty(points.shape[0])
-        for part in tiles(*_table_shape(points, self.centers)):
-            out[part] = self._expectation(points[part])[0]
+        for part, costs, _ in self._expectation(points):
+            out[part] = costs
         return out
 
-    def _expectation(self, tile: Points) -> tuple[FloatArray, FloatArray]:
-        return _expectation(self.divergence.divergence(tile, self.centers), self.mixing)
+    def _expectation(self, points: Points) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+        return _expectation(self.divergence, points, self.centers, self.mixing)
 
 
 def bregman_soft(
@@ -195,27 +196,26 @@ def _expectation_maximisation(
 
 def _sums(rows: Rows, centers: FloatArray, mixing: FloatArray) -> _Sums:
     cost, totals, sums = 0.0, np.zeros(len(centers)), np.zeros(centers.shape)
-    for part in tiles(*_table_shape(rows.points, centers)):
-        tile, weights = rows.points[part], rows.weights[part]
-        costs, shares = _expectation(rows.divergence.divergence(tile, centers), mixing)
+    for part, costs, shares in _expectation(rows.divergence, rows.points, centers, mixing):
+        weights = rows.weights[part]
         cost += float((weights * costs).sum())
-        shares *= weights[:, None]
-        totals += shares.sum(axis=0)
-        sums += product(shares.T, tile)
+        weighted = shares * weights[:, None]
+        totals += weighted.sum(axis=0)
+        sums += product(weighted.T, rows.points[part])
     return _Sums(centers, mixing, cost, totals, sums)
 
 
-def _expectation(table: FloatArray, mixing: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Soft minimum of every row of divergences, and the responsibilities."""
-    with np.errstate(divide="ignore"):  # a component may have no weight
-        logits = np.log(mixing) - table
-    top = logits.max(axis=1)
-    shares = np.exp(logits - top[:, None])
-    totals = shares.sum(axis=1)
-    shares /= totals[:, None]
-    return -top - np.log(totals), shares
-
-
-def _table_shape(points: Points, centers: FloatArray) -> tuple[int, int]:
-    """Rows, and the numbers that each needs: its divergences, or itself in float64."""
-    return points.shape[0], max(centers.shape)
+def _expectation(
+    divergence: Divergence, points: Points, centers: FloatArray, mixing: FloatArray
+) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+    """Yield rows, some at a time, with the soft minima of their divergences, and their shares."""
+    # A row needs its divergences, or itself in float64, whichever are more numbers.
+    for part in tiles(points.shape[0], max(centers.shape)):
+        table = divergence.divergence(points[part], centers)
+        with np.errstate(divide="ignore"):  # a component may have no weight
+            logits = np.log(mixing) - table
+        top = logits.max(axis=1)
+        shares = np.exp(logits - top[:, None])
+        totals = shares.sum(axis=1)
+        shares /= totals[:, None]
+        yield part, -top - np.log(totals), shares
