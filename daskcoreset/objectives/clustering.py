@@ -18,7 +18,7 @@ from daskcoreset.solvers.divergences import (
     Divergence,
     DivergenceParameter,
 )
-from daskcoreset.solvers.kmeans import assign, rough_kmeans, seed_clusters
+from daskcoreset.solvers.kmeans import assign, rough_kmeans, seed_cells
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
@@ -121,7 +121,7 @@ class QuantizationError(_OfCenters):
 
     def seed(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Centers by k-means++."""
-        return seed_clusters(block.points, block.weights, known_parts(self), rng).centers
+        return seed_cells(block.points, block.weights, known_parts(self), rng).clusters.centers
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def rough_cells(
     Returns
     -------
     Partition
-        Of up to 16,384 rows, or 64 k, those of `seed_clusters`. Of more rows about 1.2 k cells,
+        Of up to 16,384 rows, or 64 k, those of `seed_cells`. Of more rows about 1.2 k cells,
         and up to 4 k as long as every 0.4 k further ones halve the cost; fewer where fewer rows
         are distinct.
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from daskcoreset.core.blocks import Block, class_codes
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.solvers.kmeans import assign, seed_clusters
+from daskcoreset.solvers.kmeans import assign, seed_cells
 from daskcoreset.solvers.linear import round_hinge, solve_svm
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ def rough_solution(
         origin += np.average(pilot.points, axis=0, weights=pilot.weights)
     points, u = pilot.points - origin, pilot.weights
     tables = [
-        seed_clusters(points[own], u[own], n_clusters, rng).centers
+        seed_cells(points[own], u[own], n_clusters, rng).clusters.centers
         for own in (pilot.codes == code for code in range(len(pilot.classes)))
     ]
     fits = [

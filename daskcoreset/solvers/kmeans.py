@@ -59,39 +59,6 @@ class Clusters:
         return float(self.costs.sum())
 
 
-def seed_clusters(
-    points: Points, weights: FloatArray, n_clusters: int, rng: np.random.Generator
-) -> Clusters:
-    """Seed by k-means++ and move the centers to the means of their cells.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n, d) or csr_array
-    weights : ndarray of shape (n,), float64
-    n_clusters : int
-        Centers wanted; fewer come back when fewer rows are distinct.
-    rng : numpy.random.Generator
-        Asked for `n_clusters` uniform numbers.
-
-    Returns
-    -------
-    Clusters
-        Cells by the seeds, their weighted means as centers, and costs about the means.
-
-    Examples
-    --------
-    >>> rows = np.array([[0.0], [1.0], [10.0]])
-    >>> found = seed_clusters(rows, np.ones(3), 2, np.random.default_rng(0))
-    >>> sorted(found.centers.ravel().tolist())
-    [0.5, 10.0]
-
-    References
-    ----------
-    Arthur and Vassilvitskii (2007), k-means++: the advantages of careful seeding.
-    """
-    return seed_cells(points, weights, n_clusters, rng).clusters
-
-
 class Partition(NamedTuple):
     """Cells of a block, and where its rows lie.
 
@@ -112,7 +79,33 @@ class Partition(NamedTuple):
 def seed_cells(
     points: Points, weights: FloatArray, n_clusters: int, rng: np.random.Generator
 ) -> Partition:
-    """Do as `seed_clusters`, and say where the rows lie."""
+    """Seed by k-means++ and move the centers to the means of their cells.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d) or csr_array
+    weights : ndarray of shape (n,), float64
+    n_clusters : int
+        Centers wanted; fewer come back when fewer rows are distinct.
+    rng : numpy.random.Generator
+        Asked for `n_clusters` uniform numbers.
+
+    Returns
+    -------
+    Partition
+        Cells by the seeds, with costs about their means.
+
+    Examples
+    --------
+    >>> rows = np.array([[0.0], [1.0], [10.0]])
+    >>> cells = seed_cells(rows, np.ones(3), 2, np.random.default_rng(0))
+    >>> sorted(cells.clusters.centers.ravel().tolist())
+    [0.5, 10.0]
+
+    References
+    ----------
+    Arthur and Vassilvitskii (2007), k-means++: the advantages of careful seeding.
+    """
     dense = dense_rows(points)
     labels, distances = np.zeros(len(dense), dtype=np.int64), np.full(len(dense), np.inf)
     rows = plus_plus(dense, weights, rng.random(n_clusters), labels, distances)
@@ -196,7 +189,7 @@ def rough_kmeans(
 def _rough_try(
     points: AnyArray, weights: FloatArray, n_clusters: int, rng: np.random.Generator
 ) -> Clusters:
-    cells = seed_clusters(points, weights, n_clusters, rng)
+    cells = seed_cells(points, weights, n_clusters, rng).clusters
     for _ in range(_LLOYD_STEPS):
         cost = cells.cost
         cells = lloyd_step(points, weights, cells.centers)

@@ -196,16 +196,13 @@ class _Problem:
             scores += w[d]
         return np.asarray(self.signs * scores)
 
-    def _half_square(self, w: FloatArray) -> float:
-        w = w[: self.rows.shape[1]]
-        return 0.5 * float(w @ w)
-
     def _cost(self, w: FloatArray) -> float:
-        hinge = np.maximum(1.0 - self._margins(w), 0.0)
-        return self._half_square(w) + float(self.weights @ hinge)
+        return self._value(w, np.maximum(1.0 - self._margins(w), 0.0))
 
-    def _smooth(self, w: FloatArray, margins: FloatArray, width: float) -> float:
-        return self._half_square(w) + float(self.weights @ round_hinge(margins, width)[0])
+    def _value(self, w: FloatArray, losses: FloatArray) -> float:
+        """Objective at a classifier whose rows have these losses."""
+        coef = w[: self.rows.shape[1]]
+        return 0.5 * float(coef @ coef) + float(self.weights @ losses)
 
     def _sums(self, factors: FloatArray) -> FloatArray:
         sums = _sums(self.rows, factors)
@@ -215,21 +212,19 @@ class _Problem:
         """Minimise the rounded objective, up to a share of `tol` of its value."""
         d = self.rows.shape[1]
         margins = self._margins(w)
-        value = self._smooth(w, margins, width)
         for step in range(_MOST_STEPS):
-            _, slope = round_hinge(margins, width)
+            losses, slope = round_hinge(margins, width)
             gradient = -self._sums(self.weights * slope * self.signs)
             gradient[:d] += w[:d]
             direction = -_solved(self._hessian(slope, width), gradient)
             decrease = -float(gradient @ direction)
-            if not decrease > tol * value:
+            if not decrease > tol * self._value(w, losses):
                 return w, step
             length = self._step(w, direction, margins, width)
             if not length:
                 return w, step
             w = w + length * direction
             margins = self._margins(w)
-            value = self._smooth(w, margins, width)
         return w, _MOST_STEPS
 
     def _step(

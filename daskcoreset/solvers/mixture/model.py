@@ -262,22 +262,9 @@ def singular_error(kind: CovarianceType, covariances: FloatArray) -> InvalidInpu
 def responsibilities(mixture: Mixture, X: Points) -> FloatArray:
     r"""Posterior probabilities of the components, :math:`\pi_k \mathcal N_k(x) / p(x)`.
 
-    Parameters
-    ----------
-    mixture : Mixture
-    X : ndarray of shape (n, d) or scipy.sparse.csr_array
-        Finite rows of a block, float32 or float64.
-
-    Returns
-    -------
-    ndarray of shape (n, k), float64
-        Rows of sum one. A row so far out that the square of its distance overflows says
-        nothing about its component: it gets the component weights.
-
-    Raises
-    ------
-    InvalidInputError
-        If a row holds a NaN or an infinity.
+    Rows are of a block, and those of the answer, of shape (n, k), add up to one. A row so far out
+    that the square of its distance overflows says nothing about its component: it gets the
+    component weights. A NaN or an infinity is an `InvalidInputError`.
 
     Examples
     --------
@@ -294,21 +281,8 @@ def responsibilities(mixture: Mixture, X: Points) -> FloatArray:
 def score_samples(mixture: Mixture, X: Points) -> FloatArray:
     r"""Log-density of every row under the mixture, :math:`\log p(x)`.
 
-    Parameters
-    ----------
-    mixture : Mixture
-    X : ndarray of shape (n, d) or scipy.sparse.csr_array
-        Finite rows of a block, float32 or float64.
-
-    Returns
-    -------
-    ndarray of shape (n,), float64
-        Minus infinity for a row so far out that the square of its distance overflows.
-
-    Raises
-    ------
-    InvalidInputError
-        If a row holds a NaN or an infinity.
+    Of shape (n,); minus infinity for a row so far out that the square of its distance overflows.
+    A NaN or an infinity is an `InvalidInputError`.
 
     Examples
     --------
@@ -325,21 +299,8 @@ def score_samples(mixture: Mixture, X: Points) -> FloatArray:
 def assign(mixture: Mixture, X: Points) -> IndexArray:
     """Most probable component of every row, the lowest of those that tie.
 
-    Parameters
-    ----------
-    mixture : Mixture
-    X : ndarray of shape (n, d) or scipy.sparse.csr_array
-        Finite rows of a block, float32 or float64.
-
-    Returns
-    -------
-    ndarray of shape (n,), int64
-        No array of n x k numbers is formed.
-
-    Raises
-    ------
-    InvalidInputError
-        If a row holds a NaN or an infinity.
+    Of shape (n,), int64; no array of n x k numbers is formed. A NaN or an infinity is an
+    `InvalidInputError`.
 
     Examples
     --------
