@@ -22,6 +22,7 @@ __all__ = [
     "StoreError",
     "caller_level",
     "ignore_overflow",
+    "no_scores_error",
     "overflow_error",
     "package_versions",
     "warn_complete",
@@ -70,6 +71,14 @@ def overflow_error() -> InvalidInputError:
     return InvalidInputError(
         "X has values so large that squared distances overflow, or so small that quotients by them "
         "do; scale the columns, for example with sklearn.preprocessing.StandardScaler."
+    )
+
+
+def no_scores_error(method: str) -> InvalidInputError:
+    """Return the error of rows that all have a score of zero."""
+    return InvalidInputError(
+        f"method {method!r} gives no row of positive weight a score, so that none can be drawn; "
+        f"scale sample_weight, or correct the construction."
     )
 
 

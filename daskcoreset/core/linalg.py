@@ -128,11 +128,6 @@ def one_thread() -> Iterator[None]:
                 _limit.restore_original_limits()
 
 
-_PRODUCTS_AT_ONCE = 2**16
-
-"""Numbers brought to float64 at a time, 512 KiB: they stay in the second-level cache."""
-
-
 def inner_products(points: Points, vectors: FloatArray) -> FloatArray:
     """Inner product of every row with every vector.
 

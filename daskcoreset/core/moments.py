@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +12,6 @@ from daskcoreset.core.rowwise import column_moments, squared_distances
 from daskcoreset.core.typing import FloatArray, Points
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import scipy.sparse as sp
 
 
@@ -110,11 +107,6 @@ def merge_moments(first: Moments, second: Moments) -> Moments:
         first.mean + delta * share,
         first.m2 + second.m2 + delta * delta * (first.weight * share),
     )
-
-
-def merge_all(parts: Iterable[Moments]) -> Moments:
-    """Moments of the union of one or more disjoint sets, merged from left to right."""
-    return reduce(merge_moments, parts)
 
 
 def distances_to(points: Points, center: FloatArray) -> FloatArray:

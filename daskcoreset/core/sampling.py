@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -317,7 +318,7 @@ def calibrate_classes(
     targets: Mapping[str, Callable[[], Target]],
     ladder: Sequence[tuple[str, ...]],
     *,
-    kept: Sequence[str] = (),
+    kept: Mapping[str, Callable[[], Iterable[Target]]] | None = None,
 ) -> Calibrated:
     """Scale weights to class totals, and rake them to the first set of targets that can be met.
 
@@ -330,12 +331,13 @@ def calibrate_classes(
     class_weights : ndarray of shape (n_classes,), float64
         :math:`U_c`.
     targets : mapping of str to callable
-        What makes the targets, by their names.
+        What makes the targets, by their names; called for those that are tried.
     ladder : sequence of tuples of names
         Sets of targets, in the order in which they are tried; the first one holds all that is
         wanted. Where none can be met, a part of the way is gone, and in the last resort none.
-    kept : sequence of names, default=()
-        Targets that need not come nearer.
+    kept : mapping of str to callable, optional
+        Targets that need not come nearer, by their names: what yields their parts, one at a time,
+        so that those of many classes never stand beside one another.
 
     Returns
     -------
@@ -356,30 +358,53 @@ def calibrate_classes(
     """
     scaled = scale_classes(weights, codes, class_weights)
     wanted = (TOTALS, *(ladder[0] if ladder else ()))
-    held = np.bincount(codes, minlength=len(class_weights))
-    made = {name: targets[name]() for name in dict.fromkeys((*wanted[1:], *kept)) if ladder}
-    totals_met = () if (class_weights[held == 0] > 0.0).any() else (TOTALS,)
+    counts = np.bincount(codes, minlength=len(class_weights))
+    totals_met = () if (class_weights[counts == 0] > 0.0).any() else (TOTALS,)
+    kept = kept or {}
+    guarded = dict.fromkeys((*wanted[1:], *kept))
+    make = cache(lambda name: targets[name]())  # only what a rung or a check asks for
+    # Every set in full first; only where none can be met, a part of the way to each.
     for part, names in [(1.0, names) for names in ladder] + [
         (part, names) for names in ladder for part in PARTS
     ]:
-        features = np.concatenate([made[name].features for name in names], axis=1)
-        totals = np.concatenate([made[name].totals for name in names])
-        raked = rake(Target(features, totals), scaled, codes, class_weights, part)
+        target = join_targets(make(name) for name in names)
+        raked = rake(target, scaled, codes, class_weights, part)
         if raked is not None and not any(
-            _moves_away(made[name], scaled, raked.weights) for name in made if name not in names
+            _moves_away(kept[name]() if name in kept else [make(name)], scaled, raked.weights)
+            for name in guarded
+            if name not in names
         ):
             met = (*totals_met, *names) if part == 1.0 else totals_met
             return Calibrated(raked.weights, met, wanted, raked.part, raked.spread)
     return Calibrated(scaled, totals_met, wanted, 0.0 if ladder else 1.0)
 
 
-def _moves_away(target: Target, before: FloatArray, after: FloatArray) -> bool:
+def join_targets(targets: Iterable[Target]) -> Target:
+    """Return one target of all sums; of a single target itself, since features may be large."""
+    features, totals = zip(*targets, strict=True)
+    if len(features) == 1:
+        return Target(features[0], totals[0])
+    return Target(np.concatenate(features, axis=1), np.concatenate(totals))
+
+
+def class_sums(
+    rows: FloatArray, codes: IndexArray, totals: Iterable[FloatArray]
+) -> Iterator[Target]:
+    """Yield the sums of the rows of every class, each a target of its own."""
+    for code, total in enumerate(totals):
+        yield Target(rows * (codes == code)[:, np.newaxis], total)
+
+
+def _moves_away(parts: Iterable[Target], before: FloatArray, after: FloatArray) -> bool:
     """Whether weights are farther from a target than others, over all its sums together."""
-    centered = target.features - (before @ target.features) / before.sum()
-    scale = np.linalg.norm(before[:, np.newaxis] * centered, axis=0)
-    scale[scale == 0.0] = np.inf
-    gaps = [np.linalg.norm((w @ target.features - target.totals) / scale) for w in (before, after)]
-    return bool(gaps[1] > gaps[0] * (1.0 + _MET) + _MET)
+    gaps: list[list[FloatArray]] = []
+    for features, totals in parts:
+        centered = features - (before @ features) / before.sum()
+        scale = np.linalg.norm(before[:, np.newaxis] * centered, axis=0)
+        scale[scale == 0.0] = np.inf
+        gaps.append([(w @ features - totals) / scale for w in (before, after)])
+    was, is_now = (float(np.linalg.norm(np.concatenate(gap))) for gap in zip(*gaps, strict=True))
+    return is_now > was * (1.0 + _MET) + _MET
 
 
 def scale_classes(weights: FloatArray, codes: IndexArray, class_weights: FloatArray) -> FloatArray:
@@ -394,12 +419,6 @@ def scale_classes(weights: FloatArray, codes: IndexArray, class_weights: FloatAr
     # A class without rows has no sum either, and no row asks for its factor.
     factors = np.divide(class_weights, sums, out=np.ones(len(sums)), where=sums > 0.0)
     return np.asarray(weights * factors[codes])
-
-
-def by_class(codes: IndexArray, class_weights: FloatArray) -> FloatArray:
-    """Return ones where a row is of a class, and zeros elsewhere; shape (n_classes, m)."""
-    found: FloatArray = (codes == np.arange(len(class_weights))[:, np.newaxis]).astype(np.float64)
-    return found
 
 
 class Raked(NamedTuple):

@@ -57,7 +57,7 @@ def _in_domain(
     named: bool = False,
 ) -> AnyArray | InvalidRow:
     """Apply a function, unless a row lies outside the domain, which is named by its number."""
-    problem = divergence.problem(points)
+    problem = divergence.find_invalid_row(points)
     if problem is None:
         return function(points)
     return problem if named else InvalidRow(problem.message)
@@ -250,7 +250,7 @@ class CoresetBregman(ClusteringModel):
         size = default_size(self.n_clusters) if self.size == "auto" else self.size
         check_size(size, self.n_clusters, "cluster")
         if data is not None:
-            refuse(divergence.problem(data.X))
+            refuse(divergence.find_invalid_row(data.X))
         self._divergence = _with_precision(divergence, data, X, sample_weight)
         if self.method == StrongBregman.name:
             method: Sensitivity[Any] = StrongBregman(self.n_clusters, self._divergence)

@@ -22,15 +22,16 @@ from daskcoreset.estimators.base import (
 )
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.sensitivities import MixtureCoreset, Sensitivity, resolve_method
-from daskcoreset.solvers.mixture.density import (
+from daskcoreset.solvers.mixture.em import fit_mixture
+from daskcoreset.solvers.mixture.init import InitParams, check_given
+from daskcoreset.solvers.mixture.model import (
+    CovarianceType,
     assign,
     log_likelihood,
     responsibilities,
+    sample,
     score_samples,
 )
-from daskcoreset.solvers.mixture.em import fit_mixture
-from daskcoreset.solvers.mixture.init import InitParams, check_given
-from daskcoreset.solvers.mixture.model import CovarianceType, sample
 
 if TYPE_CHECKING:
     from daskcoreset.core.coreset import Coreset

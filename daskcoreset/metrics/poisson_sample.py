@@ -136,7 +136,7 @@ def sample_costs(
 def _sample_block(block: Block, index: int, design: SampleDesign) -> PoissonSample | InvalidRow:
     """Add up costs and draw from one block."""
     objective, cells = design.objective, design.cells
-    problem = objective.problem(block) or _other_labels(cells, block)
+    problem = objective.find_invalid_row(block) or _other_labels(cells, block)
     if problem is not None:
         return problem
     nothing, sums = np.zeros(0), np.zeros((4, len(cells)))

@@ -31,11 +31,8 @@ __all__ = [
 ]
 
 OBJECTIVES: dict[str, type[Objective[Any]]] = {
-    Distortion.name: Distortion,
-    LeastSquaresCost.name: LeastSquaresCost,
-    LinearCost.name: LinearCost,
-    MixtureCost.name: MixtureCost,
-    QuantizationError.name: QuantizationError,
+    one.name: one
+    for one in (Distortion, LeastSquaresCost, LinearCost, MixtureCost, QuantizationError)
 }
 """What the provenance of a coreset knows by name."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.validation import as_int
 from daskcoreset.objectives.cells import Bracket, Cells, cells_by_distance
+from daskcoreset.solvers.divergences import plain_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,8 +56,7 @@ class Objective(ABC, Generic[Q]):
 
     def record(self) -> dict[str, Any]:
         """Return the name and the parameters in plain JSON values, for the provenance."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        return {"name": self.name, **values}
+        return {"name": self.name, **plain_fields(self)}
 
     @abstractmethod
     def losses(self, block: Block, solution: Q) -> FloatArray:
@@ -121,7 +120,7 @@ class Objective(ABC, Generic[Q]):
         del solution
         return 0.0
 
-    def problem(self, block: Block) -> InvalidRow | None:
+    def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return what is wrong with the first row that no cost can be given to, or None."""
         del block
         return None

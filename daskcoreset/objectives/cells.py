@@ -65,6 +65,12 @@ class Bracket(NamedTuple):
     high: FloatArray
 
 
+def bracket_below(*alternatives: FloatArray) -> Bracket:
+    """Return upper bounds alone, each of shape (4, k), about nothing that is known."""
+    nothing = np.zeros_like(alternatives[0])
+    return Bracket(nothing, nothing[np.newaxis], np.stack(alternatives))
+
+
 @dataclass(frozen=True, eq=False)
 class Cells:
     """Where rows lie, as bounds see them.
@@ -186,8 +192,8 @@ def cells_by_distance(
     block: Block, k: int, rng: np.random.Generator, divergence: Divergence | None = None
 ) -> Cells:
     """Cells of a rough clustering of the rows."""
-    found = rough_kmeans(block.points, block.weights, k, rng)
-    return Cells(found.centers, divergence=divergence)
+    rough = rough_kmeans(block.points, block.weights, k, rng)
+    return Cells(rough.centers, divergence=divergence)
 
 
 def cells_by_class(block: Block) -> Cells:

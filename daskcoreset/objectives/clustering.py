@@ -12,18 +12,16 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives.base import Objective, check_parts, known_parts
-from daskcoreset.objectives.cells import Bracket, Cells, cells_by_distance
+from daskcoreset.objectives.cells import Bracket, Cells, bracket_below, cells_by_distance
 from daskcoreset.solvers.bregman import bregman_hard, bregman_seeds, prepare
 from daskcoreset.solvers.divergences import (
     Divergence,
-    as_divergence,
-    divergence_parameters,
-    domain_problem,
+    DivergenceParameter,
 )
-from daskcoreset.solvers.kmeans import assign, rough_kmeans, seed_clusters
+from daskcoreset.solvers.kmeans import assign, rough_kmeans, seed_cells
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block, InvalidRow
+    from daskcoreset.core.blocks import Block
 
 
 @dataclass(frozen=True)
@@ -105,18 +103,17 @@ class QuantizationError(_OfCenters):
         D is the distance of the center of a cell from the solution.
         """
         del others
-        squares = nearest_distances(cells.centers, solution)
+        squares = assign(cells.centers, solution)[1]
         zero, far = np.zeros_like(squares), 2.0 * np.sqrt(squares)
         one = np.ones_like(squares)
-        nothing = np.stack([zero] * 4)
-        yield Bracket(nothing, nothing[None], np.stack([squares, far, one, zero])[None]), None
+        yield bracket_below(np.stack([squares, far, one, zero])), None
         control = np.stack([squares, zero, one, zero])
         low, high = np.stack([zero, far, one, zero]), np.stack([zero, far, zero, zero])
         yield Bracket(control, low[None], high[None]), None
 
     def losses(self, block: Block, solution: FloatArray) -> FloatArray:
         """Squared distance of every row to its nearest center."""
-        return nearest_distances(block.points, solution)
+        return assign(block.points, solution)[1]
 
     def solve(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Centers by k-means++ and a few steps of Lloyd."""
@@ -124,11 +121,11 @@ class QuantizationError(_OfCenters):
 
     def seed(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Centers by k-means++."""
-        return seed_clusters(block.points, block.weights, known_parts(self), rng).centers
+        return seed_cells(block.points, block.weights, known_parts(self), rng).clusters.centers
 
 
 @dataclass(frozen=True)
-class Distortion(_OfCenters):
+class Distortion(DivergenceParameter, _OfCenters):
     r"""The cost of Bregman hard clustering, :math:`\sum_x u(x) \min_{q \in Q} d_\phi(x, q)`.
 
     Parameters
@@ -152,23 +149,11 @@ class Distortion(_OfCenters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "divergence", as_divergence(self.divergence))
-
-    @property
-    def _divergence(self) -> Divergence:
-        return as_divergence(self.divergence)
+        check_parts(self.n_clusters, "n_clusters")
 
     def fitted(self, block: Block) -> Self:
         """Estimate a precision that is left open from the rows."""
         return replace(self, divergence=self._divergence.fitted(block.points, block.weights))
-
-    def record(self) -> dict[str, Any]:
-        """Return the parameters in plain JSON values."""
-        return {**super().record(), "divergence": divergence_parameters(self._divergence)}
-
-    def problem(self, block: Block) -> InvalidRow | None:
-        """Return the first row of positive weight outside the domain."""
-        return domain_problem(self._divergence, block)
 
     def cells(self, block: Block, n_parts: int, rng: np.random.Generator) -> Cells:
         """Cells of rows that count, with divergences from their centers."""
@@ -190,9 +175,7 @@ class Distortion(_OfCenters):
             for b, j, value in zip(cells.centers, labels, constant, strict=True)
         ]
         zero, one = np.zeros_like(constant), np.ones_like(constant)
-        nothing = np.stack([zero] * 4)
-        high = np.stack([constant, np.array(slopes), zero, one])
-        yield Bracket(nothing, nothing[None], high[None]), None
+        yield bracket_below(np.stack([constant, np.array(slopes), zero, one])), None
 
     def _slope(self, b: FloatArray, q: FloatArray, value: float) -> float:
         """Norm of the difference of gradients: what is left of d(x, q) is linear in x."""
@@ -211,14 +194,13 @@ class Distortion(_OfCenters):
 
     def solve(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Centers by Bregman hard clustering."""
-        found = bregman_hard(
+        return bregman_hard(
             block.points,
             self._clusters_in(block),
             divergence=self._divergence,
             sample_weight=block.weights,
             random_state=rng,
-        )
-        return found.centers
+        ).centers
 
     def seed(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Rows in the manner of k-means++."""
@@ -229,9 +211,9 @@ class Distortion(_OfCenters):
     def read(self, solution: Any, n_features: int, name: str) -> FloatArray:
         """Return centers as float64, inside the domain."""
         centers = super().read(solution, n_features, name)
-        problem = self._divergence.problem(centers, name)
-        if problem is not None:
-            raise problem.error(0)
+        invalid = self._divergence.find_invalid_row(centers, name)
+        if invalid is not None:
+            raise invalid.error(0)
         return centers
 
     def _clusters_in(self, block: Block) -> int:
@@ -240,15 +222,15 @@ class Distortion(_OfCenters):
 
 def as_centers(centers: Any, n_features: int, name: str = "centers") -> FloatArray:
     """Return the centers of one solution as float64 of shape (k, d), or refuse them."""
-    found = _as_numbers(centers, name)
-    if found.ndim != 2 or found.shape[1] != n_features or not len(found):
+    array = _as_numbers(centers, name)
+    if array.ndim != 2 or array.shape[1] != n_features or not len(array):
         raise InvalidInputError(
-            f"{name} has shape {found.shape}; pass at least one center with the {n_features} "
+            f"{name} has shape {array.shape}; pass at least one center with the {n_features} "
             f"columns of X."
         )
-    if not np.isfinite(found).all():
+    if not np.isfinite(array).all():
         raise InvalidInputError(f"{name} is not finite; pass finite centers.")
-    return found
+    return array
 
 
 def _as_numbers(centers: Any, name: str) -> FloatArray:
@@ -257,23 +239,14 @@ def _as_numbers(centers: Any, name: str) -> FloatArray:
     if np.ma.is_masked(centers):
         raise InvalidInputError(f"{name} is masked; fill what is masked with numbers.")
     try:
-        found = np.asarray(centers)
-        if found.dtype.kind == "O":
-            found = found.astype(np.float64)
+        array = np.asarray(centers)
+        if array.dtype.kind == "O":
+            array = array.astype(np.float64)
     except (TypeError, ValueError):
-        found = np.empty(0, dtype=object)
-    if found.dtype.kind not in "biuf":
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "biuf":
         raise InvalidTypeError(
             f"{name} is {type(centers).__name__} of no real numbers; pass centers as an array of "
             f"shape (k, d)."
         )
-    return np.array(found, dtype=np.float64)
-
-
-def nearest_distances(points: Any, centers: FloatArray) -> FloatArray:
-    """Squared distance of every row to the nearest center, float64 of shape (n,).
-
-    Formed from differences, which cancel nothing however far the centers are apart. Sparse
-    rows are spread out in tiles.
-    """
-    return assign(points, centers)[1]
+    return np.array(array, dtype=np.float64)

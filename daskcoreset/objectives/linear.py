@@ -13,7 +13,7 @@ from daskcoreset.core.blocks import find_bad_label, labels_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.objectives.base import Objective
-from daskcoreset.objectives.cells import Bracket, Cells, cells_by_class
+from daskcoreset.objectives.cells import Bracket, Cells, bracket_below, cells_by_class
 from daskcoreset.solvers.linear import solve_svm
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class LinearCost(Objective[LinearClassifier]):
 
     name: ClassVar[str] = "cost of a linear classifier"
 
-    def problem(self, block: Block) -> InvalidRow | None:
+    def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row without a label."""
         return find_bad_label(block)
 
@@ -102,7 +102,6 @@ class LinearCost(Objective[LinearClassifier]):
             margin[-1] = -abs(margin[-1])
         v = cells.slope(solution.coef)
         zero, full = np.zeros_like(margin), np.full_like(margin, v)
-        nothing = np.stack([zero] * 4)
         plain = np.stack([self.margin_loss(margin), full, zero, zero])
         if self.loss == "hinge":
             slack = margin - 1.0
@@ -111,13 +110,14 @@ class LinearCost(Objective[LinearClassifier]):
         else:
             pull = np.exp(-np.logaddexp(0.0, margin))
             curved = np.stack([plain[0], pull * v, np.full_like(margin, v * v / 8.0), zero])
-        yield Bracket(nothing, nothing[None], self.lam * np.stack([plain, curved])), None
+        yield bracket_below(self.lam * plain, self.lam * curved), None
         for i, other in enumerate(others):
             if other.positive == solution.positive:
                 coef = solution.coef - other.coef
                 move = np.abs(cells.centers @ coef + solution.intercept - other.intercept)
                 apart = np.stack([move, np.full_like(move, cells.slope(coef)), zero, zero])
-                yield Bracket(nothing, self.lam * apart[None], self.lam * apart[None]), i
+                either = self.lam * apart[np.newaxis]
+                yield Bracket(np.zeros_like(apart), either, either), i
 
     def margin_loss(self, z: FloatArray) -> FloatArray:
         """Loss of rows whose decision value times their label is z."""
@@ -131,7 +131,8 @@ class LinearCost(Objective[LinearClassifier]):
     def seed(self, block: Block, rng: np.random.Generator) -> LinearClassifier:
         """Classifier fitted to some of the rows, drawn by weight."""
         positive = rng.choice(np.array(_positives(block))).item()
-        rows = np.unique(rng.choice(len(block), _few(block), p=block.weights / block.weights.sum()))
+        few = max(10, min(len(block) // 4, 10 * (1 + int(block.points.shape[1]))))
+        rows = np.unique(rng.choice(len(block), few, p=block.weights / block.weights.sum()))
         signs = _signs(block, positive)
         # Both classes, even where one is rare.
         rows = np.union1d(rows, [np.flatnonzero(signs == sign)[0] for sign in (-1.0, 1.0)])
@@ -169,13 +170,13 @@ class LinearCost(Objective[LinearClassifier]):
             coef, intercept, classes = (np.ravel(np.asarray(part)) for part in parts)
             w: FloatArray = coef.astype(np.float64)
             solution = LinearClassifier(w, float(intercept[0]), classes[1].item())
-        found: LinearClassifier = solution
-        if len(found.coef) != n_features:
+        classifier: LinearClassifier = solution
+        if len(classifier.coef) != n_features:
             raise InvalidInputError(
-                f"{name} has {len(found.coef)} coefficients; pass a classifier of the "
+                f"{name} has {len(classifier.coef)} coefficients; pass a classifier of the "
                 f"{n_features} columns of X."
             )
-        return found
+        return classifier
 
     def labelled(self, solution: LinearClassifier, block: Block, name: str) -> LinearClassifier:
         """Find the positive class among the labels, where numbers may have become text."""
@@ -194,10 +195,10 @@ class LinearCost(Objective[LinearClassifier]):
     def _fit(self, block: Block, positive: Any) -> LinearClassifier:
         signs = _signs(block, positive)
         if self.loss == "hinge":
-            found = solve_svm(
+            fit = solve_svm(
                 block.points, signs, block.weights, self.lam, tol=1e-4, intercept=self.intercept
             )
-            return LinearClassifier(found.coef, found.intercept, positive)
+            return LinearClassifier(fit.coef, fit.intercept, positive)
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
 
@@ -222,7 +223,3 @@ def _positives(block: Block) -> list[Any]:
             "labels of the coreset are all of one class; pass one with rows of two, or solutions."
         )
     return labels[1:] if len(labels) == 2 else labels
-
-
-def _few(block: Block) -> int:
-    return max(10, min(len(block) // 4, 10 * (1 + int(block.points.shape[1]))))

@@ -12,13 +12,13 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense
 from daskcoreset.objectives.base import Objective, check_parts, known_parts
-from daskcoreset.objectives.cells import Bracket, Cells
-from daskcoreset.solvers.mixture.density import log_normalizer, score_samples
+from daskcoreset.objectives.cells import Bracket, Cells, bracket_below
 from daskcoreset.solvers.mixture.model import (
-    CovarianceType,
     Mixture,
     as_covariance_type,
+    log_normalizer,
     mixture_from_covariances,
+    score_samples,
 )
 
 if TYPE_CHECKING:
@@ -92,8 +92,7 @@ class MixtureCost(Objective[Mixture]):
         )
         best = bounds[0].argmin(axis=1)
         high = bounds[:, np.arange(len(best)), best]
-        nothing = np.zeros_like(high)
-        yield Bracket(nothing, nothing[None], high[None]), None
+        yield bracket_below(high), None
 
     def solve(self, block: Block, rng: np.random.Generator) -> Mixture:
         """Mixture by EM from k-means."""
@@ -145,17 +144,17 @@ class MixtureCost(Objective[Mixture]):
         distinct = len(np.unique(rows[block.weights > 0], axis=0))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            found = fit_mixture(
+            return fit_mixture(
                 rows,
                 block.weights,
                 n_components=min(known_parts(self), distinct),
-                covariance_type=_kind(rows.shape[1]),
+                # Full matrices where they are small against the rows.
+                covariance_type="full" if rows.shape[1] <= 30 else "diag",
                 reg_covar=max(_FLOOR * variance, 1e-300),
                 max_iter=steps,
                 init_params=start,
                 random_state=rng,
-            )
-        return found.mixture
+            ).mixture
 
 
 def _by_component(
@@ -181,18 +180,11 @@ def _by_component(
     return np.array(constants), np.stack(gaps, axis=1), np.array(norms)
 
 
-_PARTS = ("weights", "means", "covariances")
-
-
-def _kind(n_features: int) -> CovarianceType:
-    """Full matrices where they are small against the rows that they are fitted to."""
-    return "full" if n_features <= 30 else "diag"
-
-
 def _mixture_of(estimator: Any, name: str) -> Mixture:
     """Return the parameters of a fitted estimator."""
     kind = getattr(estimator, "covariance_type", None)
-    parts = [getattr(estimator, f"{part}_", None) for part in _PARTS]
+    names = ("weights_", "means_", "covariances_")
+    parts = [getattr(estimator, part, None) for part in names]
     if kind is None or any(part is None for part in parts):
         raise InvalidTypeError(
             f"{name} must be a fitted mixture such as CoresetGaussianMixture, got "

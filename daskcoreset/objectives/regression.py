@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from daskcoreset.core.blocks import InvalidRow, find_missing_label, labels_of
+from daskcoreset.core.blocks import InvalidRow, find_missing_label, find_unusable_row, labels_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows, inner_products
 from daskcoreset.objectives.base import Objective
@@ -47,7 +47,7 @@ class LeastSquaresCost(Objective[LinearPredictor]):
 
     name: ClassVar[str] = "least squares"
 
-    def problem(self, block: Block) -> InvalidRow | None:
+    def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row without a number as its label."""
         return find_bad_number(block)
 
@@ -108,7 +108,7 @@ class LeastSquaresCost(Objective[LinearPredictor]):
 
 
 def find_bad_number(block: Block) -> InvalidRow | None:
-    """Return the first label that is missing or no number, or None.
+    """Return the first label that is missing, no number or too large for its square, or None.
 
     Examples
     --------
@@ -119,13 +119,22 @@ def find_bad_number(block: Block) -> InvalidRow | None:
     if block.labels is None:
         return InvalidRow("y is missing; pass the number of every row that is to be predicted.")
     missing = find_missing_label(block)
-    if missing is not None or labels_of(block).dtype.kind in "biuf" or not len(block):
+    if missing is not None or not len(block):
         return missing
-    return InvalidRow(
-        f"y is {labels_of(block)[0].item()!r}" + "{row}, and least squares needs numbers; convert "
-        "y, or take a method for classes.",
-        0 if block.rows is None else int(block.rows[0]),
-    )
+    if labels_of(block).dtype.kind not in "biuf":
+        message = (
+            f"y is {labels_of(block)[0].item()!r}" + "{row}, and least squares needs numbers; "
+            "convert y, or take a method for classes."
+        )
+        invalid: InvalidRow | None = InvalidRow(message, 0)
+    else:
+        invalid = find_unusable_row(targets_of(block)[:, np.newaxis], block.weights)
+        if invalid is not None:
+            message = invalid.message.replace("X is", "y is").replace(" in column 0", "")
+            invalid = replace(invalid, message=message)
+    if invalid is None or block.rows is None:
+        return invalid
+    return replace(invalid, row=int(block.rows[invalid.row or 0]))
 
 
 def targets_of(block: Block) -> FloatArray:

@@ -7,15 +7,13 @@ from typing import Any
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.validation import is_choice
-from daskcoreset.sensitivities.base import Sensitivity
+from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
 from daskcoreset.sensitivities.bregman import BregmanLightweight
 from daskcoreset.sensitivities.bregman_strong import StrongBregman
-from daskcoreset.sensitivities.design import SamplingDesign
-from daskcoreset.sensitivities.kmeans import StrongKMeans
+from daskcoreset.sensitivities.kmeans import MixtureCoreset, StrongKMeans
 from daskcoreset.sensitivities.least_squares import LeastSquares
 from daskcoreset.sensitivities.lightweight import Lightweight
 from daskcoreset.sensitivities.logistic import Logistic
-from daskcoreset.sensitivities.mixture import MixtureCoreset
 from daskcoreset.sensitivities.svm import SVM
 from daskcoreset.sensitivities.uniform import Uniform
 
@@ -101,11 +99,11 @@ def takes_parts(construction: Sensitivity[Any], n_clusters: int) -> bool:
     (True, False, False)
     """
     objective = construction.objective
-    told = objective.with_parts(n_clusters)
+    with_parts = objective.with_parts(n_clusters)
     if objective.n_parts is None:
-        return told.n_parts is not None
+        return with_parts.n_parts is not None
     # Where any number gives the same, there are no parts.
-    return told == objective and objective.with_parts(n_clusters + 1) != objective
+    return with_parts == objective and objective.with_parts(n_clusters + 1) != objective
 
 
 def construction_for(
@@ -143,21 +141,14 @@ def construction_for(
 def _construct(construction: type[Sensitivity[Any]], n_clusters: int | None) -> Sensitivity[Any]:
     # Frozen dataclasses, all of them: their fields are their parameters.
     parameters: dict[str, Any] = construction.__dataclass_fields__  # type: ignore[attr-defined]
-    name = "n_clusters"
-    if name not in parameters and "n_components" in parameters:
-        name = "n_components"
-    given = {name: n_clusters} if n_clusters is not None else {}
-    unwanted = [name for name in given if name not in parameters]
-    if unwanted:
-        raise InvalidInputError(
-            f"method {construction.name!r} takes no {unwanted[0]}; leave it out."
-        )
-    missing = [
-        name for name, field in parameters.items() if name not in given and field.default is MISSING
-    ]
-    if missing:
-        raise InvalidInputError(
-            f"method {construction.name!r} needs {missing[0]}; pass n_clusters, or an object, for "
-            f"example {construction.__name__}({missing[0]}=...)."
-        )
-    return construction(**given)
+    name = "n_components" if "n_components" in parameters else "n_clusters"
+    values = {} if n_clusters is None else {name: n_clusters}
+    if values.keys() - parameters.keys():
+        raise InvalidInputError(f"method {construction.name!r} takes no {name}; leave it out.")
+    for parameter, field in parameters.items():
+        if parameter not in values and field.default is MISSING:
+            raise InvalidInputError(
+                f"method {construction.name!r} needs {parameter}; pass n_clusters, or an object, "
+                f"for example {construction.__name__}({parameter}=...)."
+            )
+    return construction(**values)

@@ -1,21 +1,149 @@
-"""The protocol of a sensitivity: what a construction must say, and all it must say."""
+"""The protocol of a sensitivity, and of the design of a draw where scores alone do not say it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from daskcoreset.sensitivities.design import SamplingDesign
+from daskcoreset.core.ordering import spatial_order
+from daskcoreset.core.sampling import Calibrated
+from daskcoreset.solvers.divergences import plain_fields
 
 if TYPE_CHECKING:
     import numpy as np
 
     from daskcoreset.core.blocks import Block, InvalidRow
-    from daskcoreset.core.typing import FloatArray
+    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
     from daskcoreset.objectives import Objective
+    from daskcoreset.sensitivities.estimated_error import Fitted
 
 S = TypeVar("S")
+
+
+class SamplingDesign(Generic[S]):
+    """What a construction wants of the draw of its rows, beside scores; by default nothing.
+
+    A construction with a design of its own returns it as `Sensitivity.design`. In all methods
+    `summary` is the finalized summary of all the data.
+
+    Attributes
+    ----------
+    scores_from_pilot : bool
+        Whether `Sensitivity.scores` takes the finalized summary of the last fold but one as well,
+        as an estimate: candidates are drawn in the last fold then, and `pilot_total` says what
+        all scores add up to. Only of use to constructions with more than one fold.
+    """
+
+    scores_from_pilot: ClassVar[bool] = False
+
+    def pilot_total(self, summary: S) -> float:
+        """Estimate the sum of all scores, where `scores_from_pilot` is set."""
+        raise NotImplementedError
+
+    def classes(self, summary: S) -> AnyArray | None:
+        """Return the labels that must all have rows in the coreset, sorted; None without any.
+
+        Asked with finalized summaries and, where there is one fold, with those of single blocks.
+        """
+        del summary
+        return None
+
+    def order(self, rows: Block, summary: S, inclusion: FloatArray) -> IndexArray:
+        """Return the order in which systematic draws go: the more alike neighbours are, the better.
+
+        Parameters
+        ----------
+        rows : Block
+            k rows.
+        summary : S
+        inclusion : ndarray of shape (k,), float64
+            With what probability each of the rows is drawn.
+
+        Returns
+        -------
+        ndarray of shape (k,), int64
+            A permutation; by default that of `daskcoreset.core.ordering.spatial_order`.
+        """
+        del summary
+        return spatial_order(rows.points, inclusion)
+
+    def n_draws(self, size: int, summary: S) -> int:
+        """Draws to be made for a coreset of `size` rows; that of the least `draw_loss` is kept."""
+        del size, summary
+        return 1
+
+    def calibrate(
+        self, rows: Block, weights: FloatArray, summary: S, draw_index: int = 0
+    ) -> Calibrated:
+        """Adjust the weights of the rows drawn to what the summary knows of all the data.
+
+        Parameters
+        ----------
+        rows : Block
+            The m rows drawn, with their input weights u.
+        weights : ndarray of shape (m,), float64
+            Their unbiased weights.
+        summary : S
+        draw_index : int, default=0
+            Which of several draws it is, for designs that calibrate in more than one way.
+
+        Returns
+        -------
+        Calibrated
+            Weights that are not negative, by default `weights` themselves, and what was done.
+        """
+        del rows, summary, draw_index
+        return Calibrated(weights)
+
+    def fitted(
+        self,
+        rows: Block,
+        weights: FloatArray,
+        candidates: Block,
+        summary: S,
+        *,
+        roughly: bool = False,
+    ) -> Fitted | None:
+        """Fit a solution on the rows drawn, and return its losses on all candidates.
+
+        With them the error of the coreset is estimated; by default nothing is fitted.
+
+        Parameters
+        ----------
+        rows : Block
+            The rows drawn.
+        weights : ndarray of shape (m,), float64
+            Theirs, calibrated.
+        candidates : Block
+            All the candidates.
+        summary : S
+        roughly : bool, default=False
+            Whether the solution is only compared with those of other draws.
+        """
+        del rows, weights, candidates, summary, roughly
+        return None
+
+    def draw_loss(
+        self,
+        rows: Block,
+        weights: FloatArray,
+        candidates: Block,
+        candidate_weights: FloatArray,
+        summary: S,
+    ) -> float:
+        """Return how badly a draw does: the cost, over all candidates, of what is `fitted` on it.
+
+        `candidate_weights` are those with which the candidates stand for all the data without bias.
+        """
+        solution = self.fitted(rows, weights, candidates, summary, roughly=True)
+        if solution is None:
+            raise NotImplementedError
+        return solution.constant + float(candidate_weights @ solution.losses)
+
+    def warnings_for(self, summary: S, size: int) -> tuple[str, ...]:
+        """Return what users should be warned of, given the data and the size of the coreset."""
+        del summary, size
+        return ()
 
 
 class Sensitivity(ABC, Generic[S]):
@@ -32,7 +160,7 @@ class Sensitivity(ABC, Generic[S]):
         Key of the source in ``references.bib``, and the place in it.
     randomised : bool
         Whether `block_summary` or `finalize` draws random numbers.
-    masses_are_exact : bool
+    total_scores_exact : bool
         Whether `total_scores` gives the very sums of `scores`. Where it only estimates them,
         independent draws cost one more read, which adds the scores up.
     proposal_bound : float or None
@@ -42,10 +170,6 @@ class Sensitivity(ABC, Generic[S]):
         exact by rejection. None where no bound is known.
     needs_labels : bool
         Whether rows must have labels.
-    scores_early : bool
-        Whether `scores` takes the settled summary of the last fold but one as well, as an
-        estimate: candidates are drawn in the last fold then, and `pilot_total` says what all
-        scores add up to. Only asked of constructions with more than one fold.
     """
 
     name: ClassVar[str]
@@ -72,7 +196,7 @@ class Sensitivity(ABC, Generic[S]):
 
     @property
     def n_folds(self) -> int:
-        """Folds of `block_summary` that `scores` needs; each sees the settled summary before it."""
+        """Folds of `block_summary` before `scores`; each sees the finalized summary before it."""
         return 1
 
     def too_much(self, n_rows: int, n_features: int) -> str | None:
@@ -100,7 +224,7 @@ class Sensitivity(ABC, Generic[S]):
         ----------
         block : Block
         previous : S or None
-            Settled summary of the fold before; None in the first.
+            Finalized summary of the fold before; None in the first.
         rng : numpy.random.Generator
             The block's own stream.
         """
@@ -165,5 +289,5 @@ class Sensitivity(ABC, Generic[S]):
         return {}
 
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        """Return the parameters by name, in plain JSON values."""
+        return plain_fields(self)

@@ -22,19 +22,18 @@ from daskcoreset.core.moments import (
 from daskcoreset.core.typing import FloatArray, Points
 from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities.base import Sensitivity
+from daskcoreset.sensitivities.lightweight import half_uniform, half_uniform_totals
 from daskcoreset.solvers.divergences import (
     Divergence,
+    DivergenceParameter,
     ItakuraSaito,
     KullbackLeibler,
     SquaredEuclidean,
     SquaredMahalanobis,
-    as_divergence,
-    divergence_parameters,
-    domain_problem,
 )
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block, InvalidRow
+    from daskcoreset.core.blocks import Block
 
 Metric: TypeAlias = SquaredEuclidean | SquaredMahalanobis
 
@@ -52,22 +51,12 @@ class BregmanStatistics:
     box : Box or None
         Smallest box of the rows of positive weight, where A depends on it.
     metric : SquaredEuclidean or SquaredMahalanobis, or None
-        The dominating distance, once it is settled for all data.
+        The dominating distance, once it is finalized for all data.
     """
 
     about: Moments | Scatter
     box: Box | None
     metric: Metric | None = None
-
-    @property
-    def weight(self) -> float:
-        """Total weight."""
-        return self.about.weight
-
-    @property
-    def mean(self) -> FloatArray:
-        """Weighted mean of the rows."""
-        return self.about.mean
 
     def error(self, metric: Metric) -> float:
         r""":math:`\sum_x u(x)\, d_A(x, \mu)`, with the mean of these rows."""
@@ -80,8 +69,8 @@ class BregmanStatistics:
 
     def error_about(self, metric: Metric, center: FloatArray) -> float:
         r""":math:`\sum_x u(x)\, d_A(x, c) = \sum_x u(x)\, d_A(x, \mu) + U d_A(\mu, c)`."""
-        gap: Any = metric.whiten((self.mean - center)[np.newaxis])
-        return self.error(metric) + self.weight * float((gap * gap).sum())
+        gap: Any = metric.whiten((self.about.mean - center)[np.newaxis])
+        return self.error(metric) + self.about.weight * float((gap * gap).sum())
 
 
 def statistics_of(divergence: Divergence, points: Points, weights: FloatArray) -> BregmanStatistics:
@@ -94,20 +83,17 @@ def statistics_of(divergence: Divergence, points: Points, weights: FloatArray) -
     1.0
     """
     box = None if isinstance(divergence, Metric) else box_of(points, weights)
-    if is_diagonal(divergence):
-        return BregmanStatistics(moments_of(points, weights), box)
-    return BregmanStatistics(scatter_of(points, weights), box)
+    about = moments_of if is_diagonal(divergence) else scatter_of
+    return BregmanStatistics(about(points, weights), box)
 
 
 def merge_statistics(first: BregmanStatistics, second: BregmanStatistics) -> BregmanStatistics:
     """Spread of the union of two disjoint sets of rows; associative up to rounding."""
-    about: Moments | Scatter
-    if isinstance(first.about, Moments):
-        about = merge_moments(first.about, cast("Moments", second.about))
-    else:
-        about = merge_scatters(first.about, cast("Scatter", second.about))
-    boxes = first.box is not None and second.box is not None
-    return BregmanStatistics(about, merge_boxes(first.box, second.box) if boxes else None)  # type: ignore[arg-type]
+    merge: Any = merge_moments if isinstance(first.about, Moments) else merge_scatters
+    box = None
+    if first.box is not None and second.box is not None:
+        box = merge_boxes(first.box, second.box)
+    return BregmanStatistics(merge(first.about, second.about), box)
 
 
 def dominating_distance(divergence: Divergence, spread: BregmanStatistics) -> Metric:
@@ -173,7 +159,7 @@ def _roots(matrix: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class BregmanLightweight(Sensitivity[BregmanStatistics]):
+class BregmanLightweight(DivergenceParameter, Sensitivity[BregmanStatistics]):
     r"""Lightweight coresets for hard and soft clustering by a Bregman divergence.
 
     For a divergence with :math:`\mu\, d_A \le d_\phi \le d_A`, the squared Mahalanobis
@@ -223,13 +209,6 @@ class BregmanLightweight(Sensitivity[BregmanStatistics]):
     name: ClassVar[str] = "lightweight_bregman"
     citation: ClassVar[str] = "bachem2018scalable, section 6"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "divergence", as_divergence(self.divergence))
-
-    @property
-    def _divergence(self) -> Divergence:
-        return as_divergence(self.divergence)
-
     @property
     def objective(self) -> Distortion:
         """The cost of Bregman hard clustering, of any number of centers."""
@@ -243,10 +222,6 @@ class BregmanLightweight(Sensitivity[BregmanStatistics]):
         A block whose own A is smaller than that of all data in some column has no bound.
         """
         return None if depends_on_data(self._divergence) else 2.0
-
-    def find_invalid_row(self, block: Block) -> InvalidRow | None:
-        """Return the first row outside the domain."""
-        return domain_problem(self._divergence, block)
 
     def block_summary(
         self, block: Block, previous: BregmanStatistics | None, rng: np.random.Generator
@@ -266,42 +241,29 @@ class BregmanLightweight(Sensitivity[BregmanStatistics]):
 
     def scores(self, block: Block, summary: BregmanStatistics) -> FloatArray:
         """Return u / 2U and u d_A(x, mean) / 2 sum u d_A."""
-        scores = np.zeros((2, len(block)))
-        if summary.weight == 0.0:
-            return scores
+        if summary.about.weight == 0.0:
+            return np.zeros((2, len(block)))
         metric = proposal_distance(self._divergence, summary)
-        phi = summary.error(metric)
-        share = 1.0 if phi == 0.0 else 0.5
-        np.multiply(block.weights, share / summary.weight, out=scores[0])
-        if phi > 0.0:
-            distances = metric.to_mean(block.points, summary.mean)
-            # Zero by zero where the distance overflows, on a row that does not count.
-            np.multiply(block.weights, distances, out=scores[1], where=block.weights > 0.0)
-            scores[1] /= 2.0 * phi
-        return scores
+        about, phi = summary.about, summary.error(metric)
+        distances = metric.to_mean(block.points, about.mean)
+        return half_uniform(block.weights, distances, about.weight, phi)
 
     def total_scores(self, local: BregmanStatistics, summary: BregmanStatistics) -> FloatArray:
         """Return the shares of the block in both parts, as section 4.2 does for k-means."""
-        metric = _settled(summary)
-        phi = summary.error(metric)
-        if phi == 0.0:
-            return np.array([local.weight / summary.weight, 0.0])
-        distance = local.error_about(metric, summary.mean) if local.weight else 0.0
-        return np.array([local.weight / (2 * summary.weight), distance / (2 * phi)])
+        metric = _finalized_metric(summary)
+        weight, about = local.about.weight, summary.about
+        cost = local.error_about(metric, about.mean) if weight else 0.0
+        return half_uniform_totals(weight, cost, about.weight, summary.error(metric))
 
     def provenance(self, summary: BregmanStatistics) -> dict[str, Any]:
         r"""Return the sum of d_A, the scale of the additive error, and mu."""
-        facts: dict[str, Any] = {"quantization_error": summary.error(_settled(summary))}
+        facts: dict[str, Any] = {"quantization_error": summary.error(_finalized_metric(summary))}
         if summary.box is not None:
             similarity = self._divergence.similarity(summary.box.low, summary.box.high)
             facts["similarity"] = float(similarity.min())
         return facts
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the divergence in plain JSON values."""
-        return {"divergence": divergence_parameters(self._divergence)}
 
-
-def _settled(summary: BregmanStatistics) -> Metric:
-    assert summary.metric is not None  # noqa: S101 - the root settles before it asks
+def _finalized_metric(summary: BregmanStatistics) -> Metric:
+    assert summary.metric is not None  # noqa: S101 - the root finalizes before it asks
     return summary.metric

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
@@ -23,45 +23,35 @@ from daskcoreset.sensitivities.bregman import (
 from daskcoreset.sensitivities.kmeans import StrongKMeans, rough_cells, too_rough
 from daskcoreset.solvers.divergences import (
     Divergence,
+    DivergenceParameter,
     SquaredMahalanobis,
-    as_divergence,
-    divergence_parameters,
-    domain_problem,
 )
-from daskcoreset.solvers.kmeans import Clusters, cells_of, merge_clusters
+from daskcoreset.solvers.kmeans import Clusters, cells_of, concatenate_clusters, merge_clusters
 
 if TYPE_CHECKING:
-    from daskcoreset.core.blocks import InvalidRow
     from daskcoreset.core.typing import FloatArray, IndexArray, Points
     from daskcoreset.solvers.kmeans import Partition
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class BregmanCells:
     r"""Cells of blocks, in terms that any dominating distance can use.
 
     Attributes
     ----------
-    centers : ndarray of shape (k, d), float64
-        Means of the cells.
-    weights : ndarray of shape (k,), float64
-    costs : ndarray of shape (k, d) or (k, 1), float64
-        :math:`\sum_x u(x)\, (x_j - c_j)^2` by column while A, which is diagonal then, is not
-        known; else :math:`\sum_x u(x)\, d_A(x, c)`.
+    clusters : Clusters
+        Means, weights and costs of the cells. Costs are of shape (k, d),
+        :math:`\sum_x u(x)\, (x_j - c_j)^2` by column, while A, which is diagonal then, is not
+        known; else (k, 1), :math:`\sum_x u(x)\, d_A(x, c)`.
     spread : BregmanStatistics or None
         Of the rows, while A depends on them.
     metric : SquaredEuclidean or SquaredMahalanobis, or None
         The distance; None while it depends on the data.
     """
 
-    centers: FloatArray
-    weights: FloatArray
-    costs: FloatArray
+    clusters: Clusters
     spread: BregmanStatistics | None = None
     metric: Metric | None = None
-
-    def __len__(self) -> int:
-        return len(self.centers)
 
     def distance(self, divergence: Divergence) -> Metric:
         """Return the distance, from these rows where nothing else is known."""
@@ -70,28 +60,23 @@ class Cells:
         assert self.spread is not None  # noqa: S101 - it depends on the data
         return dominating_distance(divergence, self.spread)
 
-    def of(self, centers: FloatArray, weights: FloatArray, costs: FloatArray) -> Cells:
-        """Return these cells, with what is known of all rows."""
-        costs = costs.reshape(len(centers), -1)
-        return replace(self, centers=centers, weights=weights, costs=costs)
-
-    def solution(self, metric: Metric, origin: FloatArray | None = None) -> Solution:
+    def solution(self, metric: Metric, origin: FloatArray | None = None) -> WhiteSolution:
         """Return the cells in coordinates, about `origin`, whose distances are Euclidean."""
-        if origin is None and isinstance(metric, SquaredMahalanobis):
-            first = self.centers[0]  # about one of them, so that an offset costs no digits
-            origin = first + self.weights @ (self.centers - first) / self.weights.sum()
-        elif origin is None:
-            origin = np.zeros(self.centers.shape[1])
-        costs = self.costs
+        centers, weights, costs = self.clusters.centers, self.clusters.weights, self.clusters.costs
+        if origin is None:
+            origin = np.zeros(centers.shape[1])
+            if isinstance(metric, SquaredMahalanobis):
+                first = centers[0]  # about one of them, so that an offset costs no digits
+                origin = first + weights @ (centers - first) / weights.sum()
         if self.metric is None:
             assert isinstance(metric, SquaredMahalanobis)  # noqa: S101 - of positive data
             costs = costs * metric.precision
-        white = _white(metric, self.centers, origin)
-        return Solution(metric, origin, Clusters(white, self.weights, costs.sum(axis=1)))
+        white = Clusters(_white(metric, centers, origin), weights, costs.sum(axis=1))
+        return WhiteSolution(metric, origin, white)
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class WhiteSolution:
     """A rough solution in whitened coordinates.
 
     Attributes
@@ -108,8 +93,11 @@ class Solution:
     clusters: Clusters
 
 
+RoughBregman: TypeAlias = BregmanCells | WhiteSolution
+
+
 @dataclass(frozen=True)
-class StrongBregman(Sensitivity["Cells | Solution"]):
+class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
     r"""Coresets for hard and soft Bregman clustering with a multiplicative error only.
 
     The sensitivities of `StrongKMeans`, with the dominating squared Mahalanobis distance
@@ -164,12 +152,8 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
     total_scores_exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "divergence", as_divergence(self.divergence))
+        super().__post_init__()
         _ = self._rough  # which checks the numbers
-
-    @property
-    def _divergence(self) -> Divergence:
-        return as_divergence(self.divergence)
 
     @property
     def objective(self) -> Distortion:
@@ -187,97 +171,86 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
         divergence = self._divergence
         return 2 if depends_on_data(divergence) and not is_diagonal(divergence) else 1
 
-    def find_invalid_row(self, block: Block) -> InvalidRow | None:
-        """Return the first row outside the domain."""
-        return domain_problem(self._divergence, block)
-
     def too_much(self, n_rows: int, n_features: int) -> str | None:
         """Return why a rough solution of a block would take too much."""
         return too_rough(self.n_clusters, n_rows, n_features)
 
     def block_summary(
-        self, block: Block, previous: Cells | Solution | None, rng: np.random.Generator
-    ) -> Cells:
+        self, block: Block, previous: RoughBregman | None, rng: np.random.Generator
+    ) -> BregmanCells:
         """Cells of the block by k-means++; in the first fold of two the spread alone."""
-        cells, rows = self._nothing(block, previous)
-        if not len(rows) or (previous is None and self.n_folds > 1):
-            return cells
-        return self._filled(cells, block, rows, rng)[0]
+        return self._cells(block, previous, rng)[0]
 
-    def proposal(self, block: Block, rng: np.random.Generator) -> tuple[Cells, FloatArray]:
+    def proposal(self, block: Block, rng: np.random.Generator) -> tuple[BregmanCells, FloatArray]:
         """Cells of the block, and scores by the distances that they were made with."""
-        cells, rows = self._nothing(block, None)
+        cells, partition = self._cells(block, None, rng)
         scores = np.zeros(len(block))
-        if len(rows):
-            cells, found = self._filled(cells, block, rows, rng)
-            scores[rows] = self._rough.score_by(found, block.weights[rows])
+        if partition is not None:
+            counted = block.weights > 0.0
+            scores[counted] = self._rough.score_by(partition, block.weights[counted])
         return cells, scores
 
-    def _nothing(self, block: Block, previous: Cells | Solution | None) -> tuple[Cells, IndexArray]:
-        """Return what is known before there are cells, and the rows of positive weight."""
+    def _cells(
+        self, block: Block, previous: RoughBregman | None, rng: np.random.Generator
+    ) -> tuple[BregmanCells, Partition | None]:
+        """Return cells of the rows of positive weight, and where these lie, if there are any."""
         divergence, d = self._divergence, block.points.shape[1]
         spread, metric = None, None
-        if isinstance(previous, Solution):
+        if isinstance(previous, WhiteSolution):
             metric = previous.metric
         elif depends_on_data(divergence):
             spread = statistics_of(divergence, block.points, block.weights)
         else:
             metric = cast("Metric", divergence)
-        costs = np.empty((0, d if metric is None else 1))
-        cells = Cells(np.empty((0, d)), np.empty(0), costs, spread, metric)
-        return cells, np.flatnonzero(block.weights > 0)
-
-    def _filled(
-        self, cells: Cells, block: Block, rows: IndexArray, rng: np.random.Generator
-    ) -> tuple[Cells, Partition]:
-        """Cells of the rows of positive weight, by the distance that is known of them."""
+        nothing = Clusters(np.empty((0, d)), np.empty(0), np.empty((0, d if metric is None else 1)))
+        cells = BregmanCells(nothing, spread, metric)
+        rows = np.flatnonzero(block.weights > 0)
+        if not len(rows) or (previous is None and self.n_folds > 1):
+            return cells, None
         if len(rows) < len(block):
             block = block.take(rows)
-        points, u, metric = block.points, block.weights, cells.distance(self._divergence)
-        if not isinstance(metric, SquaredMahalanobis):
-            found = rough_cells(points, u, self._rough.centers, rng)
-            clusters = found.clusters
-            return cells.of(clusters.centers, clusters.weights, clusters.costs), found
-        points = dense(points)
-        found = rough_cells(_white(metric, points, points[0]), u, self._rough.centers, rng)
-        labels, costs = found.labels, found.clusters.costs
-        starts = np.repeat(points[:1], len(costs), axis=0)
-        means = cells_of(points, u, labels, starts).clusters.centers
-        if cells.metric is None:
-            costs = _costs_by_column(points, u, labels, means)
-        return cells.of(means, found.clusters.weights, costs), found
+        points, u, distance = block.points, block.weights, cells.distance(divergence)
+        if not isinstance(distance, SquaredMahalanobis):  # Euclidean: rows are white already
+            partition = rough_cells(points, u, self._rough.centers, rng)
+            means, costs = partition.clusters.centers, partition.clusters.costs[:, np.newaxis]
+        else:
+            points = dense(points)
+            white = _white(distance, points, points[0])
+            partition = rough_cells(white, u, self._rough.centers, rng)
+            labels, costs = partition.labels, partition.clusters.costs[:, np.newaxis]
+            # Means of the rows as they are: the root whitens them by the distance of all data.
+            starts = np.repeat(points[:1], len(costs), axis=0)
+            means = cells_of(points, u, labels, starts).clusters.centers
+            if metric is None:
+                costs = _costs_by_column(points, u, labels, means)
+        clusters = Clusters(means, partition.clusters.weights, costs)
+        return replace(cells, clusters=clusters), partition
 
-    def merge(self, first: Cells | Solution, second: Cells | Solution) -> Cells:
+    def merge(self, first: RoughBregman, second: RoughBregman) -> BregmanCells:
         """Put the tables of both after one another."""
-        assert isinstance(first, Cells)  # noqa: S101 - what is settled is not merged
-        assert isinstance(second, Cells)  # noqa: S101
+        assert isinstance(first, BregmanCells)  # noqa: S101 - what is finalized is not merged
+        assert isinstance(second, BregmanCells)  # noqa: S101
         spread = first.spread
         if spread is not None and second.spread is not None:
             spread = merge_statistics(spread, second.spread)
-        return Cells(
-            np.concatenate([first.centers, second.centers]),
-            np.concatenate([first.weights, second.weights]),
-            np.concatenate([first.costs, second.costs]),
-            spread,
-            first.metric,
-        )
+        both = concatenate_clusters([first.clusters, second.clusters])
+        return BregmanCells(both, spread, first.metric)
 
-    def finalize(self, summary: Cells | Solution, rng: np.random.Generator) -> Solution:
+    def finalize(self, summary: RoughBregman, rng: np.random.Generator) -> WhiteSolution:
         """Fix the distance, and cluster the cells of all blocks into k."""
-        assert isinstance(summary, Cells)  # noqa: S101 - as merged
-        metric = summary.distance(self._divergence)
-        if not len(summary):
-            nothing = Clusters(summary.centers, summary.weights, summary.weights)
-            return Solution(metric, np.zeros(summary.centers.shape[1]), nothing)
-        found, k = summary.solution(metric), self._rough.centers
-        few = len(found.clusters) <= k
-        return found if few else replace(found, clusters=merge_clusters([found.clusters], k, rng))
+        assert isinstance(summary, BregmanCells)  # noqa: S101 - as merged
+        metric, cells = summary.distance(self._divergence), summary.clusters
+        if not len(cells):
+            nothing = Clusters(cells.centers, cells.weights, cells.weights)
+            return WhiteSolution(metric, np.zeros(cells.centers.shape[1]), nothing)
+        rough = summary.solution(metric)
+        return replace(rough, clusters=merge_clusters(rough.clusters, self._rough.centers, rng))
 
-    def scores(self, block: Block, summary: Cells | Solution) -> FloatArray:
+    def scores(self, block: Block, summary: RoughBregman) -> FloatArray:
         """Return u s(x), its three terms apart."""
         scores = np.zeros((3, len(block)))
-        if isinstance(summary, Cells):
-            if not len(summary):
+        if isinstance(summary, BregmanCells):
+            if not len(summary.clusters):
                 return scores
             summary = summary.solution(summary.distance(self._divergence))
         for rows in tiles(len(block), block.points.shape[1]):
@@ -286,27 +259,19 @@ class StrongBregman(Sensitivity["Cells | Solution"]):
             scores[:, rows] = self._rough.scores(tile, summary.clusters)
         return scores
 
-    def total_scores(self, local: Cells | Solution, summary: Cells | Solution) -> FloatArray:
+    def total_scores(self, local: RoughBregman, summary: RoughBregman) -> FloatArray:
         """Return the sums of `scores`, as if every cell of the block lay in one of B."""
-        assert isinstance(local, Cells)  # noqa: S101 - of one block
-        assert isinstance(summary, Solution)  # noqa: S101 - of all data
-        if not len(local):
+        assert isinstance(local, BregmanCells)  # noqa: S101 - of one block
+        assert isinstance(summary, WhiteSolution)  # noqa: S101 - of all data
+        if not len(local.clusters):
             return np.zeros(3)
         own = local.solution(summary.metric, summary.origin)
         return self._rough.total_scores(own.clusters, summary.clusters)
 
-    def provenance(self, summary: Cells | Solution) -> dict[str, Any]:
+    def provenance(self, summary: RoughBregman) -> dict[str, Any]:
         """Return the cost of the rough solution by the dominating distance."""
-        assert isinstance(summary, Solution)  # noqa: S101
+        assert isinstance(summary, WhiteSolution)  # noqa: S101
         return {"rough_cost": summary.clusters.cost, "rough_centers": len(summary.clusters)}
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the parameters in plain JSON values."""
-        return {
-            "n_clusters": int(self.n_clusters),
-            "divergence": divergence_parameters(self._divergence),
-            "n_centers": None if self.n_centers is None else int(self.n_centers),
-        }
 
 
 def _white(metric: Metric, points: Points, origin: FloatArray) -> Any:

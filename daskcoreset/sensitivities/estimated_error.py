@@ -109,12 +109,12 @@ def estimated_error(  # noqa: PLR0917 - all of them are always given
     guess = float(parts.sum())
     low, high = guess, guess
     if chance.any():
-        least = fitted.typical * float(np.median((u * factor)[chance]))
-        low, high = _interval(parts, least)
-    told = fitted.constant + float(weights @ fitted.losses[taken])
+        smallest_event = fitted.typical * float(np.median((u * factor)[chance]))
+        low, high = _interval(parts, smallest_event)
+    on_coreset = fitted.constant + float(weights @ fitted.losses[taken])
 
     def relative(cost: float) -> float:
-        return min((cost + _TINY) / (told + _TINY) - 1.0, _MOST)  # a number, whatever happens
+        return min((cost + _TINY) / (on_coreset + _TINY) - 1.0, _MOST)  # a number, whatever happens
 
     return {
         "error": relative(sure + guess),
@@ -125,49 +125,49 @@ def estimated_error(  # noqa: PLR0917 - all of them are always given
     }
 
 
-def _interval(parts: FloatArray, least: float) -> tuple[float, float]:
+def _interval(parts: FloatArray, event: float) -> tuple[float, float]:
     """Return an interval for a sum of which `parts` are what was seen, each by chance."""
     from scipy.stats import chi2
 
     tail = (1.0 - LEVEL) / 2.0
     # In a unit that changes no digit, so that no square overflows.
-    unit = 2.0 ** min(math.frexp(max(float(parts.max()), least))[1], 1000)
-    parts, least = parts / unit, least / unit
+    unit = 2.0 ** min(math.frexp(max(float(parts.max()), event))[1], 1000)
+    parts, event = parts / unit, event / unit
     total, squares = float(parts.sum()), float(parts @ parts)
     low = 0.0
     if total > 0.0:
         low = squares / (2.0 * total) * float(chi2.ppf(tail, 2.0 * total * total / squares))
     # One more event, of the largest weight, may have been missed.
-    most = max(float(parts.max()), least)
-    total, squares = total + most, squares + most * most
+    largest = max(float(parts.max()), event)
+    total, squares = total + largest, squares + largest * largest
     high = squares / (2.0 * total) * float(chi2.ppf(1.0 - tail, 2.0 * total * total / squares))
     return unit * low, unit * high
 
 
-def remark_on(found: dict[str, Any] | None, size: int) -> str | None:
+def remark_on(estimate: dict[str, Any] | None, size: int) -> str | None:
     """Return what a user should be warned of, or None.
 
     Examples
     --------
-    >>> found = {"error": 0.2, "low": 0.1, "high": 0.3, "held_out": 900, "exact": False}
-    >>> remark_on(found, 50)[:64]
+    >>> estimate = {"error": 0.2, "low": 0.1, "high": 0.3, "held_out": 900, "exact": False}
+    >>> remark_on(estimate, 50)[:64]
     'a solution fitted on the coreset of size=50 costs 20 % more on t'
     """
-    if found is None:
+    if estimate is None:
         return None
-    error, high = found["error"], found["high"]
-    interval = f"between {100 * found['low']:.3g} and {100 * high:.3g} %"
+    error, high, rows = estimate["error"], estimate["high"], estimate["held_out"]
+    interval = f"between {100 * estimate['low']:.3g} and {100 * high:.3g} %"
     if abs(error) >= LARGE:
         than = "more" if error > 0.0 else "less"
         return (
             f"a solution fitted on the coreset of size={size} costs {100 * abs(error):.3g} % "
-            f"{than} on the data than on the coreset ({interval}, by {found['held_out']} rows held "
-            f"out); raise size."
+            f"{than} on the data than on the coreset ({interval}, by {rows} rows held out); raise "
+            f"size."
         )
     if high >= UNKNOWN:
         return (
             f"how far a solution fitted on the coreset of size={size} is off cannot be told "
-            f"({interval}, by {found['held_out']} rows held out): too few rows have a loss; "
+            f"({interval}, by {rows} rows held out): too few rows have a loss; "
             f"compare with a larger size, or with `coreset.audit`."
         )
     return None

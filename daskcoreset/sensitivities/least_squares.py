@@ -15,7 +15,7 @@ from daskcoreset.sensitivities.base import Sensitivity
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block, InvalidRow
-    from daskcoreset.core.typing import AnyArray, FloatArray
+    from daskcoreset.core.typing import AnyArray, FloatArray, Points
 
 _WIDEST = 2**12
 """Columns at most: a matrix of d x d numbers takes 128 MiB then, for every block."""
@@ -97,42 +97,65 @@ class LeastSquares(Sensitivity[Scatter]):
 
     def scores(self, block: Block, summary: Scatter) -> FloatArray:
         """Return u times the leverage of a row of weight one."""
-        scores = np.zeros((1, len(block)))
         if summary.weight == 0.0:
-            return scores
-        center, root = self._whitening(summary)
-        rows = _with_targets(block)
-        for part in tiles(len(block), len(center)):
-            used = block.weights[part, np.newaxis] > 0.0
-            gaps = np.where(used, dense(rows[part]) - center, 0.0)
-            scores[0, part] = np.square(product(gaps, root)).sum(axis=1)
-        if self.intercept:
-            scores += 1.0 / summary.weight
-        return scores * block.weights
+            return np.zeros((1, len(block)))
+        scores = leverages(_with_targets(block), block.weights, summary, intercept=self.intercept)
+        return (scores * block.weights)[np.newaxis]
 
     def total_scores(self, local: Scatter, summary: Scatter) -> FloatArray:
         """Return the sum of `scores` over a block, which its own scatter tells exactly."""
-        if local.weight == 0.0:
-            return np.zeros(1)
-        center, root = self._whitening(summary)
-        gap = local.mean - center
-        matrix = local.matrix + local.weight * np.outer(gap, gap)
-        total = float(np.einsum("ji,jk,ki->", root, matrix, root))
-        if self.intercept:
-            total += local.weight / summary.weight
-        return np.array([total])
+        return np.array([total_leverage(local, summary, intercept=self.intercept)])
 
-    def _whitening(self, summary: Scatter) -> tuple[FloatArray, FloatArray]:
-        r"""Return the center, and R with :math:`R R^T \approx S^+` about it."""
-        center, matrix = summary.mean, summary.matrix
-        if not self.intercept:
-            matrix = matrix + summary.weight * np.outer(center, center)
-            center = np.zeros_like(center)
-        return center, inverse_root(matrix)
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the parameters in plain JSON values."""
-        return {"intercept": bool(self.intercept)}
+def leverages(
+    points: Points, weights: FloatArray, scatter: Scatter, *, intercept: bool
+) -> FloatArray:
+    r"""Leverages :math:`a^T S^+ a` of rows, float64 of shape (n,).
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d) or csr_array
+    weights : ndarray of shape (n,), float64
+        Rows of weight zero may hold anything: they count as the mean.
+    scatter : Scatter
+        Of all rows, of positive weight.
+    intercept : bool
+        Whether an entry of one is appended to every row.
+
+    Examples
+    --------
+    >>> rows = np.array([[-1.0], [1.0]])
+    >>> leverages(rows, np.ones(2), scatter_of(rows, np.ones(2)), intercept=True).round(5)
+    array([1., 1.])
+    """
+    center, root = _whitening(scatter, intercept=intercept)
+    out = np.zeros(len(weights))
+    for part in tiles(len(weights), len(center)):
+        used = weights[part, np.newaxis] > 0.0
+        gaps = np.where(used, dense(points[part]) - center, 0.0)
+        out[part] = np.square(product(gaps, root)).sum(axis=1)
+    # About the mean the entry of one stands at right angles to all columns.
+    return out + 1.0 / scatter.weight if intercept else out
+
+
+def total_leverage(local: Scatter, scatter: Scatter, *, intercept: bool) -> float:
+    """Sum of the `leverages` of the rows of a block, each times its weight, from its scatter."""
+    if local.weight == 0.0:
+        return 0.0
+    center, root = _whitening(scatter, intercept=intercept)
+    # The trace of R^T M R, M the block's scatter about the center of all rows.
+    gap = local.mean - center
+    matrix = local.matrix + local.weight * np.outer(gap, gap)
+    total = float(np.einsum("ij,ik,kj->", root, matrix, root))
+    return total + local.weight / scatter.weight if intercept else total
+
+
+def _whitening(scatter: Scatter, *, intercept: bool) -> tuple[FloatArray, FloatArray]:
+    r"""Return the center of leverages, and R with :math:`R R^T \approx S^+` about it."""
+    if intercept:
+        return scatter.mean, inverse_root(scatter.matrix)
+    added = scatter.weight * np.outer(scatter.mean, scatter.mean)
+    return np.zeros_like(scatter.mean), inverse_root(scatter.matrix + added)
 
 
 def _with_targets(block: Block) -> Any:

@@ -72,27 +72,40 @@ class Lightweight(Sensitivity[Moments]):
 
     def scores(self, block: Block, summary: Moments) -> FloatArray:
         """Return u / 2U and u d(x, mu)^2 / 2 phi."""
-        phi, weight = summary.quantization_error, summary.weight
-        scores = np.zeros((2, len(block)))
-        if weight == 0.0:
-            return scores
-        share = 1.0 if phi == 0.0 else 0.5
-        np.multiply(block.weights, share / weight, out=scores[0])
-        if phi > 0.0:
-            distances = distances_to(block.points, summary.mean)
-            # Zero by zero where the distance overflows, on a row that does not count.
-            np.multiply(block.weights, distances, out=scores[1], where=block.weights > 0.0)
-            scores[1] /= 2.0 * phi
-        return scores
+        if summary.weight == 0.0:
+            return np.zeros((2, len(block)))
+        distances = distances_to(block.points, summary.mean)
+        return half_uniform(block.weights, distances, summary.weight, summary.quantization_error)
 
     def total_scores(self, local: Moments, summary: Moments) -> FloatArray:
         """Return U_i / 2U and phi_i({mu}) / 2 phi, as the center of section 4.2 does."""
-        phi = summary.quantization_error
-        if phi == 0.0:
-            return np.array([local.weight / summary.weight, 0.0])
-        distance = local.quantization_error_about(summary.mean) if local.weight else 0.0
-        return np.array([local.weight / (2 * summary.weight), distance / (2 * phi)])
+        cost = local.quantization_error_about(summary.mean) if local.weight else 0.0
+        return half_uniform_totals(local.weight, cost, summary.weight, summary.quantization_error)
 
     def provenance(self, summary: Moments) -> dict[str, Any]:
         """Return phi_X({mu}), the scale of the additive error."""
         return {"quantization_error": summary.quantization_error}
+
+
+def half_uniform(
+    weights: FloatArray, distances: FloatArray, total_weight: float, phi: float
+) -> FloatArray:
+    """Score rows half by their weights, half by their distances to the mean; shape (2, n).
+
+    By their weights alone where the sum phi of the weighted distances is zero.
+    """
+    scores = np.zeros((2, len(weights)))
+    share = 1.0 if phi == 0.0 else 0.5
+    np.multiply(weights, share / total_weight, out=scores[0])
+    if phi > 0.0:
+        # Zero by zero where the distance overflows, on a row that does not count.
+        np.multiply(weights, distances, out=scores[1], where=weights > 0.0)
+        scores[1] /= 2.0 * phi
+    return scores
+
+
+def half_uniform_totals(weight: float, cost: float, total_weight: float, phi: float) -> FloatArray:
+    """Add up `half_uniform` over rows of a weight whose weighted distances sum to a cost."""
+    if phi == 0.0:
+        return np.array([weight / total_weight, 0.0])
+    return np.array([weight / (2 * total_weight), cost / (2 * phi)])

@@ -9,15 +9,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from daskcoreset.core.blocks import check_classes, class_codes, find_bad_target, labels_of
-from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.linalg import dense, dense_rows, inverse_root, product, tiles
-from daskcoreset.core.moments import Moments, merge_moments, moments_of
+from daskcoreset.core.linalg import dense, dense_rows, product, tiles
+from daskcoreset.core.moments import (
+    Moments,
+    Scatter,
+    merge_moments,
+    merge_scatters,
+    moments_of,
+)
 from daskcoreset.core.ordering import spatial_order
-from daskcoreset.core.sampling import Calibrated, Target, by_class, calibrate_classes
-from daskcoreset.core.validation import check_flag, is_choice
+from daskcoreset.core.sampling import (
+    Calibrated,
+    Target,
+    calibrate_classes,
+    class_sums,
+    join_targets,
+)
+from daskcoreset.core.validation import check_choice, check_flag
 from daskcoreset.objectives import LinearCost
-from daskcoreset.sensitivities.base import Sensitivity
-from daskcoreset.sensitivities.design import SamplingDesign
+from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
+from daskcoreset.sensitivities.least_squares import leverages, total_leverage
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block, InvalidRow
@@ -33,28 +44,20 @@ _ENOUGH = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Scatter:
-    r"""Rows as leverage scores see them.
+class LabelledScatter(Scatter):
+    r"""Scatter of all rows, and moments by class.
 
     Attributes
     ----------
-    weight : float
-        U.
-    mean : ndarray of shape (d,), float64
-    matrix : ndarray of shape (d, d), float64
-        :math:`\sum_x u(x) (x - \mu)(x - \mu)^T`.
     classes : dict of label to Moments
         Weight and mean of every class.
     """
 
-    weight: float
-    mean: FloatArray
-    matrix: FloatArray
     classes: dict[Any, Moments]
 
 
 @dataclass(frozen=True)
-class LogisticDesign(SamplingDesign[Scatter]):
+class LogisticDesign(SamplingDesign[LabelledScatter]):
     """The draws of `Logistic`: every class is a stratum, with calibrated weights.
 
     Attributes
@@ -65,11 +68,11 @@ class LogisticDesign(SamplingDesign[Scatter]):
 
     variant: str
 
-    def classes(self, summary: Scatter) -> AnyArray:
+    def classes(self, summary: LabelledScatter) -> AnyArray:
         """Return the labels of rows of positive weight."""
         return np.array(sorted(summary.classes))
 
-    def order(self, rows: Block, summary: Scatter, inclusion: FloatArray) -> IndexArray:
+    def order(self, rows: Block, summary: LabelledScatter, inclusion: FloatArray) -> IndexArray:
         """Order by class, and within it so that neighbours are alike."""
         codes = class_codes(rows, np.array(sorted(summary.classes)))
         parts = []
@@ -80,7 +83,7 @@ class LogisticDesign(SamplingDesign[Scatter]):
         return np.concatenate(parts)
 
     def calibrate(
-        self, rows: Block, weights: FloatArray, summary: Scatter, draw_index: int = 0
+        self, rows: Block, weights: FloatArray, summary: LabelledScatter, draw_index: int = 0
     ) -> Calibrated:
         """Scale weights to those of the classes, and rake them to the means of the classes."""
         del draw_index
@@ -93,10 +96,8 @@ class LogisticDesign(SamplingDesign[Scatter]):
 
         def means() -> Target:
             gaps = dense_rows(rows.points) - summary.mean
-            return Target(
-                np.concatenate([gaps * mine[:, np.newaxis] for mine in by_class(codes, totals)], 1),
-                np.concatenate([one.weight * (one.mean - summary.mean) for one in of_class]),
-            )
+            sums = [one.weight * (one.mean - summary.mean) for one in of_class]
+            return join_targets(class_sums(gaps, codes, sums))
 
         enough = len(rows) >= _ENOUGH * len(labels) * (len(summary.mean) + 1)
         ladder = [("class means",)] if enough else []
@@ -104,7 +105,7 @@ class LogisticDesign(SamplingDesign[Scatter]):
 
 
 @dataclass(frozen=True)
-class Logistic(Sensitivity[Scatter]):
+class Logistic(Sensitivity[LabelledScatter]):
     r"""Coresets for logistic regression.
 
     With Q an orthonormal basis of the columns of the data, the entry of one for the intercept
@@ -165,11 +166,7 @@ class Logistic(Sensitivity[Scatter]):
 
     def __post_init__(self) -> None:
         check_flag("intercept", self.intercept)
-        if not is_choice(self.variant, ("calibrated", "systematic")):
-            raise InvalidInputError(
-                f'variant must be "calibrated" or "systematic", got {self.variant!r}; pass one of '
-                f"these."
-            )
+        check_choice("variant", self.variant, "calibrated", "systematic")
 
     @property
     def objective(self) -> LinearCost:
@@ -197,8 +194,8 @@ class Logistic(Sensitivity[Scatter]):
         return find_bad_target(block)
 
     def block_summary(
-        self, block: Block, previous: Scatter | None, rng: np.random.Generator
-    ) -> Scatter:
+        self, block: Block, previous: LabelledScatter | None, rng: np.random.Generator
+    ) -> LabelledScatter:
         """Second moments of the block, and means by class."""
         del previous, rng
         whole = moments_of(block.points, block.weights)
@@ -215,64 +212,34 @@ class Logistic(Sensitivity[Scatter]):
             own = np.flatnonzero((labels == label) & (block.weights > 0.0))
             if len(own):
                 classes[label.item()] = moments_of(points[own], block.weights[own])
-        return Scatter(whole.weight, whole.mean, matrix, classes)
+        return LabelledScatter(whole.weight, whole.mean, matrix, classes)
 
-    def merge(self, first: Scatter, second: Scatter) -> Scatter:
+    def merge(self, first: LabelledScatter, second: LabelledScatter) -> LabelledScatter:
         """Merge moments, as Chan, Golub and LeVeque (1983) do."""
         classes = dict(first.classes)
         for label, moments in second.classes.items():
             known = classes.get(label)
             classes[label] = moments if known is None else merge_moments(known, moments)
-        if first.weight == 0.0 or second.weight == 0.0:
-            heavier = second if first.weight == 0.0 else first
-            return Scatter(heavier.weight, heavier.mean, heavier.matrix, classes)
-        weight = first.weight + second.weight
-        gap, share = second.mean - first.mean, second.weight / weight
-        matrix = first.matrix + second.matrix + np.outer(gap, gap) * (first.weight * share)
-        return Scatter(weight, first.mean + gap * share, matrix, classes)
+        whole = merge_scatters(first, second)
+        return LabelledScatter(whole.weight, whole.mean, whole.matrix, classes)
 
-    def validate_summary(self, summary: Scatter, *, finalized: bool) -> None:
+    def validate_summary(self, summary: LabelledScatter, *, finalized: bool) -> None:
         """Raise if all rows are of one class, or hardly two of any."""
         if finalized:
             labels = np.array(list(summary.classes))
             check_classes(labels, sum(part.count for part in summary.classes.values()))
 
-    def _about(self, summary: Scatter) -> tuple[FloatArray, FloatArray]:
-        """Return the center of the leverage, and the matrix about it."""
-        if self.intercept:
-            return summary.mean, summary.matrix
-        added = summary.weight * np.outer(summary.mean, summary.mean)
-        return np.zeros_like(summary.mean), summary.matrix + added
-
-    def scores(self, block: Block, summary: Scatter) -> FloatArray:
+    def scores(self, block: Block, summary: LabelledScatter) -> FloatArray:
         """Return u s(x)."""
-        scores = np.zeros((1, len(block)))
         if summary.weight == 0.0:
-            return scores
-        center, matrix = self._about(summary)
-        root, points = inverse_root(matrix), block.points
-        for rows in tiles(len(block), len(center)):
-            used = block.weights[rows, np.newaxis] > 0.0
-            gaps = np.where(used, dense(points[rows]) - center, 0.0)
-            scores[0, rows] = np.square(product(gaps, root)).sum(axis=1)
-        if self.intercept:
-            scores += 1.0 / summary.weight
-        scores[0] = block.weights * (np.sqrt(scores[0]) + 1.0 / summary.weight)
-        return scores
+            return np.zeros((1, len(block)))
+        roots = np.sqrt(leverages(block.points, block.weights, summary, intercept=self.intercept))
+        return (block.weights * (roots + 1.0 / summary.weight))[np.newaxis]
 
-    def total_scores(self, local: Scatter, summary: Scatter) -> FloatArray:
+    def total_scores(self, local: LabelledScatter, summary: LabelledScatter) -> FloatArray:
         """Bound the sum of `scores` over a block by the root of its total leverage."""
         if local.weight == 0.0:
             return np.zeros(1)
-        center, matrix = self._about(summary)
-        gap, root = local.mean - center, inverse_root(matrix)
-        own = local.matrix + local.weight * np.outer(gap, gap)
-        leverage = float(np.einsum("ij,ik,kj->", root, own, root))
-        if self.intercept:
-            leverage += local.weight / summary.weight
+        leverage = total_leverage(local, summary, intercept=self.intercept)
         share = local.weight / summary.weight
         return np.array([math.sqrt(local.weight * max(leverage, 0.0)) + share])
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the parameters in plain JSON values."""
-        return {"variant": self.variant, "intercept": bool(self.intercept)}

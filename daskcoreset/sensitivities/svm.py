@@ -93,22 +93,8 @@ def lemma_2(
     return np.asarray(1.0 / weights[cells] + 4.5 * lam * np.maximum(easy, steep))
 
 
-def terms_of(
-    block: Block, rough: PilotSolution, seen: RowTerms, lam: float, *, provable: bool
-) -> FloatArray:
-    r"""Score of Lemma 2, and activity, of every row, u included; shape (2, n).
-
-    A row is active where it pulls at the rough classifier, by :math:`1/(1 + e^{2 (z - 1)})` at
-    the margin z, and in proportion to its length: that is how far a weight may move it.
-    """
-    bound = lemma_2(seen.squares, seen.cells, rough.weights, rough.opt, lam, provable=provable)
-    pull = 1.0 / (1.0 + np.exp(np.clip((seen.margins - 1.0) / _SOFTNESS, -50.0, 50.0)))
-    activity = pull.sum(axis=1) * seen.lengths
-    return np.stack([block.weights * bound, block.weights * activity])
-
-
 def totals_of(terms: FloatArray) -> FloatArray:
-    """Sum up both `terms_of`, and the first one once more with a row's bound capped at one.
+    """Sum up bounds and activities, and the first one once more with a row's bound capped at one.
 
     No row has more than all of the cost, so that the last sum, which is at most the number of
     rows, is what is known of the total sensitivity. Draws are made by the bounds as they are.
@@ -291,10 +277,6 @@ class SVM(Sensitivity[Any]):
         """One for the pilot, one for the sums."""
         return 2
 
-    @property
-    def _mixes(self) -> bool:
-        return self.variant in ("auto", "pilot_mix")
-
     def too_much(self, n_rows: int, n_features: int) -> str | None:
         """Return why rows, which are spread out a few at a time, would take too much."""
         del n_rows
@@ -308,12 +290,12 @@ class SVM(Sensitivity[Any]):
 
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
         """Return the first row without a label, or without a length, whatever its weight."""
-        found = find_bad_target(block)
-        if found is None and not block.weights.all():
-            found = find_unusable_row(block.points, np.ones(len(block)))
-            if found is not None and block.rows is not None:
-                found = replace(found, row=int(block.rows[found.row or 0]))
-        return found
+        invalid = find_bad_target(block)
+        if invalid is None and not block.weights.all():
+            invalid = find_unusable_row(block.points, np.ones(len(block)))
+            if invalid is not None and block.rows is not None:
+                invalid = replace(invalid, row=int(block.rows[invalid.row or 0]))
+        return invalid
 
     def block_summary(self, block: Block, previous: Any, rng: np.random.Generator) -> Any:
         """Sample the classes; in the second fold add up what is known of the rows."""
@@ -344,13 +326,14 @@ class SVM(Sensitivity[Any]):
                 f"sample_weight sums to {weight:.3g}, and with lam={self.lam:.3g} the losses of "
                 f"the SVM vanish beside |w|^2/2; scale the weights up, or lam."
             )
-        sizes = [part.rows.points.shape[1] for part in summary.values()]
+        n_features = next(iter(summary.values())).rows.points.shape[1]
         # As many problems as classes, each solved on all of the pilot.
-        most = max(_MIN_OF_CLASS, _PILOT_WORK // len(summary) ** 2)
-        pilot = stratified_sample(summary, min(self._pilot_size(sizes[0]), most))
+        affordable = max(_MIN_OF_CLASS, _PILOT_WORK // len(summary) ** 2)
+        pilot = stratified_sample(summary, min(self._pilot_size(n_features), affordable))
         k = self.n_clusters or math.ceil(math.log(max(pilot.n_rows, 3)))
         rough = rough_solution(pilot, k, self.lam, rng, intercept=self.intercept)
-        # The pilot's own sums make the estimates of what the next fold sums up.
+        # Candidates are drawn in the second read, before its sums are known: those of the pilot
+        # stand for them until then.
         block = Block(pilot.points, pilot.weights, pilot.classes[pilot.codes])
         terms = self._terms(block, rough, row_terms(block, rough))
         return replace(rough, totals=totals_of(terms))
@@ -363,17 +346,31 @@ class SVM(Sensitivity[Any]):
             check_classes(np.array(sorted(summary)), sum(part.count for part in summary.values()))
 
     def _terms(self, block: Block, rough: PilotSolution, seen: RowTerms) -> FloatArray:
-        return terms_of(block, rough, seen, self.lam, provable=self.variant == "paper")
+        r"""Bound of Lemma 2, and activity, of every row, u included; shape (2, n).
+
+        A row is active where it pulls at the rough classifier, by :math:`1/(1 + e^{2 (z - 1)})`
+        at the margin z, and in proportion to its length: that is how far a weight may move it.
+        """
+        squares, cells, provable = seen.squares, seen.cells, self.variant == "paper"
+        bound = lemma_2(squares, cells, rough.weights, rough.opt, self.lam, provable=provable)
+        pull = 1.0 / (1.0 + np.exp(np.clip((seen.margins - 1.0) / _SOFTNESS, -50.0, 50.0)))
+        activity = pull.sum(axis=1) * seen.lengths
+        return np.stack([block.weights * bound, block.weights * activity])
 
     def scores(self, block: Block, summary: Any) -> FloatArray:
         """Return u times the score of Lemma 2; or half of it, and half the activity."""
-        terms = self._terms(block, summary, row_terms(block, summary))
-        return terms / (2.0 * summary.totals[:2, np.newaxis]) if self._mixes else terms[:1]
+        terms: FloatArray = self._terms(block, summary, row_terms(block, summary))
+        if not self.design.mixes_activity:
+            return terms[:1]
+        terms /= 2.0 * summary.totals[:2, np.newaxis]
+        return terms
 
     def total_scores(self, local: Any, summary: Any) -> FloatArray:
         """Return the sums of `scores`, as the pilot's estimates make them."""
         totals: FloatArray = local.totals[:2]
-        return totals / (2.0 * summary.totals[:2]) if self._mixes else totals[:1]
+        if not self.design.mixes_activity:
+            return totals[:1]
+        return np.asarray(totals / (2.0 * summary.totals[:2]))
 
     def provenance(self, summary: Any) -> dict[str, Any]:
         """Return t, the cost of the rough solution, and the number of cells."""
@@ -385,9 +382,4 @@ class SVM(Sensitivity[Any]):
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters in plain JSON values."""
-        return {
-            "lam": float(self.lam),
-            "n_clusters": None if self.n_clusters is None else int(self.n_clusters),
-            "variant": self.variant,
-            "intercept": bool(self.intercept),
-        }
+        return {**super().parameters(), "lam": float(self.lam)}

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from daskcoreset.core.blocks import class_codes
-from daskcoreset.core.sampling import Calibrated, Target, by_class, calibrate_classes
+from daskcoreset.core.sampling import (
+    Calibrated,
+    Target,
+    calibrate_classes,
+    class_sums,
+    join_targets,
+)
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.sensitivities.design import SamplingDesign
+from daskcoreset.sensitivities.base import SamplingDesign
 from daskcoreset.sensitivities.estimated_error import Fitted
 from daskcoreset.sensitivities.svm_pilot import WIDTH, parts, row_terms, signs_of
 from daskcoreset.solvers.linear import round_hinge, solve_svm
@@ -67,7 +74,7 @@ def calibrate(
     rows : Block
     weights : ndarray of shape (m,), float64
     rough : PilotSolution
-        Settled after the last fold.
+        Finalized after the last fold.
     means : bool
         Whether the means of the classes are to be met.
     gradient : bool
@@ -83,21 +90,21 @@ def calibrate(
     points = np.empty((len(rows), len(rough.origin)))
     for part, tile in parts(rows, rough):
         points[part] = tile
-    class_weights, class_sums = rough.class_sums()
+    class_weights, sums = rough.class_sums()
 
-    def class_means() -> Target:
-        own = by_class(seen.codes, class_weights)
-        features = np.concatenate([points * mine[:, np.newaxis] for mine in own], axis=1)
-        return Target(features, np.concatenate(class_sums))
+    def class_means() -> Iterator[Target]:
+        return class_sums(points, seen.codes, sums)
 
-    targets = {"class means": class_means, "gradient": lambda: _pulls(seen, points, rough)}
+    targets = {
+        "class means": lambda: join_targets(class_means()),
+        "gradient": lambda: _pulls(seen, points, rough),
+    }
     wanted = ("gradient",) * gradient + ("class means",) * means
     ladder = [wanted[:count] for count in range(len(wanted), 0, -1)]
     if len(wanted) > 1:
         ladder.append(wanted[1:])
-    return calibrate_classes(
-        weights, seen.codes, class_weights, targets, ladder, kept=["class means"]
-    )
+    kept = {"class means": class_means}
+    return calibrate_classes(weights, seen.codes, class_weights, targets, ladder, kept=kept)
 
 
 def _pulls(seen: RowTerms, points: FloatArray, rough: PilotSolution) -> Target:
@@ -112,41 +119,6 @@ def _pulls(seen: RowTerms, points: FloatArray, rough: PilotSolution) -> Target:
         columns += [loss[:, problem, np.newaxis], points * pull, pull]
         totals += [rough.sums.rounded[problem : problem + 1], rough.sums.slopes[problem]]
     return Target(np.concatenate(columns, axis=1), np.concatenate(totals))
-
-
-def fitted_on(
-    rows: Block,
-    weights: FloatArray,
-    others: Block,
-    rough: PilotSolution,
-    lam: float,
-    *,
-    intercept: bool,
-    roughly: bool,
-) -> Fitted:
-    """Losses on `others`, summed over all problems, of classifiers fitted on `rows`."""
-    codes = len(rough.classes)
-    points = np.concatenate([tile for _, tile in parts(rows, rough)])
-    targets = signs_of(class_codes(rows, rough.classes), codes)
-    fits = [
-        solve_svm(
-            points,
-            signs,
-            weights,
-            lam,
-            intercept=intercept,
-            tol=_TRIAL_TOL if roughly else _FINAL_TOL,
-            start=(np.append(coef, shift) if intercept else coef) if roughly else None,
-        )
-        for signs, coef, shift in zip(targets.T, rough.coef, rough.intercept, strict=True)
-    ]
-    truth = signs_of(class_codes(others, rough.classes), codes)
-    losses = np.zeros(len(others))
-    for part, tile in parts(others, rough):
-        for problem, fit in enumerate(fits):
-            margins = truth[part, problem] * (tile @ fit.coef + fit.intercept)
-            losses[part] += lam * np.maximum(1.0 - margins, 0.0)
-    return Fitted(sum(float(fit.coef @ fit.coef) / 2 for fit in fits), losses, lam)
 
 
 Variant: TypeAlias = Literal["auto", "pilot_mix", "calibrated", "systematic", "paper"]
@@ -190,12 +162,13 @@ class SVMDesign(SamplingDesign[Any]):
     scores_from_pilot: ClassVar[bool] = True
 
     @property
-    def _mixes(self) -> bool:
+    def mixes_activity(self) -> bool:
+        """Whether rows are scored by half their bound and half their activity."""
         return self.variant in ("auto", "pilot_mix")
 
     def pilot_total(self, summary: Any) -> float:
         """Sum of all scores, as the pilot estimates it."""
-        return 1.0 if self._mixes else float(summary.totals[0])
+        return 1.0 if self.mixes_activity else float(summary.totals[0])
 
     def classes(self, summary: Any) -> AnyArray:
         """Return the labels of rows of positive weight."""
@@ -206,7 +179,7 @@ class SVMDesign(SamplingDesign[Any]):
         """Order by label and margin; by label, cell and distance without activities."""
         del inclusion
         seen = row_terms(rows, summary)
-        if not self._mixes:
+        if not self.mixes_activity:
             return np.lexsort((seen.squares, seen.cells))  # cells stand in the order of classes
         own = seen.codes if seen.margins.shape[1] > 1 else np.zeros_like(seen.codes)
         return np.lexsort((seen.margins[np.arange(len(own)), own], seen.codes))
@@ -219,9 +192,10 @@ class SVMDesign(SamplingDesign[Any]):
             return 1
         n = summary.n_rows
         # Of few rows, such as those of a leaf of a stream, there are many sets.
-        most = min(_MAX_DRAWS, max(4, n // (1000 if n < _TIMED_ROWS else 4000)))
+        several = min(_MAX_DRAWS, max(4, n // (1000 if n < _TIMED_ROWS else 4000)))
         # Of many problems each takes as long as the one of two classes.
-        return int(max(1, min(most, _TRIED_ROWS // size, _TRIED_PROBLEMS // (size * problems))))
+        affordable = min(_TRIED_ROWS // size, _TRIED_PROBLEMS // (size * problems))
+        return int(max(1, min(several, affordable)))
 
     def fitted(
         self,
@@ -232,10 +206,31 @@ class SVMDesign(SamplingDesign[Any]):
         *,
         roughly: bool = False,
     ) -> Fitted:
-        """Fit classifiers on the rows drawn, and ask the candidates what they cost."""
-        return fitted_on(
-            rows, weights, candidates, summary, self.lam, intercept=self.intercept, roughly=roughly
-        )
+        """Fit classifiers on the rows drawn, and sum up the losses of candidates by all of them."""
+        classes, lam = summary.classes, self.lam
+        points = np.concatenate([tile for _, tile in parts(rows, summary)])
+        targets = signs_of(class_codes(rows, classes), len(classes))
+        fits = []
+        for signs, coef, shift in zip(targets.T, summary.coef, summary.intercept, strict=True):
+            pilot = np.append(coef, shift) if self.intercept else coef
+            fits.append(
+                solve_svm(
+                    points,
+                    signs,
+                    weights,
+                    lam,
+                    intercept=self.intercept,
+                    tol=_TRIAL_TOL if roughly else _FINAL_TOL,
+                    start=pilot if roughly else None,
+                )
+            )
+        truth = signs_of(class_codes(candidates, classes), len(classes))
+        losses = np.zeros(len(candidates))
+        for part, tile in parts(candidates, summary):
+            for problem, fit in enumerate(fits):
+                margins = truth[part, problem] * (tile @ fit.coef + fit.intercept)
+                losses[part] += lam * np.maximum(1.0 - margins, 0.0)
+        return Fitted(sum(float(fit.coef @ fit.coef) / 2 for fit in fits), losses, lam)
 
     def calibrate(
         self, rows: Block, weights: FloatArray, summary: Any, draw_index: int = 0

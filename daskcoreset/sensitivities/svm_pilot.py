@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from daskcoreset.core.blocks import Block, class_codes
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.solvers.kmeans import assign, seed_clusters
+from daskcoreset.solvers.kmeans import assign, seed_cells
 from daskcoreset.solvers.linear import round_hinge, solve_svm
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ a sample of some hundred rows has rows on the slope."""
 
 @dataclass(frozen=True, eq=False)
 class PilotSolution:
-    r"""A rough solution, settled.
+    r"""A rough solution, finalized.
 
     Attributes
     ----------
@@ -94,8 +94,7 @@ class PilotSolution:
         return weights, sums
 
 
-@dataclass(frozen=True, eq=False)
-class PilotSums:
+class PilotSums(NamedTuple):
     r"""Sums over rows, given a rough solution.
 
     Attributes
@@ -221,15 +220,8 @@ def sums_over(block: Block, rough: PilotSolution, seen: RowTerms, totals: FloatA
 
 def merge_sums(first: PilotSums, second: PilotSums) -> PilotSums:
     """Add the sums over two disjoint sets of rows."""
-    return PilotSums(
-        first.rough,
-        first.weights + second.weights,
-        first.shifts + second.shifts,
-        first.hinge + second.hinge,
-        first.rounded + second.rounded,
-        first.slopes + second.slopes,
-        first.totals + second.totals,
-    )
+    sums = (one + other for one, other in zip(first[1:], second[1:], strict=True))
+    return PilotSums(first.rough, *sums)
 
 
 _PILOT_TOL = 1e-4
@@ -264,7 +256,7 @@ def rough_solution(
         origin += np.average(pilot.points, axis=0, weights=pilot.weights)
     points, u = pilot.points - origin, pilot.weights
     tables = [
-        seed_clusters(points[own], u[own], n_clusters, rng).centers
+        seed_cells(points[own], u[own], n_clusters, rng).clusters.centers
         for own in (pilot.codes == code for code in range(len(pilot.classes)))
     ]
     fits = [

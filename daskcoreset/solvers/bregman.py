@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -49,9 +51,9 @@ class Rows:
             raise InvalidInputError(
                 f"init has shape {centers.shape}; pass {shape[0]} centers of {shape[1]} columns."
             )
-        problem = self.divergence.problem(centers, "init")
-        if problem is not None:
-            raise problem.error(0)
+        invalid = self.divergence.find_invalid_row(centers, "init")
+        if invalid is not None:
+            raise invalid.error(0)
         return np.asarray(centers - self.origin)
 
 
@@ -69,7 +71,7 @@ def prepare(
         non-negative and positive in total, there are fewer rows than clusters, or the
         covariance that a Mahalanobis distance needs is singular.
     """
-    check_count("n_clusters", n_clusters)
+    _check_count("n_clusters", n_clusters)
     if getattr(points, "ndim", None) != 2:
         raise InvalidInputError(
             f"points has shape {np.shape(points)}; pass rows, of shape (n_rows, n_columns)."
@@ -78,9 +80,9 @@ def prepare(
     weights = _as_weights(sample_weight, len(rows))
     rows, weights = rows[weights > 0], weights[weights > 0]  # always a copy
     chosen = resolve_divergence(divergence)
-    problem = chosen.problem(points, "points")
-    if problem is not None:
-        raise problem.error(0)
+    invalid = chosen.find_invalid_row(points, "points")
+    if invalid is not None:
+        raise invalid.error(0)
     if len(rows) < n_clusters:
         raise InvalidInputError(
             f"n_clusters is {n_clusters} but points has {len(rows)} rows of positive weight; "
@@ -145,27 +147,28 @@ def bregman_seeds(rows: Rows, n_clusters: int, rng: np.random.Generator) -> Floa
             taken.extend(rest.tolist())
             break
         candidates = draw_with_replacement(potential, n_candidates, rng)
-        left = np.minimum(_potentials(rows, rows.points[candidates]), potential[:, None])
-        best = int(left.sum(axis=0).argmin())
+        remaining = np.minimum(_potentials(rows, rows.points[candidates]), potential[:, None])
+        best = int(remaining.sum(axis=0).argmin())
         taken.append(int(candidates[best]))
-        potential = left[:, best]
+        potential = remaining[:, best]
     return rows.points[taken]
 
 
-def check_count(name: str, value: Any) -> None:
-    """Raise unless `value` is a positive integer."""
-    if not is_int(value):
-        raise InvalidTypeError(f"{name} must be an int, got {value!r}; pass a positive int.")
-    if value < 1:
-        raise InvalidInputError(f"{name} must be at least 1, got {value}; pass a positive int.")
-
-
-def check_tolerance(tol: float) -> None:
-    """Raise unless `tol` is a finite number that is not negative."""
+def check_options(tol: float, **counts: Any) -> None:
+    """Raise unless counts are positive integers and `tol` is finite and not negative."""
+    for name, value in counts.items():
+        _check_count(name, value)
     if not 0 <= tol < math.inf:
         raise InvalidInputError(
             f"tol must be at least 0 and finite, got {tol}; pass such a number."
         )
+
+
+def _check_count(name: str, value: Any) -> None:
+    if not is_int(value):
+        raise InvalidTypeError(f"{name} must be an int, got {value!r}; pass a positive int.")
+    if value < 1:
+        raise InvalidInputError(f"{name} must be at least 1, got {value}; pass a positive int.")
 
 
 def _as_weights(sample_weight: Any, n_rows: int) -> FloatArray:
@@ -298,29 +301,44 @@ def bregman_hard(
     Banerjee, Merugu, Dhillon and Ghosh (2005), Clustering with Bregman Divergences,
     Algorithm 1 and Proposition 1.
     """
-    for name, value in (("n_init", n_init), ("max_iter", max_iter)):
-        check_count(name, value)
-    check_tolerance(tol)
+    check_options(tol, n_init=n_init, max_iter=max_iter)
     rows = prepare(points, n_clusters, divergence, sample_weight)
     if init is not None:
-        best = _lloyd(rows, rows.starting_centers(init, n_clusters), max_iter, tol)
-    else:
-        rng = np.random.default_rng(resolve_seed(random_state))
-        starts = (bregman_seeds(rows, n_clusters, rng) for _ in range(n_init))
-        runs = (_lloyd(rows, seeds, max_iter, tol) for seeds in starts)
-        best = min(runs, key=lambda run: run.state.cost)
-    return HardClustering(
-        rows.divergence,
-        best.state.centers + rows.origin,
-        best.state.cost,
-        best.n_iter,
-        best.converged,
-    )
+        return _lloyd(rows, rows.starting_centers(init, n_clusters), max_iter, tol)
+    rng = np.random.default_rng(resolve_seed(random_state))
+    seedings = (bregman_seeds(rows, n_clusters, rng) for _ in range(n_init))
+    runs = (_lloyd(rows, seeds, max_iter, tol) for seeds in seedings)
+    return min(runs, key=attrgetter("cost"))
+
+
+class Descent(NamedTuple):
+    """End of `descend`: the state of least cost, the steps, and whether it stopped by itself."""
+
+    state: Any
+    n_iter: int
+    converged: bool
+
+
+def descend(
+    state: Any,
+    step: Callable[[Any], Any],
+    stops: Callable[[Any, Any], bool],
+    max_iter: int,
+) -> Descent:
+    """Take steps to states of less cost until ``stops(before, after)``."""
+    for n_iter in range(1, max_iter + 1):
+        moved = step(state)
+        converged = stops(state, moved)
+        # By rounding alone a step can cost more than it gains.
+        state = min(moved, state, key=attrgetter("cost"))
+        if converged:
+            return Descent(state, n_iter, True)
+    return Descent(state, max_iter, False)
 
 
 @dataclass(frozen=True, eq=False)
-class _State:
-    """Centers, and what they cost."""
+class _Assignment:
+    """Centers, the rows that are nearest to each, and what they cost."""
 
     centers: FloatArray
     labels: IndexArray
@@ -328,33 +346,27 @@ class _State:
     cost: float
 
 
-@dataclass(frozen=True, eq=False)
-class _Run:
-    state: _State
-    n_iter: int
-    converged: bool
+def _lloyd(rows: Rows, centers: FloatArray, max_iter: int, tol: float) -> HardClustering:
+    def step(before: _Assignment) -> _Assignment:
+        return _assign(rows, _update(rows, before))
+
+    def stops(before: _Assignment, after: _Assignment) -> bool:
+        # The same labels give the same means: nothing moves from there on.
+        gain = before.cost - after.cost
+        return np.array_equal(after.labels, before.labels) or gain <= tol * after.cost
+
+    state, n_iter, converged = descend(_assign(rows, centers), step, stops, max_iter)
+    centers = state.centers + rows.origin
+    return HardClustering(rows.divergence, centers, state.cost, n_iter, converged)
 
 
-def _lloyd(rows: Rows, centers: FloatArray, max_iter: int, tol: float) -> _Run:
-    state = _assign(rows, centers)
-    for n_iter in range(1, max_iter + 1):
-        moved = _assign(rows, _update(rows, state))
-        gain = state.cost - moved.cost
-        settled = np.array_equal(moved.labels, state.labels) or gain <= tol * moved.cost
-        # By rounding alone a move can cost more than it gains.
-        state = min(moved, state, key=lambda one: one.cost)
-        if settled:
-            return _Run(state, n_iter, True)
-    return _Run(state, max_iter, False)
-
-
-def _assign(rows: Rows, centers: FloatArray) -> _State:
+def _assign(rows: Rows, centers: FloatArray) -> _Assignment:
     labels, divergences = rows.divergence.nearest(rows.points, centers)
     weighted = rows.weights * divergences
-    return _State(centers, labels, weighted, float(weighted.sum()))
+    return _Assignment(centers, labels, weighted, float(weighted.sum()))
 
 
-def _update(rows: Rows, state: _State) -> FloatArray:
+def _update(rows: Rows, state: _Assignment) -> FloatArray:
     """Weighted means of the clusters; empty ones start anew."""
     n_rows, k = len(rows.points), len(state.centers)
     members = sp.csr_array((rows.weights, state.labels, np.arange(n_rows + 1)), shape=(n_rows, k))

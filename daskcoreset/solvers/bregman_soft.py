@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from daskcoreset.core.linalg import product, tiles
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
-from daskcoreset.solvers.bregman import Rows, bregman_hard, check_count, check_tolerance, prepare
+from daskcoreset.solvers.bregman import Rows, bregman_hard, check_options, descend, prepare
 from daskcoreset.solvers.divergences import Divergence
 
 _VANISHED = 1e-200
@@ -48,26 +49,26 @@ class SoftClustering:
     def responsibilities(self, points: Points) -> FloatArray:
         r""":math:`p(j | x) \propto \pi_j e^{-d(x, c_j)}`, float64 of shape (n, k)."""
         out = np.empty((points.shape[0], len(self.centers)))
-        for part in tiles(*_table_shape(points, self.centers)):
-            out[part] = self._expectation(points[part])[1]
+        for part, _, shares in self._expectation(points):
+            out[part] = shares
         return out
 
     def labels(self, points: Points) -> IndexArray:
         """Most probable component of every row, int64 of shape (n,)."""
         out = np.empty(points.shape[0], dtype=np.int64)
-        for part in tiles(*_table_shape(points, self.centers)):
-            out[part] = self._expectation(points[part])[1].argmax(axis=1)
+        for part, _, shares in self._expectation(points):
+            out[part] = shares.argmax(axis=1)
         return out
 
     def costs(self, points: Points) -> FloatArray:
         r""":math:`-\ln \sum_j \pi_j e^{-d(x, c_j)}` of every row, float64 of shape (n,)."""
         out = np.empty(points.shape[0])
-        for part in tiles(*_table_shape(points, self.centers)):
-            out[part] = self._expectation(points[part])[0]
+        for part, costs, _ in self._expectation(points):
+            out[part] = costs
         return out
 
-    def _expectation(self, tile: Points) -> tuple[FloatArray, FloatArray]:
-        return _expectation(self.divergence.divergence(tile, self.centers), self.mixing)
+    def _expectation(self, points: Points) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+        return _expectation(self.divergence, points, self.centers, self.mixing)
 
 
 def bregman_soft(
@@ -144,12 +145,10 @@ def bregman_soft(
     Banerjee, Merugu, Dhillon and Ghosh (2005), Clustering with Bregman Divergences, section
     5 and Algorithm 3; Bachem, Lucic and Krause (2018), section 6, for the objective.
     """
-    for name, value in (("n_init", n_init), ("max_iter", max_iter)):
-        check_count(name, value)
-    check_tolerance(tol)
+    check_options(tol, n_init=n_init, max_iter=max_iter)
     rows = prepare(points, n_clusters, divergence, sample_weight)
     if init is None:
-        start = bregman_hard(
+        init = bregman_hard(
             points,
             n_clusters,
             divergence=rows.divergence,
@@ -158,11 +157,9 @@ def bregman_soft(
             max_iter=max_iter,
             tol=tol,
             random_state=random_state,
-        )
-        init = start.centers
+        ).centers
     centers = rows.starting_centers(init, n_clusters)
-    found = _expectation_maximisation(rows, centers, max_iter, tol)
-    return replace(found, centers=found.centers + rows.origin)
+    return _expectation_maximisation(rows, centers, max_iter, tol)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,48 +176,46 @@ class _Sums:
 def _expectation_maximisation(
     rows: Rows, centers: FloatArray, max_iter: int, tol: float
 ) -> SoftClustering:
-    """Alternate between the steps until they gain nothing; centers less the origin."""
-    state = _sums(rows, centers, np.full(len(centers), 1.0 / len(centers)))
     smallest_gain = tol * float(rows.weights.sum())
-    n_iter, converged = 0, False
-    while n_iter < max_iter and not converged:
-        n_iter += 1
+
+    def step(before: _Sums) -> _Sums:
         # A component without weight keeps its center, and stays without.
-        alive = state.totals > _VANISHED * state.totals.sum()
-        centers, mixing = state.centers.copy(), np.where(alive, state.totals, 0.0)
-        centers[alive] = state.sums[alive] / state.totals[alive, None]
-        moved = _sums(rows, centers, mixing / mixing.sum())
-        converged = state.cost - moved.cost <= smallest_gain
-        # By rounding alone a step can cost more than it gains.
-        state = min(moved, state, key=lambda one: one.cost)
-    return SoftClustering(
-        rows.divergence, state.centers, state.mixing, state.cost, n_iter, converged
-    )
+        alive = before.totals > _VANISHED * before.totals.sum()
+        means, mixing = before.centers.copy(), np.where(alive, before.totals, 0.0)
+        means[alive] = before.sums[alive] / before.totals[alive, None]
+        return _sums(rows, means, mixing / mixing.sum())
+
+    def stops(before: _Sums, after: _Sums) -> bool:
+        return before.cost - after.cost <= smallest_gain
+
+    start = _sums(rows, centers, np.full(len(centers), 1.0 / len(centers)))
+    state, n_iter, converged = descend(start, step, stops, max_iter)
+    centers = state.centers + rows.origin
+    return SoftClustering(rows.divergence, centers, state.mixing, state.cost, n_iter, converged)
 
 
 def _sums(rows: Rows, centers: FloatArray, mixing: FloatArray) -> _Sums:
     cost, totals, sums = 0.0, np.zeros(len(centers)), np.zeros(centers.shape)
-    for part in tiles(*_table_shape(rows.points, centers)):
-        tile, weights = rows.points[part], rows.weights[part]
-        costs, shares = _expectation(rows.divergence.divergence(tile, centers), mixing)
+    for part, costs, shares in _expectation(rows.divergence, rows.points, centers, mixing):
+        weights = rows.weights[part]
         cost += float((weights * costs).sum())
-        shares *= weights[:, None]
-        totals += shares.sum(axis=0)
-        sums += product(shares.T, tile)
+        weighted = shares * weights[:, None]
+        totals += weighted.sum(axis=0)
+        sums += product(weighted.T, rows.points[part])
     return _Sums(centers, mixing, cost, totals, sums)
 
 
-def _expectation(table: FloatArray, mixing: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Soft minimum of every row of divergences, and the responsibilities."""
-    with np.errstate(divide="ignore"):  # a component may have no weight
-        logits = np.log(mixing) - table
-    top = logits.max(axis=1)
-    shares = np.exp(logits - top[:, None])
-    totals = shares.sum(axis=1)
-    shares /= totals[:, None]
-    return -top - np.log(totals), shares
-
-
-def _table_shape(points: Points, centers: FloatArray) -> tuple[int, int]:
-    """Rows, and the numbers that each needs: its divergences, or itself in float64."""
-    return points.shape[0], max(centers.shape)
+def _expectation(
+    divergence: Divergence, points: Points, centers: FloatArray, mixing: FloatArray
+) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+    """Yield rows, some at a time, with the soft minima of their divergences, and their shares."""
+    # A row needs its divergences, or itself in float64, whichever are more numbers.
+    for part in tiles(points.shape[0], max(centers.shape)):
+        table = divergence.divergence(points[part], centers)
+        with np.errstate(divide="ignore"):  # a component may have no weight
+            logits = np.log(mixing) - table
+        top = logits.max(axis=1)
+        shares = np.exp(logits - top[:, None])
+        totals = shares.sum(axis=1)
+        shares /= totals[:, None]
+        yield part, -top - np.log(totals), shares

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 _TILE_NUMBERS = 2**17
 
@@ -25,6 +22,10 @@ _TILE_NUMBERS = 2**17
 _LLOYD_STEPS = 10
 
 """A rough solution is all that scores need; cost falls little after a few steps."""
+
+_TRIES = 3
+
+"""Seedings of a rough solution, of which the best is taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,39 +59,6 @@ class Clusters:
         return float(self.costs.sum())
 
 
-def seed_clusters(
-    points: Points, weights: FloatArray, n_clusters: int, rng: np.random.Generator
-) -> Clusters:
-    """Seed by k-means++ and move the centers to the means of their cells.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n, d) or csr_array
-    weights : ndarray of shape (n,), float64
-    n_clusters : int
-        Centers wanted; fewer come back when fewer rows are distinct.
-    rng : numpy.random.Generator
-        Asked for `n_clusters` uniform numbers.
-
-    Returns
-    -------
-    Clusters
-        Cells by the seeds, their weighted means as centers, and costs about the means.
-
-    Examples
-    --------
-    >>> rows = np.array([[0.0], [1.0], [10.0]])
-    >>> found = seed_clusters(rows, np.ones(3), 2, np.random.default_rng(0))
-    >>> sorted(found.centers.ravel().tolist())
-    [0.5, 10.0]
-
-    References
-    ----------
-    Arthur and Vassilvitskii (2007), k-means++: the advantages of careful seeding.
-    """
-    return seed_cells(points, weights, n_clusters, rng).clusters
-
-
 class Partition(NamedTuple):
     """Cells of a block, and where its rows lie.
 
@@ -111,7 +79,33 @@ class Partition(NamedTuple):
 def seed_cells(
     points: Points, weights: FloatArray, n_clusters: int, rng: np.random.Generator
 ) -> Partition:
-    """Do as `seed_clusters`, and say where the rows lie."""
+    """Seed by k-means++ and move the centers to the means of their cells.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d) or csr_array
+    weights : ndarray of shape (n,), float64
+    n_clusters : int
+        Centers wanted; fewer come back when fewer rows are distinct.
+    rng : numpy.random.Generator
+        Asked for `n_clusters` uniform numbers.
+
+    Returns
+    -------
+    Partition
+        Cells by the seeds, with costs about their means.
+
+    Examples
+    --------
+    >>> rows = np.array([[0.0], [1.0], [10.0]])
+    >>> cells = seed_cells(rows, np.ones(3), 2, np.random.default_rng(0))
+    >>> sorted(cells.clusters.centers.ravel().tolist())
+    [0.5, 10.0]
+
+    References
+    ----------
+    Arthur and Vassilvitskii (2007), k-means++: the advantages of careful seeding.
+    """
     dense = dense_rows(points)
     labels, distances = np.zeros(len(dense), dtype=np.int64), np.full(len(dense), np.inf)
     rows = plus_plus(dense, weights, rng.random(n_clusters), labels, distances)
@@ -184,48 +178,50 @@ def lloyd_step(points: Points, weights: FloatArray, centers: FloatArray) -> Clus
 
 
 def rough_kmeans(
-    points: Points,
-    weights: FloatArray,
-    n_clusters: int,
-    rng: np.random.Generator,
-    *,
-    tries: int = 3,
+    points: Points, weights: FloatArray, n_clusters: int, rng: np.random.Generator
 ) -> Clusters:
     """Solve roughly: k-means++ and a few steps of Lloyd, the best of several tries."""
     dense = dense_rows(points)
-    best: Clusters | None = None
-    for _ in range(tries):
-        found = seed_clusters(dense, weights, n_clusters, rng)
-        for _ in range(_LLOYD_STEPS):
-            cost = found.cost
-            found = lloyd_step(dense, weights, found.centers)
-            if found.cost >= 0.99 * cost:
-                break
-        if best is None or found.cost < best.cost:
-            best = found
-    assert best is not None  # noqa: S101 - tries >= 1
-    return best
+    tries = [_rough_try(dense, weights, n_clusters, rng) for _ in range(_TRIES)]
+    return min(tries, key=attrgetter("cost"))
 
 
-def merge_clusters(
-    parts: Iterable[Clusters], n_clusters: int, rng: np.random.Generator
+def _rough_try(
+    points: AnyArray, weights: FloatArray, n_clusters: int, rng: np.random.Generator
 ) -> Clusters:
-    r"""Cluster the cells of many blocks into cells of all data.
+    cells = seed_cells(points, weights, n_clusters, rng).clusters
+    for _ in range(_LLOYD_STEPS):
+        cost = cells.cost
+        cells = lloyd_step(points, weights, cells.centers)
+        if cells.cost >= 0.99 * cost:
+            break
+    return cells
+
+
+def concatenate_clusters(parts: Sequence[Clusters]) -> Clusters:
+    """Put the cells of disjoint sets of rows after one another."""
+    return Clusters(
+        np.concatenate([part.centers for part in parts]),
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate([part.costs for part in parts]),
+    )
+
+
+def merge_clusters(cells: Clusters, n_clusters: int, rng: np.random.Generator) -> Clusters:
+    r"""Cluster the cells of many blocks into cells of all data; as few as wanted stay as they are.
 
     A block's cell with center c, weight w and cost v that goes to the center b adds weight w
     and cost :math:`v + w |c - b|^2`: exact when all its rows are nearest to b.
     """
-    tables = list(parts)
-    centers = np.concatenate([part.centers for part in tables])
-    weights = np.concatenate([part.weights for part in tables])
-    costs = np.concatenate([part.costs for part in tables])
-    found = rough_kmeans(centers, weights, n_clusters, rng)
-    labels, distances = assign(centers, found.centers)
-    inner = costs + weights * distances
-    k = len(found)
+    if len(cells) <= n_clusters:
+        return cells
+    rough = rough_kmeans(cells.centers, cells.weights, n_clusters, rng)
+    labels, distances = assign(cells.centers, rough.centers)
+    inner = cells.costs + cells.weights * distances
+    k = len(rough)
     return Clusters(
-        found.centers,
-        np.bincount(labels, weights=weights, minlength=k).astype(np.float64),
+        rough.centers,
+        np.bincount(labels, weights=cells.weights, minlength=k).astype(np.float64),
         np.bincount(labels, weights=inner, minlength=k).astype(np.float64),
     )
 
@@ -246,26 +242,26 @@ def cells_of(
     from daskcoreset.solvers import kmeans_numba as loops
 
     k = len(centers)
-    mass, shift = np.zeros(k), np.zeros(centers.shape)
+    totals, shift = np.zeros(k), np.zeros(centers.shape)
     if not k:  # no row has a weight
-        return Partition(Clusters(centers, mass, mass), labels, np.zeros(len(labels)))
+        return Partition(Clusters(centers, totals, totals), labels, np.zeros(len(labels)))
     for rows, tile in _tiles(points):
-        loops.cell_means(tile, weights[rows], labels[rows], centers, mass, shift)
-    used = mass > 0
-    centers[used] += shift[used] / mass[used, np.newaxis]
+        loops.cell_means(tile, weights[rows], labels[rows], centers, totals, shift)
+    used = totals > 0
+    centers[used] += shift[used] / totals[used, np.newaxis]
     distances = own_distances(points, labels, centers)
     costs = np.bincount(labels, weights=costs_of(weights, distances), minlength=k)
     if not used.all():
         labels = np.maximum(np.cumsum(used) - 1, 0)[labels]
-    found = Clusters(centers[used], mass[used], costs[used].astype(np.float64))
-    return Partition(found, labels, distances)
+    clusters = Clusters(centers[used], totals[used], costs[used].astype(np.float64))
+    return Partition(clusters, labels, distances)
 
 
 def costs_of(weights: FloatArray, distances: FloatArray) -> FloatArray:
     """Costs of rows, u d^2."""
-    mass = weights * distances
-    mass[weights == 0.0] = 0.0  # a row without weight may lie at any distance
-    return mass
+    costs = weights * distances
+    costs[weights == 0.0] = 0.0  # a row without weight may lie at any distance
+    return costs
 
 
 class Centers(NamedTuple):
@@ -324,8 +320,8 @@ def solve(
     --------
     >>> rows = np.float32(1e6) + np.array([[0.0], [1.0], [9.0]], dtype=np.float32)
     >>> options = {"init": "k-means++", "n_init": 1, "max_iter": 10, "tol": 1e-4, "seed": 0}
-    >>> found = solve(rows, np.array([1.0, 3.0, 1.0]), 2, **options)
-    >>> sorted(round(float(center) - 1e6, 3) for center in found.centers[:, 0])
+    >>> solution = solve(rows, np.array([1.0, 3.0, 1.0]), 2, **options)
+    >>> sorted(round(float(center) - 1e6, 3) for center in solution.centers[:, 0])
     [0.75, 9.0]
     """
     from sklearn.cluster import KMeans
@@ -378,8 +374,8 @@ class _Shifted:
     def __call__(self, X: Any, n_clusters: int, random_state: Any) -> Any:
         rows = X * self.scale
         rows = rows + self.shift if isinstance(X, np.ndarray) else rows
-        found = self.init(rows, n_clusters, random_state=random_state)
-        return (found - self.shift) / self.scale
+        centers = self.init(rows, n_clusters, random_state=random_state)
+        return (centers - self.shift) / self.scale
 
 
 _WIDEST = 512

@@ -158,11 +158,9 @@ def solve_svm(
         if start is not None:
             start = np.append(start[: len(mean)] @ basis, start[len(mean) :])
     problem = _Problem(rows, signs, weights * lam, intercept=intercept)
-    found = problem.solve(tol, start)
-    if basis is not None:
-        found = replace(found, coef=basis @ found.coef)
-    shift = float(found.coef @ mean)
-    return LinearFit(found.coef, found.intercept - shift, found.cost, found.bound, found.steps)
+    fit = problem.solve(tol, start)
+    coef = fit.coef if basis is None else basis @ fit.coef
+    return replace(fit, coef=coef, intercept=fit.intercept - float(coef @ mean))
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,21 +172,22 @@ class _Problem:
 
     def solve(self, tol: float, start: FloatArray | None = None) -> LinearFit:
         d = self.rows.shape[1]
-        w, taken = np.zeros(d + self.intercept), 0
-        best, bound = w, 0.0
-        least = self._cost(w)
-        if start is not None and (cost := self._cost(start)) < least:
-            best, least, w = start, cost, start
+        w, n_steps = np.zeros(d + self.intercept), 0
+        best, lowest, bound = w, self._cost(w), 0.0
+        if start is not None and (cost := self._cost(start)) < lowest:
+            best, lowest, w = start, cost, start
         for width in _WIDTHS if start is None else _NEAR_WIDTHS:
             w, steps = self._newton(w, width, 0.01 * tol)
-            taken += steps
+            n_steps += steps
             cost = self._cost(w)
-            if cost < least:
-                best, least = w, cost
+            if cost < lowest:
+                best, lowest = w, cost
             bound = max(bound, self._dual(w, width))
-            if least - bound <= tol * least:
+            # What the dual problem leaves between them is all that further steps could gain.
+            if lowest - bound <= tol * lowest:
                 break
-        return LinearFit(best[:d], float(best[d]) if self.intercept else 0.0, least, bound, taken)
+        shift = float(best[d]) if self.intercept else 0.0
+        return LinearFit(best[:d], shift, lowest, bound, n_steps)
 
     def _margins(self, w: FloatArray) -> FloatArray:
         d = self.rows.shape[1]
@@ -197,16 +196,13 @@ class _Problem:
             scores += w[d]
         return np.asarray(self.signs * scores)
 
-    def _half_square(self, w: FloatArray) -> float:
-        w = w[: self.rows.shape[1]]
-        return 0.5 * float(w @ w)
-
     def _cost(self, w: FloatArray) -> float:
-        hinge = np.maximum(1.0 - self._margins(w), 0.0)
-        return self._half_square(w) + float(self.weights @ hinge)
+        return self._value(w, np.maximum(1.0 - self._margins(w), 0.0))
 
-    def _smooth(self, w: FloatArray, margins: FloatArray, width: float) -> float:
-        return self._half_square(w) + float(self.weights @ round_hinge(margins, width)[0])
+    def _value(self, w: FloatArray, losses: FloatArray) -> float:
+        """Objective at a classifier whose rows have these losses."""
+        coef = w[: self.rows.shape[1]]
+        return 0.5 * float(coef @ coef) + float(self.weights @ losses)
 
     def _sums(self, factors: FloatArray) -> FloatArray:
         sums = _sums(self.rows, factors)
@@ -216,21 +212,19 @@ class _Problem:
         """Minimise the rounded objective, up to a share of `tol` of its value."""
         d = self.rows.shape[1]
         margins = self._margins(w)
-        value = self._smooth(w, margins, width)
         for step in range(_MOST_STEPS):
-            _, slope = round_hinge(margins, width)
+            losses, slope = round_hinge(margins, width)
             gradient = -self._sums(self.weights * slope * self.signs)
             gradient[:d] += w[:d]
             direction = -_solved(self._hessian(slope, width), gradient)
             decrease = -float(gradient @ direction)
-            if not decrease > tol * value:
+            if not decrease > tol * self._value(w, losses):
                 return w, step
             length = self._step(w, direction, margins, width)
             if not length:
                 return w, step
             w = w + length * direction
             margins = self._margins(w)
-            value = self._smooth(w, margins, width)
         return w, _MOST_STEPS
 
     def _step(
@@ -259,11 +253,11 @@ class _Problem:
                 break
             share = at_low / (at_low - at_high)
             length = low + (high - low) * min(max(share, 0.1), 0.9)
-            found = derivative(length)
-            if found < 0.2 * start:
-                low, at_low = length, found
-            elif found > -0.2 * start:
-                high, at_high = length, found
+            at_length = derivative(length)
+            if at_length < 0.2 * start:
+                low, at_low = length, at_length
+            elif at_length > -0.2 * start:
+                high, at_high = length, at_length
             else:
                 return length
         return high
@@ -317,15 +311,15 @@ def _solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
 
 def _products(rows: FloatArray, vector: FloatArray) -> FloatArray:
     """Scalar product of every row with a vector."""
-    found = np.empty(len(rows))
+    out = np.empty(len(rows))
     for tile in _tiles(*rows.shape):
-        np.matmul(rows[tile], vector, out=found[tile])
-    return found
+        np.matmul(rows[tile], vector, out=out[tile])
+    return out
 
 
 def _sums(rows: FloatArray, factors: FloatArray) -> FloatArray:
     """Sum of all rows, each times its factor."""
-    found = np.zeros(rows.shape[1])
+    out = np.zeros(rows.shape[1])
     for tile in _tiles(*rows.shape):
-        found += factors[tile] @ rows[tile]
-    return found
+        out += factors[tile] @ rows[tile]
+    return out

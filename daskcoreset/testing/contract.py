@@ -171,7 +171,7 @@ class SensitivityContract(ABC):
         """What the root believes of a block is what the block finds."""
         construction = self.construction()
         if not construction.total_scores_exact:
-            pytest.skip("masses are estimates")
+            pytest.skip("total scores are estimates")
         locals_, summary = self.summaries(blocks)
         sums = [self.scores(block, summary).sum(axis=1) for block in blocks]
         masses = [construction.total_scores(local, summary) for local in locals_]
@@ -365,7 +365,7 @@ class SensitivityContract(ABC):
             objective = objective.with_parts(2)
         assert objective.n_parts is not None, "with_parts does not say of how many parts"
         objective = objective.fitted(block)
-        assert objective.problem(block) is None, "no cost can be given to rows of `data`"
+        assert objective.find_invalid_row(block) is None, "no cost can be given to rows of `data`"
         for make in (objective.solve, objective.seed):
             solution = make(block, np.random.default_rng(0))
             losses = objective.losses(block, solution)

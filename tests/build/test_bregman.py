@@ -175,5 +175,5 @@ def test_spread_of__no_rows_of_positive_weight() -> None:
     for divergence in DIVERGENCES:
         construction = BregmanLightweight(divergence)
         spread = statistics_of(resolve_divergence(divergence), empty.points, empty.weights)
-        assert spread.weight == 0.0
+        assert spread.about.weight == 0.0
         assert not construction.scores(empty, spread).any()

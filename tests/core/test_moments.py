@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.moments import Moments, distances_to, merge_all, merge_moments, moments_of
+from daskcoreset.core.moments import Moments, distances_to, merge_moments, moments_of
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.testing import row_sets
 
@@ -71,7 +72,7 @@ def test_merge_moments__any_bracketing_is_exact(blocks: list[Block], seed: int) 
     parts = [moments_of(block.points, block.weights) for block in blocks]
 
     assert_close(bracketed(parts, np.random.default_rng(seed)), *joined(blocks))
-    assert_close(merge_all(parts), *joined(blocks))
+    assert_close(reduce(merge_moments, parts), *joined(blocks))
 
 
 @given(blocks=row_sets())
@@ -99,7 +100,7 @@ def test_moments_of__large_common_offset(dtype: Any, offset: float, form: Any) -
     points = (rng.normal(scale=100.0, size=(600, 2)) + offset).astype(dtype)
     u = rng.lognormal(size=600)
     parts = [moments_of(form(points[i : i + 60]), u[i : i + 60]) for i in range(0, 600, 60)]
-    found = merge_all(parts)
+    found = reduce(merge_moments, parts)
 
     weight, mean, m2 = exact_moments(points, u)
     assert found.weight == pytest.approx(weight, rel=1e-14)
@@ -113,7 +114,7 @@ def test_moments_of__constant_columns_give_exactly_zero(value: float, weights: l
     points = np.full((len(u), 2), value)
     for form in (np.asarray, sp.csr_array):
         halves = [moments_of(form(points[:3]), u[:3]), moments_of(form(points[3:]), u[3:])]
-        for found in (moments_of(form(points), u), merge_all(halves)):
+        for found in (moments_of(form(points), u), reduce(merge_moments, halves)):
             assert found.m2.tolist() == [0.0, 0.0]
             assert found.mean.tolist() == ([value] * 2 if u.any() else [0.0] * 2)
 

@@ -161,6 +161,18 @@ def test_answers__lazy_out_of_core_and_equal_to_those_in_memory(make: Any, tmp_p
         assert getattr(model, name)(data) == pytest.approx(getattr(model, name)(X))
 
 
+def test_bic__depends_on_the_scale_of_weights() -> None:
+    model = small().fit(X)
+    f, n = model._fitted.n_parameters, len(X)
+    difference = model.bic(X, sample_weight=np.full(n, 2.0)) - 2 * model.bic(X)
+
+    assert difference == pytest.approx(f * (np.log(2 * n) - 2 * np.log(n)), rel=1e-6)
+    assert model.bic(X) == pytest.approx(model.aic(X) + f * (np.log(n) - 2.0))
+    for criterion in (model.bic, model.aic):
+        of_rows = criterion(np.repeat(X, 2, axis=0))
+        assert criterion(X, sample_weight=np.full(n, 2.0)) == pytest.approx(of_rows, rel=1e-9)
+
+
 def test_score__weighted_in_one_read_out_of_core() -> None:
     model, u = small().fit(LAZY), da.from_array(WEIGHTS, chunks=1500)
     scheduler = CountingScheduler()

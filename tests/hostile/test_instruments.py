@@ -25,8 +25,7 @@ from daskcoreset.estimators import CSVRGClassifier
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.metrics.sizing import auto_size
 from daskcoreset.objectives import LinearClassifier, LinearCost, MixtureCost, QuantizationError
-from daskcoreset.sensitivities import Lightweight
-from daskcoreset.sensitivities.design import SamplingDesign
+from daskcoreset.sensitivities import Lightweight, SamplingDesign
 
 HOSTILE = [
     "one row, 99 % of the cost",

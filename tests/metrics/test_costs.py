@@ -17,8 +17,8 @@ import daskcoreset
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.metrics.costs import distortion, kmeans_cost, relative_error
-from daskcoreset.objectives.clustering import nearest_distances
 from daskcoreset.solvers import kmeans as clusters
+from daskcoreset.solvers.kmeans import assign
 from daskcoreset.testing import CountingArray, CountingScheduler
 
 
@@ -104,14 +104,14 @@ def test_kmeans_cost__zero_on_the_centers() -> None:
     k=st.integers(1, 9),
     seed=st.integers(0, 99),
 )
-def test_nearest_distances__equal_brute_force_in_tiles(
+def test_assign__distances_equal_brute_force_in_tiles(
     n_rows: int, n_features: int, k: int, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
     X, centers = rng.normal(size=(n_rows, n_features)), rng.normal(size=(k, n_features))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clusters, "_TILE_NUMBERS", 16)
-        found = nearest_distances(sp.csr_array(X), centers)
+        found = assign(sp.csr_array(X), centers)[1]
 
     exact = ((X[:, np.newaxis] - centers) ** 2).sum(axis=2).min(axis=1)
     np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-13)

@@ -16,7 +16,12 @@ from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTy
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.metrics.costs import distortion, kmeans_cost
 from daskcoreset.sensitivities import kmeans as rough
-from daskcoreset.sensitivities.kmeans import KMeansParallelState, merge_seeds, propose, settle_seeds
+from daskcoreset.sensitivities.kmeans import (
+    KMeansParallelState,
+    accept_proposals,
+    merge_seeds,
+    propose,
+)
 from daskcoreset.solvers.kmeans import Clusters, approach, assign
 from daskcoreset.testing import CountingArray, assert_mean, cut_rows, draw
 
@@ -116,7 +121,7 @@ def test_summarise__as_many_proposals_a_fold(rough: Any, rows: int) -> None:
 def test_propose__rows_in_proportion_to_squared_distance() -> None:
     """The best key falls on a row with probability u d^2 / sum; false-alarm rate 1e-6."""
     X, u = np.arange(6.0)[:, None] ** 2, np.array([1.0, 2, 0, 1, 1, 3])
-    first = settle_seeds(propose(Block(X[:1], np.ones(1)), None, 1, np.random.default_rng(0)))
+    first = accept_proposals(propose(Block(X[:1], np.ones(1)), None, 1, np.random.default_rng(0)))
     halves = [Block(X[:3], u[:3]), Block(X[3:], u[3:])]
     hits = np.zeros((5000, 6))
     for seed in range(5000):

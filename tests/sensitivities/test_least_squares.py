@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import LinearRegression
 
-from daskcoreset import LeastSquares, build
+from daskcoreset import CoresetStream, LeastSquares, build
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.objectives import LeastSquaresCost, LinearPredictor
@@ -93,3 +93,48 @@ def test_build__refuses_labels_that_are_no_numbers() -> None:
     with pytest.raises(InvalidInputError, match="columns, and with method 'least_squares'"):
         build(sp.random_array((20, 5000), density=0.01, format="csr"), np.ones(20), size=10,
               method="least_squares")  # fmt: skip
+
+
+LARGE_Y = r"y is 1e\+\d+ at row 1234, and of values so large squared distances overflow"
+MODES: list[dict[str, Any]] = [
+    {"passes": 1},
+    {"passes": 2},
+    {"strategy": "tree"},
+    {"passes": 2, "sampling": "multinomial"},
+]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("value", [1e160, 1e200])
+def test_build__refuses_a_y_whose_square_overflows(mode: dict[str, Any], value: float) -> None:
+    y = np.where(np.arange(4000) == 1234, value, Y)
+    rows, numbers = da.from_array(X, chunks=700), da.from_array(y, chunks=700)
+    with pytest.raises(InvalidInputError, match=LARGE_Y):
+        build(rows, numbers, size=300, method="least_squares", **mode)
+
+
+def test_stream__refuses_a_y_whose_square_overflows_and_goes_on() -> None:
+    stream = CoresetStream("least_squares", size=100, random_state=0)
+    stream.partial_fit(X[:1000], Y[:1000])
+    with pytest.raises(InvalidInputError, match=r"y is 1e\+160 at row 3"):
+        stream.partial_fit(X[:10], np.where(np.arange(10) == 3, 1e160, Y[:10]))
+    stream.partial_fit(X[1000:2000], Y[1000:2000])
+    coreset = stream.coreset()
+    assert np.isfinite(coreset.weights).all()
+    assert coreset.weights.sum() == pytest.approx(2000, rel=0.3)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_build__a_y_just_below_the_limit_is_drawn_for_certain(mode: dict[str, Any]) -> None:
+    y = np.where(np.arange(4000) == 1234, 1e140, Y)
+    rows, numbers = da.from_array(X, chunks=700), da.from_array(y, chunks=700)
+    coreset = build(rows, numbers, size=300, method="least_squares", random_state=0, **mode)
+    assert coreset.labels is not None
+    assert 1e140 in coreset.labels
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_build__refuses_rows_that_are_all_zero_without_an_intercept(mode: dict[str, Any]) -> None:
+    rows, numbers = da.zeros((4000, 3), chunks=700), da.zeros(4000, chunks=700)
+    with pytest.raises(InvalidInputError, match="gives no row of positive weight a score"):
+        build(rows, numbers, size=300, method=LeastSquares(intercept=False), **mode)

@@ -322,7 +322,7 @@ def test_check_domain__finds_the_first_bad_row(divergence: Divergence, bad: floa
     points[[150_001, 170_000], [1, 0]] = bad
 
     assert divergence.check_domain(points) == 150_001
-    problem = divergence.problem(points)
+    problem = divergence.find_invalid_row(points)
     assert problem is not None
     assert str(problem.error(10)).startswith(f"X is {bad} in column 1 at row 150011; the ")
     assert "positive, finite entries" in str(problem.error(0))
@@ -333,7 +333,7 @@ def test_check_domain__of_squared_distances_is_all_finite_rows() -> None:
 
     assert SquaredEuclidean().check_domain(points) == 1
     assert SquaredEuclidean().check_domain(points[:1]) == -1
-    assert SquaredEuclidean().problem(points[:1]) is None
+    assert SquaredEuclidean().find_invalid_row(points[:1]) is None
     assert SquaredMahalanobis().check_domain(points) == 1
 
 
@@ -341,7 +341,7 @@ def test_check_domain__counts_the_zeros_of_sparse_rows() -> None:
     points = sp.csr_array(np.array([[1.0, 2.0], [3.0, 0.0]]))
 
     assert KullbackLeibler().check_domain(points) == 1
-    problem = KullbackLeibler().problem(points, "points")
+    problem = KullbackLeibler().find_invalid_row(points, "points")
     assert problem is not None
     assert str(problem.error(0)).startswith("points is 0.0 in column 1 at row 1; ")
 

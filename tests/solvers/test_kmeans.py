@@ -14,10 +14,11 @@ from daskcoreset.solvers.kmeans import (
     Clusters,
     assign,
     cells_of,
+    concatenate_clusters,
     lloyd_step,
     merge_clusters,
     rough_kmeans,
-    seed_clusters,
+    seed_cells,
 )
 from daskcoreset.solvers.kmeans_numba import kmeans_plus_plus
 from tests.tools.plain_loops import use_plain_loops
@@ -84,18 +85,18 @@ def test_cells__centers_without_rows_are_left_out() -> None:
     )
 
 
-def test_seed_clusters__same_in_plain_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seed_cells__same_in_plain_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     points, weights = blobs(3)
-    compiled = seed_clusters(points, weights, 6, np.random.default_rng(0))
+    compiled = seed_cells(points, weights, 6, np.random.default_rng(0)).clusters
     use_plain_loops(monkeypatch)
-    plain = seed_clusters(points, weights, 6, np.random.default_rng(0))
+    plain = seed_cells(points, weights, 6, np.random.default_rng(0)).clusters
 
     np.testing.assert_allclose(compiled.centers, plain.centers, rtol=1e-10)
     np.testing.assert_allclose(compiled.costs, plain.costs, rtol=1e-10)
 
 
 @pytest.mark.statistical
-def test_seed_clusters__draws_by_squared_distance() -> None:
+def test_seed_cells__draws_by_squared_distance() -> None:
     """Second seeds follow u d^2; chi-square at a false-alarm rate of 1e-6."""
     points = np.array([[0.0], [1.0], [3.0], [6.0]])
     weights = np.array([1.0, 3.0, 1.0, 0.5])
@@ -117,51 +118,51 @@ def test_seed_clusters__draws_by_squared_distance() -> None:
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_seed_clusters__fewer_distinct_rows_than_clusters(
+def test_seed_cells__fewer_distinct_rows_than_clusters(
     compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not compiled:
         use_plain_loops(monkeypatch)
     points = np.repeat([[1.0, 2.0], [3.0, 4.0]], 10, axis=0)
 
-    found = seed_clusters(points, np.ones(20), 5, np.random.default_rng(0))
+    found = seed_cells(points, np.ones(20), 5, np.random.default_rng(0)).clusters
 
     assert len(found) == 2
     assert found.cost == 0
     np.testing.assert_array_equal(found.weights, [10, 10])
 
 
-def test_seed_clusters__rows_without_weight_are_never_seeds() -> None:
+def test_seed_cells__rows_without_weight_are_never_seeds() -> None:
     points, weights = blobs(4)
     weights[:] = 0
     weights[[5, 6, 7]] = 1
 
-    found = seed_clusters(points, weights, 10, np.random.default_rng(0))
+    found = seed_cells(points, weights, 10, np.random.default_rng(0)).clusters
 
     assert len(found) == 3
     assert found.weight == 3
 
 
-def test_seed_clusters__empty_block() -> None:
-    found = seed_clusters(np.empty((0, 2)), np.empty(0), 3, np.random.default_rng(0))
+def test_seed_cells__empty_block() -> None:
+    found = seed_cells(np.empty((0, 2)), np.empty(0), 3, np.random.default_rng(0)).clusters
 
     assert found.centers.shape == (0, 2)
     assert found.weight == 0
 
 
-def test_seed_clusters__sparse_equals_dense() -> None:
+def test_seed_cells__sparse_equals_dense() -> None:
     points, weights = blobs(5)
-    dense = seed_clusters(points, weights, 4, np.random.default_rng(0))
-    sparse = seed_clusters(sp.csr_array(points), weights, 4, np.random.default_rng(0))
+    dense = seed_cells(points, weights, 4, np.random.default_rng(0)).clusters
+    sparse = seed_cells(sp.csr_array(points), weights, 4, np.random.default_rng(0)).clusters
 
     np.testing.assert_array_equal(dense.centers, sparse.centers)
 
 
-def test_seed_clusters__large_offset() -> None:
+def test_seed_cells__large_offset() -> None:
     points, weights = blobs(6)
-    near = seed_clusters(points.astype("f4"), weights, 5, np.random.default_rng(0))
+    near = seed_cells(points.astype("f4"), weights, 5, np.random.default_rng(0)).clusters
     moved = (points.astype("f4").astype("f8") + 1e8).astype("f8")
-    far = seed_clusters(moved, weights, 5, np.random.default_rng(0))
+    far = seed_cells(moved, weights, 5, np.random.default_rng(0)).clusters
 
     np.testing.assert_allclose(far.cost, near.cost, rtol=1e-5)
 
@@ -183,11 +184,11 @@ def test_pool__cost_and_weight_add_up(seed: int, n_blocks: int) -> None:
     points, weights = blobs(seed, n=60)
     parts = np.array_split(np.arange(60), n_blocks)
     rng = np.random.default_rng(seed)
-    tables = [seed_clusters(points[p], weights[p], 4, rng) for p in parts]
+    tables = [seed_cells(points[p], weights[p], 4, rng).clusters for p in parts]
     if not sum(len(table) for table in tables):
         return
 
-    found = merge_clusters(tables, 4, np.random.default_rng(seed))
+    found = merge_clusters(concatenate_clusters(tables), 4, np.random.default_rng(seed))
 
     np.testing.assert_allclose(found.weight, weights.sum())
     # Rows that go with their local center: an upper bound of the cost with free choice.
@@ -199,9 +200,9 @@ def test_pool__exact_when_cells_nest() -> None:
     points = np.array([[0.0], [1.0], [10.0], [11.0], [0.5], [10.5]])
     halves = [np.arange(4), np.array([4, 5])]
     rng = np.random.default_rng(0)
-    tables = [seed_clusters(points[h], np.ones(len(h)), 2, rng) for h in halves]
+    tables = [seed_cells(points[h], np.ones(len(h)), 2, rng).clusters for h in halves]
 
-    found = merge_clusters(tables, 2, np.random.default_rng(1))
+    found = merge_clusters(concatenate_clusters(tables), 2, np.random.default_rng(1))
 
     order = np.argsort(found.centers.ravel())
     np.testing.assert_allclose(found.centers[order], [[0.5], [10.5]])

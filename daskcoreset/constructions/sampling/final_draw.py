@@ -16,7 +16,12 @@ from daskcoreset.constructions.sampling.messages import (
     check_report,
 )
 from daskcoreset.core.blocks import Block, class_codes, concatenate
-from daskcoreset.core.errors import InvalidInputError, ignore_overflow, overflow_error
+from daskcoreset.core.errors import (
+    InvalidInputError,
+    ignore_overflow,
+    no_scores_error,
+    overflow_error,
+)
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
     class_inclusion,
@@ -173,6 +178,8 @@ class FinalDraw:
             )
         if not np.isfinite(total_scores).all():
             raise overflow_error()
+        if not total_scores.sum() > 0.0:
+            raise no_scores_error(self.construction.name)
         return blocks, total_scores
 
     def _refined(self, results: Results, reread: Reread) -> Selection:

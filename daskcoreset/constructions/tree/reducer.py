@@ -31,6 +31,7 @@ from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,
     ignore_overflow,
+    no_scores_error,
     overflow_error,
 )
 from daskcoreset.core.points import WeightedPoints
@@ -269,10 +270,7 @@ class SensitivityReducer(Reducer):
         if not np.isfinite(total):
             raise overflow_error()
         if not total > 0.0:
-            raise InvalidInputError(
-                f"method {self.name!r} gives no row of positive weight a score, so that none can "
-                f"be drawn; scale sample_weight, or correct the construction."
-            )
+            raise no_scores_error(self.name)
         return scores
 
     def _drawn(  # noqa: PLR0917 - all of them are always given

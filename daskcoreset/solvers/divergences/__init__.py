@@ -32,10 +32,7 @@ __all__ = [
 ]
 
 DIVERGENCES: dict[str, type[Divergence]] = {
-    SquaredEuclidean.name: SquaredEuclidean,
-    SquaredMahalanobis.name: SquaredMahalanobis,
-    KullbackLeibler.name: KullbackLeibler,
-    ItakuraSaito.name: ItakuraSaito,
+    one.name: one for one in (SquaredEuclidean, SquaredMahalanobis, KullbackLeibler, ItakuraSaito)
 }
 """What a ``divergence`` argument knows by name."""
 
@@ -109,13 +106,25 @@ def divergence_parameters(divergence: Divergence) -> Any:
     >>> divergence_parameters(SquaredMahalanobis([4.0]))
     {'name': 'mahalanobis', 'precision': [4.0]}
     """
-    values = {field.name: getattr(divergence, field.name) for field in fields(divergence)}  # type: ignore[arg-type]
-    given = {name: value for name, value in values.items() if value is not None}
-    plain = {
-        name: value.tolist() if isinstance(value, np.ndarray) else value
-        for name, value in given.items()
-    }
+    plain = {name: value for name, value in plain_fields(divergence).items() if value is not None}
     return {"name": divergence.name, **plain} if plain else divergence.name
+
+
+def plain_fields(instance: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass by name, as plain JSON values.
+
+    Examples
+    --------
+    >>> plain_fields(SquaredMahalanobis([4.0]))
+    {'precision': [4.0]}
+    """
+    return {field.name: _plain(getattr(instance, field.name)) for field in fields(instance)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Divergence):
+        return divergence_parameters(value)
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
 def domain_problem(divergence: Divergence, block: Block) -> InvalidRow | None:
@@ -135,8 +144,28 @@ def domain_problem(divergence: Divergence, block: Block) -> InvalidRow | None:
         return None  # blocks are finite
     counted = np.flatnonzero(block.weights > 0)
     everything = len(counted) == len(block)
-    problem = divergence.problem(block.points if everything else block.points[counted])
-    if problem is None or problem.row is None:
-        return problem
-    row = counted[problem.row]
-    return replace(problem, row=int(row if block.rows is None else block.rows[row]))
+    invalid = divergence.find_invalid_row(block.points if everything else block.points[counted])
+    if invalid is None or invalid.row is None:
+        return invalid
+    row = counted[invalid.row]
+    return replace(invalid, row=int(row if block.rows is None else block.rows[row]))
+
+
+class DivergenceParameter:
+    """Base of dataclasses with a field `divergence`: a name, a mapping from JSON or an object.
+
+    It is kept as an object.
+    """
+
+    divergence: str | Divergence
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "divergence", as_divergence(self.divergence))
+
+    @property
+    def _divergence(self) -> Divergence:
+        return as_divergence(self.divergence)
+
+    def find_invalid_row(self, block: Block) -> InvalidRow | None:
+        """Return the first row of positive weight outside the domain."""
+        return domain_problem(self._divergence, block)

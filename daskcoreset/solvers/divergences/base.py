@@ -25,7 +25,7 @@ class Divergence(ABC):
     :math:`\mu\, d_A \le d_\phi \le d_A`, where :math:`d_A(x, y) = (x - y)^T A (x - y)`.
 
     Subclasses are frozen dataclasses. They take float32 or float64 points, work in float64
-    and assume rows inside their domain, which `problem` checks.
+    and assume rows inside their domain, which `find_invalid_row` checks.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class Divergence(ABC):
                 return int(rows.start + bad.argmax())
         return -1
 
-    def problem(self, points: Points, name: str = "X") -> InvalidRow | None:
+    def find_invalid_row(self, points: Points, name: str = "X") -> InvalidRow | None:
         """Return what is wrong with the first row outside the domain, or None.
 
         Parameters
@@ -139,12 +139,12 @@ class Divergence(ABC):
             return None
         values = dense(points[row : row + 1])
         column = int((~self.valid(values[0])).argmax())
-        found = f"{name} is {values[0, column]} in column {column}"
+        finding = f"{name} is {values[0, column]} in column {column}"
         remedy = (
             f"; the {self.title} is for {self.domain} entries: leave such rows out, or take "
             f"another divergence."
         )
-        return InvalidRow(found + "{row}" + remedy, row)
+        return InvalidRow(finding + "{row}" + remedy, row)
 
     def to_mean(self, points: Points, mean: FloatArray) -> FloatArray:
         """Divergence of every row to one center.

@@ -168,26 +168,17 @@ def fit_mixture(
         kind, k, d, weights=weights_init, means=means_init, precisions=precisions_init
     )
     _check_distinct(points, k)
-    em = _Em(points, u, tol, reg_covar, max_iter)
+    run = partial(_iterate, points, u, tol=tol, reg_covar=reg_covar, max_iter=max_iter)
     if warm_start is not None:
         start = _check_warm(warm_start.mixture, kind, k, d)
-        best = em.run(_moved(start, -center), warm_start.lower_bound)
+        best = run(_moved(start, -center), warm_start.lower_bound)
     else:
         if given.means is not None:
             given = replace(given, means=given.means - center)
-        find = partial(
-            start_mixture,
-            points,
-            u,
-            k,
-            kind,
-            init_params=init_params,
-            given=given,
-            reg_covar=reg_covar,
-            rng=legacy_random_state(random_state),
-        )
-        fits = (em.run(find(), -np.inf) for _ in range(1 if given.complete else n_init))
-        best = max(fits, key=attrgetter("lower_bound"))
+        rng = legacy_random_state(random_state)
+        init = partial(start_mixture, init_params=init_params, given=given, reg_covar=reg_covar)
+        starts = (init(points, u, k, kind, rng=rng) for _ in range(1 if given.complete else n_init))
+        best = max((run(start, -np.inf) for start in starts), key=attrgetter("lower_bound"))
     if max_iter > 0 and not best.converged:
         warnings.warn(
             f"EM did not converge to tol={tol} within max_iter={max_iter} iterations; increase "
@@ -198,33 +189,34 @@ def fit_mixture(
     return replace(best, mixture=_moved(best.mixture, center))
 
 
-@dataclass(frozen=True, eq=False)
-class _Em:
-    points: FloatArray
-    u: FloatArray
-    tol: float
-    reg_covar: float
-    max_iter: int
-
-    def run(self, mixture: Mixture, bound: float) -> MixtureFit:
-        """Iterate until the bound, the weighted mean log-likelihood, changes by less than tol."""
-        bounds: list[float] = []
-        converged = False
-        while len(bounds) < self.max_iter and not converged:
-            moments = expectation(mixture, self.points, self.u)
-            mixture = maximisation(moments, mixture, self.reg_covar)
-            before, bound = bound, moments.log_likelihood / float(self.u.sum())
-            bounds.append(bound)
-            converged = abs(bound - before) < self.tol
-        return MixtureFit(mixture, converged, len(bounds), bound, np.array(bounds))
+def _iterate(
+    points: FloatArray,
+    u: FloatArray,
+    mixture: Mixture,
+    bound: float,
+    *,
+    tol: float,
+    reg_covar: float,
+    max_iter: int,
+) -> MixtureFit:
+    """Iterate until the bound, the weighted mean log-likelihood, changes by less than tol."""
+    bounds: list[float] = []
+    converged = False
+    while len(bounds) < max_iter and not converged:
+        moments = expectation(mixture, points, u)
+        mixture = maximisation(moments, mixture, reg_covar)
+        before, bound = bound, moments.log_likelihood / float(u.sum())
+        bounds.append(bound)
+        converged = abs(bound - before) < tol
+    return MixtureFit(mixture, converged, len(bounds), bound, np.array(bounds))
 
 
 def _check_integers(**numbers: Any) -> None:
-    for name, number in numbers.items():
-        least = 0 if name == "max_iter" else 1
-        if not is_int(number) or number < least:
+    for name, value in numbers.items():
+        minimum = 0 if name == "max_iter" else 1
+        if not is_int(value) or value < minimum:
             raise InvalidInputError(
-                f"{name} must be an integer of at least {least}, got {number!r}."
+                f"{name} must be an integer of at least {minimum}, got {value!r}."
             )
 
 
@@ -279,14 +271,15 @@ def _weighted_rows(X: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray, 
 
 def _check_distinct(points: FloatArray, n_components: int) -> None:
     # The first rows nearly always settle it: sorting all of them would cost more than EM.
-    length = 2 * n_components
-    found = len(np.unique(points[:length], axis=0))
-    while found < n_components and length < len(points):
+    length, n_distinct = 2 * n_components, 0
+    while n_distinct < n_components:
+        n_distinct = len(np.unique(points[:length], axis=0))
+        if length >= len(points):
+            break
         length *= 4
-        found = len(np.unique(points[:length], axis=0))
-    if found < n_components:
+    if n_distinct < n_components:
         raise InvalidInputError(
-            f"n_components={n_components}, but X has only {found} distinct rows of positive "
+            f"n_components={n_components}, but X has only {n_distinct} distinct rows of positive "
             f"weight; pass a smaller n_components."
         )
 

@@ -17,12 +17,12 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import FloatArray, IndexArray
-from daskcoreset.solvers.mixture.density import tiles
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
     Mixture,
     covariance_shape,
     mixture_from_precisions,
+    tiles,
 )
 from daskcoreset.solvers.mixture.steps import (
     ComponentMoments,
@@ -143,10 +143,10 @@ def start_mixture(
     moments = _first_moments(
         X, sample_weight, n_components, covariance_type, init_params=init_params, rng=rng
     )
-    found = int((moments.weight > 0.0).sum())
-    if found < n_components:
+    n_distinct = int((moments.weight > 0.0).sum())
+    if n_distinct < n_components:
         raise InvalidInputError(
-            f"n_components={n_components}, but only {found} clusters of X can be told apart; "
+            f"n_components={n_components}, but only {n_distinct} clusters of X can be told apart; "
             f"pass a smaller n_components."
         )
     weights = moments.weight / moments.weight.sum() if given.weights is None else given.weights
@@ -208,8 +208,8 @@ def _first_moments(
 def _distinct_rows(X: FloatArray, u: FloatArray, k: int, rng: np.random.RandomState) -> IndexArray:
     # Equal rows would start two components that stay equal for ever.
     _, first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)
-    masses = np.bincount(inverse.ravel(), weights=u)
-    chosen = rng.choice(len(first), size=k, replace=False, p=masses / masses.sum())
+    totals = np.bincount(inverse.ravel(), weights=u)
+    chosen = rng.choice(len(first), size=k, replace=False, p=totals / totals.sum())
     return np.asarray(first[chosen], dtype=np.int64)
 
 

@@ -1,4 +1,4 @@
-r"""Gaussian mixtures: their parameters, what is derived from them, and samples.
+r"""Gaussian mixtures: their parameters, samples, and densities block by block.
 
 The parametrisation is scikit-learn's: ``precisions_cholesky`` holds an upper-triangular U
 with :math:`U U^T = \Sigma^{-1}`, so that :math:`(x - \mu)^T \Sigma^{-1} (x - \mu) =
@@ -7,6 +7,7 @@ with :math:`U U^T = \Sigma^{-1}`, so that :math:`(x - \mu)^T \Sigma^{-1} (x - \m
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
@@ -14,7 +15,13 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.core.typing import FloatArray, IndexArray, Points
+
+_TILE_NUMBERS = 2**18
+
+"""Numbers of a temporary, 2 MiB: n x k x d differences are never formed at once."""
+
+_LOG_2PI = float(np.log(2.0 * np.pi))
 
 CovarianceType: TypeAlias = Literal["full", "tied", "diag", "spherical"]
 """One matrix for each component, one for all, a diagonal or a single variance for each."""
@@ -234,13 +241,193 @@ def _inverse_factor(covariance: FloatArray) -> FloatArray:
     return np.ascontiguousarray(inverse.T)
 
 
+def variances_of(kind: CovarianceType, covariances: FloatArray) -> FloatArray:
+    """Variances of the columns: the diagonals of matrices, or what stands for them."""
+    if kind in ("full", "tied"):
+        return np.diagonal(covariances, axis1=-2, axis2=-1)
+    return covariances
+
+
 def singular_error(kind: CovarianceType, covariances: FloatArray) -> InvalidInputError:
     """Error for covariances that cannot be factored, with the remedy."""
-    matrices = kind in ("full", "tied")
-    variances = np.diagonal(covariances, axis1=-2, axis2=-1) if matrices else covariances
+    variances = variances_of(kind, covariances)
     return InvalidInputError(
         f"covariances of type {kind!r} are not positive definite in float64: a component has "
         f"collapsed onto a point or a plane (variances from {variances.min():.3g} to "
         f"{variances.max():.3g}). Increase reg_covar, to 1e-6 times the largest variance for "
         f"instance, decrease n_components, or scale the columns alike."
     )
+
+
+def responsibilities(mixture: Mixture, X: Points) -> FloatArray:
+    r"""Posterior probabilities of the components, :math:`\pi_k \mathcal N_k(x) / p(x)`.
+
+    Rows are of a block, and those of the answer, of shape (n, k), add up to one. A row so far out
+    that the square of its distance overflows says nothing about its component: it gets the
+    component weights. A NaN or an infinity is an `InvalidInputError`.
+
+    Examples
+    --------
+    >>> mixture = mixture_from_covariances("tied", np.full(2, 0.5), np.eye(2), np.eye(2))
+    >>> responsibilities(mixture, np.array([[0.0, 0.0]]))
+    array([[0.5, 0.5]])
+    """
+    out = np.empty((X.shape[0], len(mixture.means)))
+    for rows, tile in tiles(X, len(mixture.means)):
+        out[rows] = posterior(mixture, tile)[1].T
+    return out
+
+
+def score_samples(mixture: Mixture, X: Points) -> FloatArray:
+    r"""Log-density of every row under the mixture, :math:`\log p(x)`.
+
+    Of shape (n,); minus infinity for a row so far out that the square of its distance overflows.
+    A NaN or an infinity is an `InvalidInputError`.
+
+    Examples
+    --------
+    >>> mixture = mixture_from_covariances("spherical", np.ones(1), np.zeros((1, 1)), np.ones(1))
+    >>> score_samples(mixture, np.array([[0.0], [1.0]])).round(6)
+    array([-0.918939, -1.418939])
+    """
+    out = np.empty(X.shape[0])
+    for rows, tile in tiles(X, len(mixture.means)):
+        out[rows] = posterior(mixture, tile)[0]
+    return out
+
+
+def assign(mixture: Mixture, X: Points) -> IndexArray:
+    """Most probable component of every row, the lowest of those that tie.
+
+    Of shape (n,), int64; no array of n x k numbers is formed. A NaN or an infinity is an
+    `InvalidInputError`.
+
+    Examples
+    --------
+    >>> mixture = mixture_from_covariances("tied", np.full(2, 0.5), np.eye(2), np.eye(2))
+    >>> assign(mixture, np.array([[0.0, 2.0], [2.0, 0.0]]))
+    array([1, 0])
+    """
+    out = np.empty(X.shape[0], dtype=np.int64)
+    for rows, tile in tiles(X, len(mixture.means)):
+        out[rows] = posterior(mixture, tile)[1].argmax(axis=0)
+    return out
+
+
+def tiles(X: Points, n_components: int) -> Iterator[tuple[slice, FloatArray]]:
+    """Slices of rows with the rows themselves, dense and float64, a few MiB at a time."""
+    size = max(256, _TILE_NUMBERS // max(n_components, X.shape[1]))
+    for start in range(0, max(1, X.shape[0]), size):  # at least one tile, be it empty
+        rows = slice(start, min(start + size, X.shape[0]))
+        tile = X[rows]
+        dense = tile if isinstance(tile, np.ndarray) else tile.toarray()
+        yield rows, dense.astype(np.float64, copy=False)
+
+
+def groups(n_components: int, tile: FloatArray) -> Iterator[slice]:
+    """Slices of components whose differences to a tile make one temporary."""
+    size = max(1, _TILE_NUMBERS // max(1, tile.size))
+    for start in range(0, n_components, size):
+        yield slice(start, start + size)
+
+
+def posterior(mixture: Mixture, tile: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Log-densities (rows,) of a tile and responsibilities (k, rows), one row a component."""
+    joint = _component_densities(mixture, tile)
+    with np.errstate(divide="ignore"):  # a component may have weight zero
+        joint += np.log(mixture.weights)[:, np.newaxis]
+    # About the largest term, so that the exponentials of a far row do not all vanish.
+    top = joint.max(axis=0)
+    lost = np.isneginf(top)
+    if lost.any():
+        joint[:, lost] = 0.0
+        top[lost] = 0.0
+    joint -= top
+    np.exp(joint, out=joint)
+    total = joint.sum(axis=0)
+    joint /= total
+    density = top + np.log(total)
+    if lost.any():
+        joint[:, lost] = mixture.weights[:, np.newaxis]
+        density[lost] = -np.inf
+    return density, joint
+
+
+def _component_densities(mixture: Mixture, tile: FloatArray) -> FloatArray:
+    k, d = mixture.means.shape
+    kind, factor = mixture.covariance_type, mixture.precisions_cholesky
+    out = np.empty((k, len(tile)))
+    # The square of a distance may overflow: its density is zero, its logarithm -inf or NaN.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for some in groups(k, tile):
+            gaps = tile - mixture.means[some, np.newaxis]
+            own = factor if kind == "tied" else factor[some]
+            if kind in ("full", "tied"):
+                gaps = gaps @ own
+            else:
+                gaps *= own.reshape(len(own), 1, -1)
+            np.einsum("kri,kri->kr", gaps, gaps, out=out[some])
+        out += d * _LOG_2PI
+        out *= -0.5
+        total = out.sum()
+    if not np.isfinite(total):
+        if not np.isfinite(tile).all():
+            raise InvalidInputError("X holds a NaN or an infinity; remove or impute such rows.")
+        out[np.isnan(out)] = -np.inf
+    out += _log_determinants(mixture)
+    return out
+
+
+def log_normalizer(mixture: Mixture) -> float:
+    r"""Logarithm of the largest value that the density could have, were all means one.
+
+    :math:`\ln Z` with :math:`Z = \sum_j w_j |2 \pi \Sigma_j|^{-1/2}`.
+
+    Examples
+    --------
+    >>> mixture = mixture_from_covariances("spherical", np.ones(1), np.zeros((1, 1)), np.ones(1))
+    >>> round(log_normalizer(mixture), 6)
+    -0.918939
+    """
+    k, d = mixture.means.shape
+    logs = np.broadcast_to(_log_determinants(mixture)[:, 0] - 0.5 * d * _LOG_2PI, (k,))
+    with np.errstate(divide="ignore"):
+        return float(np.logaddexp.reduce(logs + np.log(mixture.weights)))
+
+
+def _log_determinants(mixture: Mixture) -> FloatArray:
+    r"""Logarithm of :math:`|\Sigma_k|^{-1/2}`, of shape (k, 1) or (1, 1)."""
+    logs = np.log(variances_of(mixture.covariance_type, mixture.precisions_cholesky))
+    if mixture.covariance_type == "spherical":
+        logs = logs[:, np.newaxis] * np.ones(mixture.means.shape[1])
+    return np.asarray(logs.sum(axis=-1)).reshape(-1, 1)
+
+
+def log_likelihood(mixture: Mixture, X: Points, sample_weight: FloatArray | None = None) -> float:
+    r"""Weighted log-likelihood of a block, :math:`\sum_i u_i \log p(x_i)`.
+
+    Parameters
+    ----------
+    mixture : Mixture
+    X : ndarray of shape (n, d) or scipy.sparse.csr_array
+        Rows, finite where their weight is not zero.
+    sample_weight : ndarray of shape (n,), float64, optional
+        Weights u, ones by default. Rows of weight zero do not count, whatever they hold.
+
+    Returns
+    -------
+    float
+        Additive over blocks.
+
+    Examples
+    --------
+    >>> mixture = mixture_from_covariances("spherical", np.ones(1), np.zeros((1, 1)), np.ones(1))
+    >>> round(log_likelihood(mixture, np.array([[0.0], [1.0]]), np.array([2.0, 0.0])), 6)
+    -1.837877
+    """
+    if sample_weight is None:
+        return float(score_samples(mixture, X).sum())
+    counted = sample_weight > 0.0
+    if not counted.all():
+        X, sample_weight = X[counted], sample_weight[counted]
+    return float(sample_weight @ score_samples(mixture, X))

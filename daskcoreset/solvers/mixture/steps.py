@@ -15,12 +15,15 @@ from functools import reduce
 import numpy as np
 
 from daskcoreset.core.typing import FloatArray, Points
-from daskcoreset.solvers.mixture.density import groups, posterior, tiles
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
     Mixture,
+    groups,
     mixture_from_covariances,
+    posterior,
     singular_error,
+    tiles,
+    variances_of,
 )
 
 _NO_WEIGHT = 1e-200
@@ -237,11 +240,9 @@ def maximisation(moments: ComponentMoments, previous: Mixture | None, reg_covar:
 def _refuse_rounding(kind: CovarianceType, covariances: FloatArray, means: FloatArray) -> None:
     """Raise where a variance is what rounding of the mean makes of zero."""
     floor = (_ROUNDING * means) ** 2
-    if kind in ("full", "tied"):
-        variances = np.diagonal(covariances, axis1=-2, axis2=-1)
-        floor = floor.max(axis=0) if kind == "tied" else floor
-    else:
-        variances = covariances
-        floor = floor.mean(axis=1) if kind == "spherical" else floor
-    if (variances < floor).any():
+    if kind == "tied":
+        floor = floor.max(axis=0)
+    elif kind == "spherical":
+        floor = floor.mean(axis=1)
+    if (variances_of(kind, covariances) < floor).any():
         raise singular_error(kind, covariances)
