@@ -115,12 +115,15 @@ class ReadBlock:
     problem : InvalidRow or None
     index : int
         Which block of the data it is.
+    start : int or None
+        Number of its first row in the data; None where that is not known before reading.
     """
 
     read: int
     block: Block | None
     problem: InvalidRow | None = None
     index: int = 0
+    start: int | None = None
 
 
 @dataclass(frozen=True)

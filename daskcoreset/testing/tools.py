@@ -90,10 +90,10 @@ def cut_rows(X: Any, sizes: Sequence[int], sample_weight: Any = None, y: Any = N
     stops = np.cumsum(sizes).tolist()
     specs = tuple(
         BlockSpec(
-            number,
-            **{name: source.loader(stop - size, stop) for name, source in sources.items()},
+            block_index,
+            {name: source.loader(stop - size, stop) for name, source in sources.items()},
         )
-        for number, (size, stop) in enumerate(zip(sizes, stops, strict=True))
+        for block_index, (size, stop) in enumerate(zip(sizes, stops, strict=True))
     )
     return replace(row_blocks(X, y, sample_weight), specs=specs, sizes=tuple(sizes))
 

@@ -26,7 +26,7 @@ from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.validation import check_flag
-from daskcoreset.execution.fold import read_block, tree_reduce
+from daskcoreset.execution.engine import read_block, tree_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
 if TYPE_CHECKING:
@@ -242,8 +242,8 @@ def _read_rows(blocks: RowBlocks, i: int) -> ReadBlock:
     return tree_reduce(blocks.select([i]), _same, _only).compute()
 
 
-def _same(rows: ReadBlock, number: int, given: object) -> ReadBlock:
-    del number, given
+def _same(rows: ReadBlock, broadcast: object) -> ReadBlock:
+    del broadcast
     return rows
 
 
