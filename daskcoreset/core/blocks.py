@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.rowwise import first_nonfinite_row
+from daskcoreset.core.linalg import first_nonfinite_row, row_sums
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
 if TYPE_CHECKING:
@@ -377,8 +377,7 @@ def _rows_with(points: Any, holds: Callable[[Any], Any]) -> Any:
     """Rows all of whose values have a property that zero has."""
     if isinstance(points, np.ndarray):
         return holds(points).all(axis=1)
-    rows = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
-    return np.bincount(rows, weights=~holds(points.data), minlength=points.shape[0]) == 0
+    return row_sums(points, ~holds(points.data)) == 0
 
 
 MAX_CLASSES = 256

@@ -11,7 +11,6 @@ import numpy as np
 
 from daskcoreset.core.blocks import Block, concatenate, labels_of
 from daskcoreset.core.linalg import dense_rows
-from daskcoreset.core.rowwise import systematic_walk
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, MaskArray
 
 
@@ -221,10 +220,51 @@ def systematic(inclusion: FloatArray, rng: np.random.Generator) -> IndexArray:
 
     References
     ----------
-    Deville (1998); see `daskcoreset.core.rowwise.systematic_walk`.
+    Deville (1998); see `systematic_walk`.
     """
     units = int(np.ceil(inclusion.sum())) + 1
     return systematic_walk(inclusion, rng.random(units))
+
+
+def systematic_walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
+    r"""Select rows by Deville's systematic sampling with given inclusion probabilities.
+
+    The inclusion probabilities are laid end to end and cut into units of length one. In every
+    unit one point is drawn, uniformly, and the row at this point is taken. A row that lies
+    across two units, with parts a and b, is taken at most once: where the first unit took it,
+    the second one draws among its other rows; where not, the second one takes it with
+    probability :math:`b / (1 - a)`. So every row has its inclusion probability
+    :math:`a + b` exactly, and the number of rows is fixed.
+
+    Parameters
+    ----------
+    inclusion : ndarray of shape (n,), float64
+        Inclusion probabilities in [0, 1].
+    uniforms : ndarray of shape (k,), float64
+        Independent and uniform on [0, 1): one for every unit, k at least the sum of
+        `inclusion` rounded up, and at least one.
+
+    Returns
+    -------
+    ndarray of shape (m,), int64
+        Rows taken, increasing; m is the sum of `inclusion` rounded up or down.
+
+    Examples
+    --------
+    >>> systematic_walk(np.full(6, 0.5), np.array([0.25, 0.75, 0.25]))
+    array([0, 3, 4])
+
+    References
+    ----------
+    Deville (1998), Une nouvelle méthode de tirage à probabilités inégales. Chauvet (2012),
+    On a characterization of ordered pivotal sampling, shows that the ordered pivotal method is
+    the same; Chauvet and Ruiz-Gazen (2017) that its variance is never above that of as many
+    independent draws, for any variable and in any order of the rows.
+    """
+    from daskcoreset.core import rowwise_numba as loops
+
+    rows: IndexArray = loops.walk(inclusion, uniforms)
+    return rows
 
 
 def merge_duplicates(indices: IndexArray, weights: FloatArray) -> tuple[IndexArray, FloatArray]:
