@@ -177,9 +177,9 @@ def validate_block(X: Any, y: Any, sample_weight: Any, schema: BlockSchema) -> R
     """
     n_rows = int(X.shape[0])
     if X.ndim != 2 or X.shape[1] != schema.n_features:
-        found = f"X has a block of shape {X.shape} where {schema.n_features} columns are expected"
+        shapes = f"X has a block of shape {X.shape} where {schema.n_features} columns are expected"
         return ReadBlock(
-            n_rows, None, InvalidRow(found + "; make its chunks agree with its shape.")
+            n_rows, None, InvalidRow(shapes + "; make its chunks agree with its shape.")
         )
     for name, part in (("y", y), ("sample_weight", sample_weight)):
         if part is not None and part.shape != (n_rows,):
@@ -203,10 +203,10 @@ def validate_block(X: Any, y: Any, sample_weight: Any, schema: BlockSchema) -> R
 
 
 def _of_classes(labels: AnyArray, class_weight: tuple[tuple[Any, float], ...]) -> FloatArray:
-    found, plain = np.ones(len(labels)), plain_labels(labels)
+    factors, plain = np.ones(len(labels)), plain_labels(labels)
     for label, factor in class_weight:
-        found[plain == label] = factor
-    return found
+        factors[plain == label] = factor
+    return factors
 
 
 def _mismatch(name: str, shape: tuple[int, ...], n_rows: int) -> InvalidRow:
@@ -307,22 +307,22 @@ def _bad_weight(weights: FloatArray) -> InvalidRow | None:
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if not len(bad):
         return InvalidRow("sample_weight sums to infinity; scale it down.")
-    found = f"sample_weight is {weights[bad[0]]}"
+    value = f"sample_weight is {weights[bad[0]]}"
     remedy = "; weights must be finite and not negative."
-    return InvalidRow(found + "{row}" + remedy, int(bad[0]))
+    return InvalidRow(value + "{row}" + remedy, int(bad[0]))
 
 
 def _finite_rows(block: Block, schema: BlockSchema) -> tuple[Block, InvalidRow | None]:
-    found = find_unusable_row(block.points, block.weights)
-    if found is None or schema.on_invalid == "raise":
-        return block, found
+    invalid = find_unusable_row(block.points, block.weights)
+    if invalid is None or schema.on_invalid == "raise":
+        return block, invalid
     kept = np.flatnonzero(_rows_with(block.points, np.isfinite))
     if len(kept) == len(block):
-        return block, found
+        return block, invalid
     block = block.take(kept)
-    found = find_unusable_row(block.points, block.weights)
+    invalid = find_unusable_row(block.points, block.weights)
     # Of the rows that are left: numbered as in the block that was read.
-    return block, None if found is None else replace(found, row=int(kept[found.row or 0]))
+    return block, None if invalid is None else replace(invalid, row=int(kept[invalid.row or 0]))
 
 
 def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:
@@ -345,19 +345,19 @@ def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:
     values: Any = points if isinstance(points, np.ndarray) else points.data
     weight = max(1.0, float(weights.sum()))
     # Of NumPy's kind, since a float32 that is compared with a plain number would cast it.
-    most = np.float64(math.sqrt(_LARGEST_SUM / points.shape[1] / weight))
+    limit = np.float64(math.sqrt(_LARGEST_SUM / points.shape[1] / weight))
     # One look clears the usual case; a row without weight may hold any number.
-    if first_nonfinite_row(values if values.ndim == 2 else values[:, np.newaxis], most) < 0:
+    if first_nonfinite_row(values if values.ndim == 2 else values[:, np.newaxis], limit) < 0:
         return None
-    usable = _rows_with(points, lambda x: abs(x) <= most)
+    usable = _rows_with(points, lambda x: abs(x) <= limit)
     usable |= (weights == 0.0) & _rows_with(points, np.isfinite)
     if usable.all():
         return None
     first = int(usable.argmin())
     part: Any = points[[first]]
     row = (part if isinstance(part, np.ndarray) else part.toarray())[0].astype(np.float64)
-    column = int((~(abs(row) <= most)).argmax())
-    found = f"X is {row[column]} in column {column}"
+    column = int((~(abs(row) <= limit)).argmax())
+    value = f"X is {row[column]} in column {column}"
     if not np.isfinite(row[column]):
         remedy = '; clean the data, or build with on_invalid="drop", which leaves such rows out.'
     elif abs(row[column]) > _LARGEST_VALUE:
@@ -370,7 +370,7 @@ def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:
             f", where sample_weight sums to {weight:g}, and weighted squared distances overflow; "
             f"scale sample_weight down."
         )
-    return InvalidRow(found + "{row}" + remedy, first)
+    return InvalidRow(value + "{row}" + remedy, first)
 
 
 def _rows_with(points: Any, holds: Callable[[Any], Any]) -> Any:
@@ -430,9 +430,9 @@ def find_bad_target(block: Block) -> InvalidRow | None:
     >>> find_bad_target(Block(np.zeros((2, 1)), np.ones(2), np.array([1.0, 2.5]))).row
     1
     """
-    found = find_bad_label(block)
-    if found is not None or block.labels is None or labels_of(block).dtype.kind != "f":
-        return found
+    invalid = find_bad_label(block)
+    if invalid is not None or block.labels is None or labels_of(block).dtype.kind != "f":
+        return invalid
     labels = labels_of(block)
     broken = np.flatnonzero(labels != np.floor(labels))
     if not len(broken):

@@ -222,8 +222,8 @@ def row_sums(points: sp.csr_array, values: FloatArray) -> FloatArray:
     return np.bincount(rows, weights=values, minlength=points.shape[0]).astype(np.float64)
 
 
-def first_nonfinite_row(points: AnyArray, most: float = np.inf) -> int:
-    """Return the number of the first row with NaN, infinity or a value beyond `most`, or -1.
+def first_nonfinite_row(points: AnyArray, limit: float = np.inf) -> int:
+    """Return the number of the first row with NaN, infinity or a value beyond `limit`, or -1.
 
     Examples
     --------
@@ -234,8 +234,8 @@ def first_nonfinite_row(points: AnyArray, most: float = np.inf) -> int:
     """
     from daskcoreset.core import rowwise_numba as loops
 
-    limit = points.dtype.type(min(most, float(np.finfo(points.dtype).max)))
-    position = int(loops.first_beyond(points.reshape(-1), limit))
+    largest = points.dtype.type(min(limit, float(np.finfo(points.dtype).max)))
+    position = int(loops.first_beyond(points.reshape(-1), largest))
     return position // points.shape[1] if position >= 0 else -1
 
 

@@ -1,4 +1,4 @@
-"""Where to draw, with an error that says what to install."""
+"""Optional packages, with an error that says what to install; axes to draw on."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from daskcoreset.core.errors import MissingDependencyError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_PLOTS = 'plots need matplotlib; pip install "daskcoreset[plot]" brings it.'
+
+
+def import_optional(module: str, message: str) -> Any:
+    """Import a package that may be missing, or raise an error with this message."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingDependencyError(message) from error
+
 
 def need_matplotlib() -> Any:
     """Import matplotlib, before any data are read for a picture that cannot be drawn."""
-    return _imported("matplotlib")
+    return import_optional("matplotlib", _PLOTS)
 
 
 def axes_for(ax: Axes | None) -> Axes:
     """Return the axes that were given, or new ones of pyplot."""
     if ax is not None:
         return ax
-    created: Axes = _imported("matplotlib.pyplot").subplots(layout="constrained")[1]
+    created: Axes = import_optional("matplotlib.pyplot", _PLOTS).subplots(layout="constrained")[1]
     return created
-
-
-def _imported(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise MissingDependencyError(
-            'plots need matplotlib; pip install "daskcoreset[plot]" brings it.'
-        ) from error

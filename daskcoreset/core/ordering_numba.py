@@ -67,12 +67,12 @@ def _cut_between_draws(  # noqa: PLR0917 - numba takes arguments by position
     if total > most_aligned or not placed + WHOLE_UNIT < target < placed + total - WHOLE_UNIT:
         return cut
     by_value = np.argsort(value)
-    least, running = np.inf, placed
+    smallest_gap, running = np.inf, placed
     for i in range(rows.shape[0] - 1):
         running += mass[rows[by_value[i]]]
         gap = abs(running - target)
-        if gap < least and value[by_value[i]] < value[by_value[i + 1]]:
-            least, cut = gap, value[by_value[i]]
+        if gap < smallest_gap and value[by_value[i]] < value[by_value[i + 1]]:
+            smallest_gap, cut = gap, value[by_value[i]]
     return cut
 
 

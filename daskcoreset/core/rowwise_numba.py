@@ -109,16 +109,16 @@ def squared_distances(points: AnyArray, center: FloatArray, out: FloatArray) -> 
 
 
 @jit(IN_ORDER)
-def first_beyond(values: AnyArray, most: Any) -> int:
-    """Return where the first value is that is NaN or longer than `most`, or -1."""
+def first_beyond(values: AnyArray, limit: Any) -> int:
+    """Return where the first value is that is NaN or longer than `limit`, or -1."""
     for start in range(0, values.shape[0], 4096):
         stop = min(start + 4096, values.shape[0])
         beyond = 0
         for i in range(start, stop):
-            beyond += not (abs(values[i]) <= most)
+            beyond += not (abs(values[i]) <= limit)
         if beyond > 0:
             for i in range(start, stop):
-                if not (abs(values[i]) <= most):
+                if not (abs(values[i]) <= limit):
                     return i
     return -1
 

@@ -116,16 +116,16 @@ def inclusion_probabilities(scores: FloatArray, size: float) -> FloatArray:
     light = float(parted[: -heavy - 1].sum())
     # rest[k] is the sum of all scores but those of the k largest rows.
     rest = light + np.cumsum(descending[::-1])[::-1]
-    left = size - np.arange(heavy + 1)
-    certain = int((descending / rest * left >= 1.0).argmin())
-    inclusion = np.minimum(scores, descending[certain]) / rest[certain] * left[certain]
+    remaining = size - np.arange(heavy + 1)
+    certain = int((descending / rest * remaining >= 1.0).argmin())
+    inclusion = np.minimum(scores, descending[certain]) / rest[certain] * remaining[certain]
     if certain:
         inclusion[scores >= descending[certain - 1]] = 1.0
     return np.asarray(inclusion)
 
 
 def class_inclusion(
-    scores: FloatArray, size: int, codes: IndexArray, least: IndexArray
+    scores: FloatArray, size: int, codes: IndexArray, floors: IndexArray
 ) -> FloatArray:
     """Inclusion probabilities as by `inclusion_probabilities`, with a floor for every class.
 
@@ -135,7 +135,7 @@ def class_inclusion(
     size : int
     codes : ndarray of shape (n,), int64
         Class of every row.
-    least : ndarray of shape (n_classes,), int64
+    floors : ndarray of shape (n_classes,), int64
         Floor of the sum of a class; of one with fewer rows all are certain. Floors add up to
         `size` at most.
 
@@ -151,20 +151,20 @@ def class_inclusion(
     array([0.5, 0.5, 0.5, 0.5])
     """
     inclusion = inclusion_probabilities(scores, size)
-    low = raise_classes(inclusion, scores, codes, least)
+    low = raise_classes(inclusion, scores, codes, floors)
     raised = np.zeros_like(low)
     # What is given to some classes is taken from the others, which may fall below theirs.
     while low.any():
         raised |= low
         rest = ~raised[codes]
-        left = size - int(inclusion[~rest].sum().round())
-        inclusion[rest] = inclusion_probabilities(scores[rest], left)
-        low = raise_classes(inclusion, scores, codes, least)
+        remaining = size - int(inclusion[~rest].sum().round())
+        inclusion[rest] = inclusion_probabilities(scores[rest], remaining)
+        low = raise_classes(inclusion, scores, codes, floors)
     return inclusion
 
 
 def raise_classes(
-    inclusion: FloatArray, scores: FloatArray, codes: IndexArray, least: IndexArray
+    inclusion: FloatArray, scores: FloatArray, codes: IndexArray, floors: IndexArray
 ) -> MaskArray:
     """Raise, in place, the inclusion probabilities of classes whose sum is below a floor.
 
@@ -172,7 +172,7 @@ def raise_classes(
     ----------
     inclusion : ndarray of shape (n,), float64
         Changed.
-    scores, codes, least
+    scores, codes, floors
         As in `class_inclusion`.
 
     Returns
@@ -188,11 +188,11 @@ def raise_classes(
     >>> inclusion
     array([0.5, 0.5, 1. ])
     """
-    held = np.bincount(codes[scores > 0.0], minlength=len(least))
-    low = np.bincount(codes, inclusion, len(least)) < np.minimum(least, held) - 1e-6
+    n_rows = np.bincount(codes[scores > 0.0], minlength=len(floors))
+    low = np.bincount(codes, inclusion, len(floors)) < np.minimum(floors, n_rows) - 1e-6
     for code in np.flatnonzero(low):
         own = np.flatnonzero(codes == code)
-        inclusion[own] = inclusion_probabilities(scores[own], int(least[code]))
+        inclusion[own] = inclusion_probabilities(scores[own], int(floors[code]))
     return low
 
 
@@ -346,8 +346,8 @@ class Calibrated(NamedTuple):
         """Return what belongs into the provenance; plain JSON values."""
         if self.met is None:
             return {}
-        said = {"met": list(self.met), "wanted": list(self.wanted)}
-        return {"calibration": {**said, "part": self.part, "spread": self.spread}}
+        names = {"met": list(self.met), "wanted": list(self.wanted)}
+        return {"calibration": {**names, "part": self.part, "spread": self.spread}}
 
 
 def calibrate_classes(
@@ -388,25 +388,30 @@ def calibrate_classes(
     >>> rows = np.array([0.0, 1.0, 2.0, 5.0])
     >>> codes = np.array([0, 0, 0, 1])
     >>> sums = Target((codes == 0)[:, None] * rows[:, None], np.array([7.0]))
-    >>> found = calibrate_classes(
+    >>> calibrated = calibrate_classes(
     ...     np.ones(4), codes, np.array([6.0, 2.0]), {"sums": lambda: sums}, [("sums",)]
     ... )
-    >>> found.met, found.weights[:3].sum().round(6), (found.weights * rows)[:3].sum().round(6)
+    >>> (
+    ...     calibrated.met,
+    ...     calibrated.weights[:3].sum().round(6),
+    ...     (calibrated.weights * rows)[:3].sum().round(6),
+    ... )
     (('class totals', 'sums'), np.float64(6.0), np.float64(7.0))
     """
     scaled = scale_classes(weights, codes, class_weights)
     wanted = (TOTALS, *(ladder[0] if ladder else ()))
-    held = np.bincount(codes, minlength=len(class_weights))
-    made = {name: targets[name]() for name in dict.fromkeys((*wanted[1:], *kept)) if ladder}
-    totals_met = () if (class_weights[held == 0] > 0.0).any() else (TOTALS,)
+    class_sizes = np.bincount(codes, minlength=len(class_weights))
+    built = {name: targets[name]() for name in dict.fromkeys((*wanted[1:], *kept)) if ladder}
+    totals_met = () if (class_weights[class_sizes == 0] > 0.0).any() else (TOTALS,)
+    # All the way to fewer targets goes before a part of the way to more of them.
     for part, names in [(1.0, names) for names in ladder] + [
         (part, names) for names in ladder for part in PARTS
     ]:
-        features = np.concatenate([made[name].features for name in names], axis=1)
-        totals = np.concatenate([made[name].totals for name in names])
+        features = np.concatenate([built[name].features for name in names], axis=1)
+        totals = np.concatenate([built[name].totals for name in names])
         raked = rake(Target(features, totals), scaled, codes, class_weights, part)
         if raked is not None and not any(
-            _moves_away(made[name], scaled, raked.weights) for name in made if name not in names
+            _moves_away(built[name], scaled, raked.weights) for name in built if name not in names
         ):
             met = (*totals_met, *names) if part == 1.0 else totals_met
             return Calibrated(raked.weights, met, wanted, raked.part, raked.spread)
@@ -438,8 +443,8 @@ def scale_classes(weights: FloatArray, codes: IndexArray, class_weights: FloatAr
 
 def by_class(codes: IndexArray, class_weights: FloatArray) -> FloatArray:
     """Return ones where a row is of a class, and zeros elsewhere; shape (n_classes, m)."""
-    found: FloatArray = (codes == np.arange(len(class_weights))[:, np.newaxis]).astype(np.float64)
-    return found
+    membership = codes == np.arange(len(class_weights))[:, np.newaxis]
+    return np.asarray(membership, dtype=np.float64)
 
 
 class Raked(NamedTuple):
@@ -490,8 +495,8 @@ def rake(
     --------
     >>> sums = Target(np.array([[0.0], [1.0], [2.0]]), np.array([4.0]))
     >>> one_class, total = np.zeros(3, dtype=int), np.array([3.0])
-    >>> found = rake(sums, np.ones(3), one_class, total)
-    >>> found.weights.sum().round(6), (sums.features.T @ found.weights).round(6)
+    >>> raked = rake(sums, np.ones(3), one_class, total)
+    >>> raked.weights.sum().round(6), (sums.features.T @ raked.weights).round(6)
     (np.float64(3.0), array([4.]))
     >>> rake(sums._replace(totals=np.array([7.0])), np.ones(3), one_class, total) is None
     True
@@ -506,28 +511,28 @@ def rake(
     classes = _Classes(codes, class_weights)
     # What a class has in common is met by its total: only differences within it matter.
     sums = classes.sums(target.features * weights[:, np.newaxis])
-    means = sums / classes.held[:, np.newaxis]
+    means = sums / classes.divisors[:, np.newaxis]
     gaps = target.features - means[codes]
-    wanted = target.totals / unit - class_weights @ means
+    moves = target.totals / unit - class_weights @ means
     # A unit is about one standard deviation of the estimated total.
     scale = np.sqrt(np.einsum("i,ij->j", weights**2, gaps**2))
     span = np.abs(target.features).max(axis=0) * float(class_weights.sum())
     flat = scale <= 1e-12 * span
-    shares = np.where(np.abs(wanted) <= 1e-9 * span, 1.0, 0.0)  # of flat ones: none can move
-    gaps, wanted = gaps[:, ~flat] / scale[~flat], wanted[~flat] / scale[~flat]
-    shares[~flat] = classes.shares(gaps, wanted)
+    shares = np.where(np.abs(moves) <= 1e-9 * span, 1.0, 0.0)  # of flat ones: none can move
+    gaps, moves = gaps[:, ~flat] / scale[~flat], moves[~flat] / scale[~flat]
+    shares[~flat] = classes.shares(gaps, moves)
     if part == 1.0 and (shares < 1.0).any():
         return None
-    found = _solve(gaps, weights, part * shares[~flat] * wanted, classes)
-    if found is None:
+    raked = _solve(gaps, weights, part * shares[~flat] * moves, classes)
+    if raked is None:
         return None
-    return Raked(unit * found, part * float(shares.mean()), _spread(found, weights))
+    return Raked(unit * raked, part * float(shares.mean()), _spread(raked, weights))
 
 
 def _spread(raked: FloatArray, weights: FloatArray) -> float:
     factors = raked / weights
-    least = float(factors.min())  # a trial step may leave a row nothing
-    return max(float(factors.max()), 1.0 / least if least > 0.0 else np.inf)
+    smallest = float(factors.min())  # a trial step may leave a row nothing
+    return max(float(factors.max()), 1.0 / smallest if smallest > 0.0 else np.inf)
 
 
 class _Classes:
@@ -536,35 +541,36 @@ class _Classes:
     def __init__(self, codes: IndexArray, weights: FloatArray) -> None:
         self.codes, self.weights = codes, weights
         self.own = [np.flatnonzero(codes == code) for code in range(len(weights))]
-        self.held = np.where([len(own) for own in self.own], weights, 1.0)
+        # A class without rows has sums of zero, which any divisor leaves at that.
+        self.divisors = np.where([len(own) for own in self.own], weights, 1.0)
 
     def sums(self, values: FloatArray) -> FloatArray:
         return np.stack([values[own].sum(axis=0) for own in self.own])
 
-    def shares(self, gaps: FloatArray, wanted: FloatArray) -> FloatArray:
+    def shares(self, gaps: FloatArray, moves: FloatArray) -> FloatArray:
         """How far towards every total to go: all the way where weights of these rows reach it."""
-        least, most = np.zeros(len(wanted)), np.zeros(len(wanted))
+        lowest, highest = np.zeros(len(moves)), np.zeros(len(moves))
         for own, weight in zip(self.own, self.weights, strict=True):
             if len(own):
-                least += weight * gaps[own].min(axis=0)
-                most += weight * gaps[own].max(axis=0)
-        room = np.where(wanted > 0.0, most, -least)
-        need = np.abs(wanted)
+                lowest += weight * gaps[own].min(axis=0)
+                highest += weight * gaps[own].max(axis=0)
+        room = np.where(moves > 0.0, highest, -lowest)
+        need = np.abs(moves)
         return np.asarray(np.where(need < room, 1.0, 0.5 * room / np.maximum(need, 1e-300)))
 
 
 def _solve(
-    gaps: FloatArray, weights: FloatArray, wanted: FloatArray, classes: _Classes
+    gaps: FloatArray, weights: FloatArray, moves: FloatArray, classes: _Classes
 ) -> FloatArray | None:
     """Minimise the dual by Newton's method; None where that fails or leads too far."""
     theta = np.zeros(gaps.shape[1])
     w, value = weights, 0.0
     for _ in range(_MOST_STEPS):
-        gradient = gaps.T @ w - wanted
+        gradient = gaps.T @ w - moves
         missed = float(np.abs(gradient).max(initial=0.0))
         if missed <= _REACHED:
             break
-        inner = classes.sums(gaps * w[:, np.newaxis]) / np.sqrt(classes.held)[:, np.newaxis]
+        inner = classes.sums(gaps * w[:, np.newaxis]) / np.sqrt(classes.divisors)[:, np.newaxis]
         hessian = (gaps * w[:, np.newaxis]).T @ gaps - inner.T @ inner
         # Columns that depend on one another are met together, or not at all.
         hessian[np.diag_indices_from(hessian)] += 1e-10 * hessian.trace() / len(theta)
@@ -575,7 +581,7 @@ def _solve(
             trial = theta + length * step
             w_trial, value_trial = _tilted(gaps @ trial, weights, classes)
             if _spread(w_trial, weights) <= MOST_SPREAD:
-                value_trial -= float(wanted @ trial)
+                value_trial -= float(moves @ trial)
                 if value_trial <= value - 1e-4 * length * decrease + 1e-12 * abs(value):
                     break
             length /= 2.0
@@ -690,27 +696,24 @@ def sample_strata(
     >>> from daskcoreset.core.blocks import Block
     >>> block = Block(np.zeros((9, 1)), np.ones(9), np.array(["a", "b", "a"] * 3))
     >>> {
-    ...     label: (found.count, len(found.keys))
-    ...     for label, found in sample_strata(block, 2, np.random.default_rng(0)).items()
+    ...     label: (reservoir.count, len(reservoir.keys))
+    ...     for label, reservoir in sample_strata(block, 2, np.random.default_rng(0)).items()
     ... }
     {'a': (6, 3), 'b': (3, 3)}
     """
     coins = rng.standard_exponential(len(block))
     used = np.flatnonzero(block.weights > 0.0)
     labels = labels_of(block)[used]
-    found: dict[Any, StratifiedReservoir] = {}
+    strata: dict[Any, StratifiedReservoir] = {}
     for label in np.unique(labels):
         rows = used[labels == label]
         keys = coins[rows] / block.weights[rows]
-        wanted = _of(size, label.item())
-        if len(keys) > wanted + 1:
-            few = np.sort(np.argpartition(keys, wanted)[: wanted + 1])
-        else:
-            few = np.arange(len(keys))
+        first = np.argsort(keys, kind="stable")[: _of(size, label.item()) + 1]
         weight = float(block.weights[rows].sum())
-        whole = StratifiedReservoir(len(rows), weight, keys[few], block.take(rows[few]))
-        found[label.item()] = whole.smallest(wanted + 1)
-    return found
+        strata[label.item()] = StratifiedReservoir(
+            len(rows), weight, keys[first], block.take(rows[first])
+        )
+    return strata
 
 
 def _of(size: Sizes, label: Any) -> int:

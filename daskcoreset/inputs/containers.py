@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError, MissingDependencyError
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.optional import import_optional
 from daskcoreset.core.storage import HEADER
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
 from daskcoreset.inputs.parquet import ParquetFiles, parquet_files
@@ -107,10 +107,10 @@ def _members_of(X: Any, keys: dict[str, str]) -> NamedArrays | None:
     return None
 
 
-def _check_keys(keys: dict[str, str], names: list[str], found: str) -> None:
+def _check_keys(keys: dict[str, str], names: list[str], members: str) -> None:
     for name, key in keys.items():
         if key not in names:
-            raise InvalidInputError(f"{name} is {key!r}, but {found} {names}; name one of these.")
+            raise InvalidInputError(f"{name} is {key!r}, but {members} {names}; name one of these.")
 
 
 def _single(part: Any, name: str, stack: ExitStack) -> Any:
@@ -239,10 +239,5 @@ def _unreadable(path: str, name: str, what: str, error: Exception) -> InvalidInp
 
 
 def _need(module: str, extra: str, name: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{name} needs the package {module}; install it with: "
-            f'pip install "daskcoreset[{extra}]".'
-        ) from error
+    install = f'install it with: pip install "daskcoreset[{extra}]".'
+    return import_optional(module, f"{name} needs the package {module}; {install}")

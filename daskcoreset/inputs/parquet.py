@@ -155,11 +155,11 @@ def parquet_files(path: str) -> list[str]:
     root = Path(path)
     if root.is_file():
         return [path] if root.suffix.lower() in _PARQUET else []
-    found = (
+    files = (
         file
         for file in root.rglob("*")
         if file.suffix.lower() in _PARQUET
         # Logs and unfinished writes of other tools.
         and not any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
     )
-    return sorted(map(str, found), key=natural_sort_key)
+    return sorted(map(str, files), key=natural_sort_key)
