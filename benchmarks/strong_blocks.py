@@ -52,14 +52,6 @@ INSTANCES = {
 Rows = npt.NDArray[np.floating[Any]]
 
 
-def mixture(dtype: str) -> Rows:
-    """Rows of 50 Gaussians."""
-    rng = np.random.default_rng(0)
-    centers = 10 * rng.standard_normal((50, COLUMNS), dtype=np.float32)
-    noise = rng.standard_normal((ROWS, COLUMNS), dtype=np.float32)
-    return (centers[rng.integers(0, 50, ROWS)] + noise).astype(dtype)
-
-
 def squares(X: Rows, centers: Rows) -> Rows:
     """Squared distances of rows to centers, by differences."""
     out = np.empty((len(X), len(centers)))
@@ -159,7 +151,7 @@ def speed(workers: dict[str, Worker], folder: Path, turns: int) -> list[str]:
     rows = []
     for dtype in ("float32", "float64"):
         path = folder / "mixture.npy"
-        np.save(path, mixture(dtype))
+        np.save(path, common.mixture(COLUMNS)(ROWS).astype(dtype))
         for worker in workers.values():
             worker.load(path)
         for name, k, options in SPEED:

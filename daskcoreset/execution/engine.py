@@ -147,18 +147,11 @@ def _chunk_results(
     chunk: Callable[[ReadBlock, Any], Any], rows: ReadBlock, broadcast: Any
 ) -> BlockResults[Any]:
     """Return what one block gave."""
-    invalid, value = rows.problem, None
-    if rows.block is not None and invalid is None:
-        value = chunk(rows, broadcast)
-        if isinstance(value, InvalidRow):
-            invalid, value = value, None
-    n_kept = 0 if rows.block is None or invalid is not None else len(rows.block)
-    return BlockResults(
-        value,
-        {rows.index: rows.read},
-        {rows.index: n_kept},
-        None if invalid is None else (rows.index, invalid),
-    )
+    value = rows.problem or chunk(rows, broadcast)
+    sizes = {rows.index: rows.read}
+    if rows.block is None or isinstance(value, InvalidRow):
+        return BlockResults(None, sizes, {rows.index: 0}, (rows.index, value))
+    return BlockResults(value, sizes, {rows.index: len(rows.block)})
 
 
 def _combined_results(
@@ -288,7 +281,7 @@ def map_reduce(
 
 
 def _work_on(work: Callable[[Block, int, Any], Any], rows: ReadBlock, broadcast: Any) -> Any:
-    assert rows.block is not None  # noqa: S101 - there is one without a problem
+    assert rows.block is not None  # noqa: S101 - there is one where no row is invalid
     return work(rows.block, rows.index, broadcast)
 
 
@@ -454,7 +447,7 @@ def map_rows(
 
 def _row_values(function: Callable[[Block], Any], rows: ReadBlock, broadcast: None) -> Any:
     del broadcast
-    # There is a block without a problem.
+    # There is a block where no row is invalid.
     value = rows.problem or function(rows.block)  # type: ignore[arg-type]
     if not isinstance(value, InvalidRow):
         return value

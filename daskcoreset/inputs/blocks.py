@@ -217,7 +217,9 @@ def _align(
         sizes = _source_cut(X, chunk_rows, row_bytes)
     elif np.isnan(X.shape[0]):
         _check_unknown(parts, chunk_rows)
-        return {**parts, "X": _merged_columns(X)}, None
+        # Not one more layer where the columns are one chunk already.
+        merged = X if X.numblocks[1] == 1 else X.rechunk({1: -1}, method="tasks")
+        return {**parts, "X": merged}, None
     else:
         sizes = _row_chunks(X.chunks[0], chunk_rows, None if sparse else row_bytes)
     return _rechunked(parts, sizes), sizes
@@ -261,22 +263,18 @@ def _row_chunks(
 def _rechunked(parts: dict[str, Any], sizes: tuple[int, ...]) -> dict[str, Any]:
     aligned = {}
     for name, part in parts.items():
-        if is_dask_array(part):
-            if np.isnan(part.shape[0]):
-                raise InvalidInputError(
-                    f"{name} has unknown chunk sizes but X has known ones, so their rows cannot "
-                    f"be paired; call {name}.compute_chunk_sizes() first."
-                )
-            chunks = (sizes, *((length,) for length in part.shape[1:]))
-            # Shuffles of the cluster write to disk what a few concatenations do in memory.
-            aligned[name] = part.rechunk(chunks, method="tasks")
-        else:
-            aligned[name] = part
+        aligned[name] = part
+        if not is_dask_array(part):
+            continue  # a source reads the rows that it is asked for
+        if np.isnan(part.shape[0]):
+            raise InvalidInputError(
+                f"{name} has unknown chunk sizes but X has known ones, so their rows cannot "
+                f"be paired; call {name}.compute_chunk_sizes() first."
+            )
+        chunks = (sizes, *((length,) for length in part.shape[1:]))
+        # Shuffles of the cluster write to disk what a few concatenations do in memory.
+        aligned[name] = part.rechunk(chunks, method="tasks")
     return aligned
-
-
-def _merged_columns(X: Any) -> Any:
-    return X if X.numblocks[1] == 1 else X.rechunk({1: -1}, method="tasks")
 
 
 def _check_unknown(parts: dict[str, Any], chunk_rows: int | None) -> None:
