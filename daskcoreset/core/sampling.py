@@ -325,7 +325,8 @@ class Calibrated(NamedTuple):
     ----------
     weights : ndarray of shape (m,), float64
     met : tuple of str or None, default=None
-        Names of the sums over the data that they meet; None where nothing was calibrated.
+        Names of the sums over the data that they meet; None where nothing was calibrated, or
+        the sums have no names.
     wanted : tuple of str
         Names of all that were wanted.
     part : float
@@ -414,7 +415,7 @@ def calibrate_classes(
             _moves_away(built[name], scaled, raked.weights) for name in built if name not in names
         ):
             met = (*totals_met, *names) if part == 1.0 else totals_met
-            return Calibrated(raked.weights, met, wanted, raked.part, raked.spread)
+            return raked._replace(met=met, wanted=wanted)
     return Calibrated(scaled, totals_met, wanted, 0.0 if ladder else 1.0)
 
 
@@ -447,30 +448,13 @@ def by_class(codes: IndexArray, class_weights: FloatArray) -> FloatArray:
     return np.asarray(membership, dtype=np.float64)
 
 
-class Raked(NamedTuple):
-    """Raked weights.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (m,), float64
-    part : float
-        Share of the way to the targets, on average.
-    spread : float
-        Largest factor by which a weight was raised or lowered.
-    """
-
-    weights: FloatArray
-    part: float
-    spread: float
-
-
 def rake(
     target: Target,
     weights: FloatArray,
     codes: IndexArray,
     class_weights: FloatArray,
     part: float = 1.0,
-) -> Raked | None:
+) -> Calibrated | None:
     r"""Rake weights to totals, within classes whose weights stay as they are.
 
     Parameters
@@ -487,9 +471,9 @@ def rake(
 
     Returns
     -------
-    Raked or None
-        None where that cannot be met, or not with every weight raised or lowered by no more than
-        a factor of `MOST_SPREAD`.
+    Calibrated or None
+        Without the names of what is met. None where that cannot be met, or not with every
+        weight raised or lowered by no more than a factor of `MOST_SPREAD`.
 
     Examples
     --------
@@ -526,7 +510,8 @@ def rake(
     raked = _solve(gaps, weights, part * shares[~flat] * moves, classes)
     if raked is None:
         return None
-    return Raked(unit * raked, part * float(shares.mean()), _spread(raked, weights))
+    mean_part = part * float(shares.mean())
+    return Calibrated(unit * raked, part=mean_part, spread=_spread(raked, weights))
 
 
 def _spread(raked: FloatArray, weights: FloatArray) -> float:
