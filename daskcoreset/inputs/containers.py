@@ -66,10 +66,8 @@ def split_container(X: Any, y: Any, sample_weight: Any, stack: ExitStack) -> Nam
     parts = {
         part: _single(value, part, stack)
         for part, value in arguments.items()
-        if members is None or part not in keys
+        if part not in members.parts
     }
-    if members is None:
-        return NamedArrays({"X": container, **parts}, name=name)
     return NamedArrays({**members.parts, **parts}, members.columns, name)
 
 
@@ -79,8 +77,8 @@ def array_names(path: str | os.PathLike[str], stack: ExitStack) -> tuple[str, ..
     return tuple(_array_names(container)) if _is_group(container) else ()
 
 
-def _members_of(X: Any, keys: dict[str, str]) -> NamedArrays | None:
-    """Return X and what `keys` name beside it; None when X is one array."""
+def _members_of(X: Any, keys: dict[str, str]) -> NamedArrays:
+    """Return X and what `keys` name beside it; X alone where it is one array."""
     # The class is asked, for a Delayed object claims to have every attribute.
     if hasattr(type(X), "columns") and hasattr(type(X), "iloc"):
         _check_keys(keys, list(X.columns), "the data frame X has the columns")
@@ -104,7 +102,7 @@ def _members_of(X: Any, keys: dict[str, str]) -> NamedArrays | None:
         rest = tuple(name for name in names if name not in keys.values())
         members = {name: X[key] for name, key in keys.items()}
         return NamedArrays({"X": _select_array(X, "X", rest), **members})
-    return None
+    return NamedArrays({"X": X})
 
 
 def _check_keys(keys: dict[str, str], names: list[str], members: str) -> None:
