@@ -45,7 +45,7 @@ def arguments(doc: str | None, sets: Sequence[str] = ()) -> argparse.ArgumentPar
     return parser
 
 
-def at_hand(sets: Iterable[str], *made: str) -> list[str]:
+def loadable(sets: Iterable[str], *made: str) -> list[str]:
     """Return the sets that can be loaded, and those that are `made`; name the others."""
     known = {*available(), *made}
     missing = [name for name in sets if name not in known]
@@ -190,7 +190,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
     return lines + [f"| {' | '.join(map(str, row))} |" for row in rows]
 
 
-def told(row: Sequence[Any]) -> Sequence[Any]:
+def printed(row: Sequence[Any]) -> Sequence[Any]:
     """Print a row of a table as soon as it is there, and return it."""
     print(" | ".join(map(str, row)), flush=True)
     return row

@@ -167,7 +167,7 @@ def speed(workers: dict[str, Worker], folder: Path, turns: int) -> list[str]:
             ratios = [b[1] / a[1] for a, b in zip(took["before"], took["now"], strict=True)][1:]
             seconds = [f"{one[which]:.2f} s" for one in (wall, cpu) for which in took]
             cells = [name, *seconds, f"{np.median(ratios):.2f}"]
-            rows.append(common.told([f"{ROWS:,} x {COLUMNS} {dtype}", *cells]))
+            rows.append(common.printed([f"{ROWS:,} x {COLUMNS} {dtype}", *cells]))
     heads = ["rows", "job", "wall before", "wall now", "processor before", "processor now"]
     return common.table([*heads, "ratio"], rows)
 
@@ -201,7 +201,7 @@ def kept(workers: dict[str, Worker], folder: Path, seeds: int) -> list[str]:
         reference = rows[-1][-1]
         for mode, which, least, whole_of, mean in rows:
             facts = [mode, which, f"{least:,}", whole_of, f"{mean / reference:.3g}"]
-            lines.append(common.told([instance, k, f"{size:,}", *facts]))
+            lines.append(common.printed([instance, k, f"{size:,}", *facts]))
     heads = ["instance", "k", "size", "mode", "package", "rows", "all clusters", "cost"]
     return common.table(heads, lines)
 

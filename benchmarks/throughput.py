@@ -128,7 +128,7 @@ def main() -> None:
                 ratio = np.median(seconds / times["plain sum"])
                 peak = common.in_child(__file__, "--peak-of", path, name) / 2**20
                 cells = [f"{np.median(seconds):.2f} s", f"{ratio:.2f}", f"{peak:.0f} MiB"]
-                rows.append(common.told([f"{n_rows:,}", name, *cells]))
+                rows.append(common.printed([f"{n_rows:,}", name, *cells]))
     heads = ["rows", "job", "median time", "ratio to the plain sum", "peak memory"]
     text = "\n".join(common.table(heads, rows)) + "\n\n" + in_memory(args.turns) + "\n"
     print(text)

@@ -190,7 +190,9 @@ def validate_block(X: Any, y: Any, sample_weight: Any, schema: BlockSchema) -> R
         return ReadBlock(n_rows, None, InvalidRow(message, masked))
     # Numbers too large for the dtype become infinite, which is found and reported.
     with np.errstate(over="ignore", invalid="ignore"):
-        weights = np.ones(n_rows) if sample_weight is None else _as_weights(sample_weight)
+        weights = np.ones(n_rows)
+        if sample_weight is not None:
+            weights = _plain(sample_weight, np.dtype(np.float64))
         points = _as_points(X, schema.dtype)
         problem = _bad_weight(weights)
     labels = None if y is None else np.asarray(y)
@@ -225,22 +227,16 @@ def _as_points(X: Any, dtype: np.dtype[Any]) -> Points:
             sparse = sparse.copy()  # what follows works in place, and the input is the user's
             sparse.sum_duplicates()
         return sparse
-    X = _unmasked(X, dtype)
+    return _plain(X, dtype)
+
+
+def _plain(array: Any, dtype: np.dtype[Any]) -> AnyArray:
+    """Return numbers in plain memory; masked ones become NaN, which is found and reported."""
+    if isinstance(array, np.ma.MaskedArray):
+        masked: Any = array.astype(dtype)
+        array = masked.filled(np.nan)
     # asarray turns pandas blocks, subclasses and foreign byte orders into plain memory.
-    return np.require(np.asarray(X), dtype, ["C", "A"])
-
-
-def _as_weights(weights: Any) -> FloatArray:
-    weights = _unmasked(weights, np.dtype(np.float64))
-    return np.require(np.asarray(weights), np.float64, ["C", "A"])
-
-
-def _unmasked(array: Any, dtype: np.dtype[Any]) -> Any:
-    """Turn masked entries into NaN, which is found and reported."""
-    if not isinstance(array, np.ma.MaskedArray):
-        return array
-    masked: Any = array.astype(dtype)
-    return masked.filled(np.nan)
+    return np.require(np.asarray(array), dtype, ["C", "A"])
 
 
 def plain_labels(labels: AnyArray) -> AnyArray:
@@ -431,9 +427,11 @@ def find_bad_target(block: Block) -> InvalidRow | None:
     1
     """
     invalid = find_bad_label(block)
-    if invalid is not None or block.labels is None or labels_of(block).dtype.kind != "f":
+    if invalid is not None:
         return invalid
     labels = labels_of(block)
+    if labels.dtype.kind != "f":
+        return None
     broken = np.flatnonzero(labels != np.floor(labels))
     if not len(broken):
         return None
