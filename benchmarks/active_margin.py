@@ -55,7 +55,7 @@ def stored(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def cases() -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray, float]]:
-    """Yield name, rows, labels told, true labels, and C."""
+    """Yield name, rows, labels as given, true labels, and C."""
     for name, (X, y) in {
         "digits 3/8": digits(),
         "htru2": stored("htru2"),
@@ -64,13 +64,13 @@ def cases() -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray, float]]:
         svc = LinearSVC(C=10.0, max_iter=20_000).fit(X, y)
         clean = y * svc.decision_function(X) > 0.2
         yield f"{name}, made separable", X[clean], y[clean], y[clean], math.inf
-        told = y.copy()
+        labels = y.copy()
         if name.startswith("digits"):
             flip = np.random.default_rng(1).permutation(len(y))[: len(y) // 50]
-            told[flip] *= -1
-            yield f"{name}, 2 % flipped", X, told, y, 1.0
+            labels[flip] *= -1
+            yield f"{name}, 2 % flipped", X, labels, y, 1.0
         else:
-            yield f"{name}, as it is", X, told, y, 1.0
+            yield f"{name}, as it is", X, labels, y, 1.0
 
 
 def quality(scores: np.ndarray, y: np.ndarray) -> tuple[float, float]:
@@ -86,30 +86,30 @@ def start_of(y: np.ndarray, seed: int) -> np.ndarray:
 
 
 def by_active(
-    X: np.ndarray, told: np.ndarray, C: float, seed: int, most: int
+    X: np.ndarray, labels: np.ndarray, C: float, seed: int, most: int
 ) -> tuple[dict[int, np.ndarray], dict[str, Any]]:
     """Return scores of all rows by number of labels, and what the run says of itself."""
-    first = start_of(told, seed)
+    first = start_of(labels, seed)
     learner = ActiveMaxMargin(error=0.01, C=C, random_state=seed)
-    asking = learner.start(X, known=(first, told[first]))
+    asking = learner.start(X, known=(first, labels[first]))
     scores, settled = {}, None
-    while len(first) + asking.n_labels < most and (wanted := asking.ask()) is not None:
-        if settled is None and wanted.phase is Phase.VERIFYING:
+    while len(first) + asking.n_labels < most and (query := asking.ask()) is not None:
+        if settled is None and query.phase is Phase.VERIFYING:
             settled = len(first) + asking.n_labels
-        asking.tell(told[wanted.indices])
-        found = asking.result()
-        scores[len(first) + asking.n_labels] = found.decision_function(X)
+        asking.tell(labels[query.indices])
+        result = asking.result()
+        scores[len(first) + asking.n_labels] = result.decision_function(X)
     return scores, {"settled": settled, "stopped": asking.state.stopped}
 
 
 def by_uncertainty(
-    X: np.ndarray, told: np.ndarray, C: float, seed: int, most: int
+    X: np.ndarray, labels: np.ndarray, C: float, seed: int, most: int
 ) -> dict[int, np.ndarray]:
     """Do the same, asking for the row closest to a linear SVM of all labels."""
-    rows = start_of(told, seed).tolist()
+    rows = start_of(labels, seed).tolist()
     svc, scores = LinearSVC(C=1.0 if math.isfinite(C) else 100.0, random_state=0), {}
     while True:
-        values = svc.fit(X[rows], told[rows]).decision_function(X)
+        values = svc.fit(X[rows], labels[rows]).decision_function(X)
         scores[len(rows)] = values
         if len(rows) >= most:
             return scores
@@ -119,16 +119,16 @@ def by_uncertainty(
 
 
 def by_random(
-    X: np.ndarray, told: np.ndarray, C: float, seed: int, counts: list[int]
+    X: np.ndarray, labels: np.ndarray, C: float, seed: int, counts: list[int]
 ) -> dict[int, np.ndarray]:
     """Do the same with random rows."""
-    first = start_of(told, seed)
+    first = start_of(labels, seed)
     rest = np.setdiff1d(np.random.default_rng([seed, 8]).permutation(len(X)), first)
     rest = np.random.default_rng([seed, 9]).permutation(rest)
     scores = {}
     for count in counts:
         rows = np.concatenate([first, rest])[: max(count, len(first))]
-        asking = ActiveMaxMargin(C=C, random_state=seed).start(X, known=(rows, told[rows]))
+        asking = ActiveMaxMargin(C=C, random_state=seed).start(X, known=(rows, labels[rows]))
         scores[len(rows)] = asking.result().decision_function(X)
     return scores
 
@@ -143,19 +143,19 @@ def run(
     case: tuple[str, np.ndarray, np.ndarray, np.ndarray, float], seeds: int, counts: list[int]
 ) -> dict[str, Any]:
     """Measure one set."""
-    name, X, told, y, C = case
+    name, X, labels, y, C = case
     curves: dict[str, list[list[list[float]]]] = {method: [] for method in METHODS}
     settled = []
     for seed in range(seeds):
-        active, facts = by_active(X, told, C, seed, counts[-1])
+        active, facts = by_active(X, labels, C, seed, counts[-1])
         settled.append(facts["settled"])
-        constant = np.full(len(y), float(told[start_of(told, seed)[0]]))
+        constant = np.full(len(y), float(labels[start_of(labels, seed)[0]]))
         for method, scores in zip(
             METHODS,
             (
                 active,
-                by_uncertainty(X, told, C, seed, counts[-1]),
-                by_random(X, told, C, seed, counts),
+                by_uncertainty(X, labels, C, seed, counts[-1]),
+                by_random(X, labels, C, seed, counts),
             ),
             strict=True,
         ):

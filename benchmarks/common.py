@@ -33,35 +33,6 @@ if TYPE_CHECKING:
     from distributed import LocalCluster
     from matplotlib.axes import Axes
 
-__all__ = [
-    "RESULTS",
-    "Clock",
-    "arguments",
-    "at_hand",
-    "cell",
-    "counted",
-    "dense",
-    "figure",
-    "gaussian",
-    "high_water",
-    "in_child",
-    "interval",
-    "legend",
-    "panels",
-    "read",
-    "reset_high_water",
-    "sizes_of",
-    "stamp",
-    "stamped",
-    "table",
-    "timed",
-    "timed_build",
-    "told",
-    "workers",
-    "write",
-    "write_rows",
-]
-
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -74,7 +45,7 @@ def arguments(doc: str | None, sets: Sequence[str] = ()) -> argparse.ArgumentPar
     return parser
 
 
-def at_hand(sets: Iterable[str], *made: str) -> list[str]:
+def loadable(sets: Iterable[str], *made: str) -> list[str]:
     """Return the sets that can be loaded, and those that are `made`; name the others."""
     known = {*available(), *made}
     missing = [name for name in sets if name not in known]
@@ -92,6 +63,18 @@ def gaussian(columns: int) -> Callable[[int], np.ndarray]:
     """Return a source of standard normal rows, float32."""
     rng = np.random.default_rng(0)
     return lambda count: rng.standard_normal((count, columns), dtype=np.float32)
+
+
+def mixture(columns: int) -> Callable[[int], np.ndarray]:
+    """Return a source of rows of a mixture of 50 Gaussians, float32."""
+    rng = np.random.default_rng(0)
+    centers = 10 * rng.standard_normal((50, columns), dtype=np.float32)
+
+    def draw(count: int) -> np.ndarray:
+        noise = rng.standard_normal((count, columns), dtype=np.float32)
+        return centers[rng.integers(0, 50, count)] + noise
+
+    return draw
 
 
 def write_rows(
@@ -207,7 +190,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
     return lines + [f"| {' | '.join(map(str, row))} |" for row in rows]
 
 
-def told(row: Sequence[Any]) -> Sequence[Any]:
+def printed(row: Sequence[Any]) -> Sequence[Any]:
     """Print a row of a table as soon as it is there, and return it."""
     print(" | ".join(map(str, row)), flush=True)
     return row

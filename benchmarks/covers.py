@@ -84,7 +84,7 @@ def covers(name: str) -> list[Sequence[Any]]:
                 f"{clock.wall:.2f}",
                 f"{clock.wall / read:.0f}",
             ]
-            lines.append(common.told(line))
+            lines.append(common.printed(line))
     return lines
 
 
@@ -133,7 +133,7 @@ def loops(n: int) -> list[Sequence[Any]]:
                 lambda: tree.query(X),
             )
             seconds = [f"{1e6 * best(work).cpu / n:.2f}" for work in works]
-            lines.append(common.told([d, len(rows), *seconds]))
+            lines.append(common.printed([d, len(rows), *seconds]))
     return lines
 
 
@@ -142,7 +142,7 @@ def main() -> None:
     parser = common.arguments(__doc__, tuple(SETS))
     parser.add_argument("--rows", type=int, default=40_000, help="of the blocks for the loops")
     args = parser.parse_args()
-    rows = [row for name in common.at_hand(args.sets) for row in covers(name)]
+    rows = [row for name in common.loadable(args.sets) for row in covers(name)]
     heads = ["set", "diameter", "strategy", "core points", "AVM"]
     lines = ["# Covers", "", *common.table([*heads, "bound", "reads", "seconds", "in reads"], rows)]
     explained = (

@@ -164,7 +164,7 @@ def on_real(name: str, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
 def tables(found: list[dict[str, Any]], real: list[dict[str, Any]], n: int) -> str:
     """Return the Markdown tables."""
     base = next(r for r in found if r["varied"] == "epsilon" and r["value"] == 0.1)
-    told = (
+    summary = (
         f"Reads of the data / rows in the core set, {N_BLOCKS} blocks, through the origin. One "
         f"thing is varied at a time; the others are epsilon = 0.1, n = {n:,}, d = 50, gap = 0.1 "
         f"and R / rho = {base['ratio']:.0f}. A + means that {MOST_READS} reads were not enough."
@@ -187,7 +187,7 @@ def tables(found: list[dict[str, Any]], real: list[dict[str, Any]], n: int) -> s
         bounds = [f"{some['bound_worst']:.1e}", f"{some['bound']:.1e}"]
         rows.append([f"{varied} = {value:g}", f"{some['ratio']:.0f}", *cells, *bounds])
     heads = ["varied", "R / rho", *WAYS.values(), "bound of Lemma 3.1", "of 3.2"]
-    lines = ["# Maximum-margin core sets", "", told, "", *common.table(heads, rows)]
+    lines = ["# Maximum-margin core sets", "", summary, "", *common.table(heads, rows)]
     rows = [
         [
             of_set["set"],
@@ -267,7 +267,7 @@ def on_disk(n: int, scratch: Path) -> list[str]:
         reads, core, factor, taken, peak = common.in_child(__file__, "--run", path)
         assert reads <= 30, "more than 30 reads"
         cells = [f"{reads:.0f}", f"{core:.0f}", f"{factor:.3f}", f"{taken:.1f}", f"{peak:.0f} MB"]
-        lines.append(common.told([f"{size:,}", f"{size * d * 4 / 1e6:,.0f} MB", *cells]))
+        lines.append(common.printed([f"{size:,}", f"{size * d * 4 / 1e6:,.0f} MB", *cells]))
         shutil.rmtree(path)
     heads = ["rows", "bytes", "reads", "core set", "certified", "seconds", "peak of memory"]
     return common.table(heads, lines)

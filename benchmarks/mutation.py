@@ -9,7 +9,7 @@ files with this in their path.
 All is imported once. Every test is run once to see which functions it calls; then each mutant is
 a fork in which one function gets the changed code, and those tests run that call the function,
 the fastest first, until one fails. A mutant that takes three times as long is dead, too. Compiled
-loops are left out: their twins in NumPy are compared with them in the tests. So are messages,
+loops are left out: the tests compare them with plain loops of their own. So are messages,
 assertions and what is called at import.
 """
 

@@ -234,7 +234,7 @@ def main() -> None:
     parser.add_argument("--k", type=int, default=100)
     parser.add_argument("--fresh", action="store_true", help="solve on everything again")
     args = parser.parse_args()
-    names = common.at_hand(args.sets)
+    names = common.loadable(args.sets)
     if not names:
         return
     made = common.stamp(k=args.k, seeds=args.seeds, sizes=args.sizes)

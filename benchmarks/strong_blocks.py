@@ -52,14 +52,6 @@ INSTANCES = {
 Rows = npt.NDArray[np.floating[Any]]
 
 
-def mixture(dtype: str) -> Rows:
-    """Rows of 50 Gaussians."""
-    rng = np.random.default_rng(0)
-    centers = 10 * rng.standard_normal((50, COLUMNS), dtype=np.float32)
-    noise = rng.standard_normal((ROWS, COLUMNS), dtype=np.float32)
-    return (centers[rng.integers(0, 50, ROWS)] + noise).astype(dtype)
-
-
 def squares(X: Rows, centers: Rows) -> Rows:
     """Squared distances of rows to centers, by differences."""
     out = np.empty((len(X), len(centers)))
@@ -159,7 +151,7 @@ def speed(workers: dict[str, Worker], folder: Path, turns: int) -> list[str]:
     rows = []
     for dtype in ("float32", "float64"):
         path = folder / "mixture.npy"
-        np.save(path, mixture(dtype))
+        np.save(path, common.mixture(COLUMNS)(ROWS).astype(dtype))
         for worker in workers.values():
             worker.load(path)
         for name, k, options in SPEED:
@@ -175,7 +167,7 @@ def speed(workers: dict[str, Worker], folder: Path, turns: int) -> list[str]:
             ratios = [b[1] / a[1] for a, b in zip(took["before"], took["now"], strict=True)][1:]
             seconds = [f"{one[which]:.2f} s" for one in (wall, cpu) for which in took]
             cells = [name, *seconds, f"{np.median(ratios):.2f}"]
-            rows.append(common.told([f"{ROWS:,} x {COLUMNS} {dtype}", *cells]))
+            rows.append(common.printed([f"{ROWS:,} x {COLUMNS} {dtype}", *cells]))
     heads = ["rows", "job", "wall before", "wall now", "processor before", "processor now"]
     return common.table([*heads, "ratio"], rows)
 
@@ -209,7 +201,7 @@ def kept(workers: dict[str, Worker], folder: Path, seeds: int) -> list[str]:
         reference = rows[-1][-1]
         for mode, which, least, whole_of, mean in rows:
             facts = [mode, which, f"{least:,}", whole_of, f"{mean / reference:.3g}"]
-            lines.append(common.told([instance, k, f"{size:,}", *facts]))
+            lines.append(common.printed([instance, k, f"{size:,}", *facts]))
     heads = ["instance", "k", "size", "mode", "package", "rows", "all clusters", "cost"]
     return common.table(heads, lines)
 

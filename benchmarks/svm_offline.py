@@ -380,7 +380,7 @@ def main() -> None:
     parser.add_argument("--w8a-trials", type=int, help="of w8a, which takes long")
     args = parser.parse_args()
     data: dict[str, Any] = {"stamp": common.stamp(), "results": []}
-    for name in common.at_hand(args.sets, "pathological"):
+    for name in common.loadable(args.sets, "pathological"):
         few = name == "w8a" and args.w8a_trials
         trials, sizes = (args.w8a_trials, 5) if few else (args.trials, args.sizes)
         data["results"].append(run(name, trials, sizes))

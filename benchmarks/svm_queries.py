@@ -184,8 +184,8 @@ def run(name: str, trials: int) -> dict[str, Any]:
                 errors.setdefault(f"{family}|{method}", []).append(found)
                 spent.setdefault(f"{family}|{method}", []).append(drawing.cpu + clock.cpu)
             for family, models in given.items():
-                told = [Problem().cost(rows, signs, weights, model) for model in models]
-                rms = float(np.sqrt(np.mean((np.array(told) / truths[family] - 1) ** 2)))
+                costs = [Problem().cost(rows, signs, weights, model) for model in models]
+                rms = float(np.sqrt(np.mean((np.array(costs) / truths[family] - 1) ** 2)))
                 errors.setdefault(f"{family}|{method}", []).append(rms)
         for family, problem in PROBLEMS.items():
             with threadpool_limits(1), common.timed() as clock:
@@ -291,7 +291,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--w8a-trials", type=int, help="of w8a, which takes long")
     args = parser.parse_args()
-    names = common.at_hand(args.sets)
+    names = common.loadable(args.sets)
     if not names:
         return
     data: dict[str, Any] = {"stamp": common.stamp(), "results": []}

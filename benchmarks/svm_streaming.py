@@ -204,7 +204,7 @@ def main() -> None:
     parser.add_argument("--least", type=int, default=1, help="the least size")
     args = parser.parse_args()
     data: dict[str, Any] = {"stamp": common.stamp(), "results": []}
-    for name in common.at_hand(args.sets, "pathological"):
+    for name in common.loadable(args.sets, "pathological"):
         data["results"].append(run(name, args.trials, args.sizes, args.least))
         common.write(NAME, data, args.out, report, figures)
     print(report(data))

@@ -151,7 +151,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, default=[1000, 2000, 5000, 10_000, 20_000])
     parser.add_argument("--fresh", action="store_true", help="solve on everything again")
     args = parser.parse_args()
-    names = common.at_hand(args.sets)
+    names = common.loadable(args.sets)
     if not names:
         return
     further = args.seeds_further or args.seeds

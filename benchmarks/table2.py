@@ -301,7 +301,7 @@ def main() -> None:
     parser.add_argument("--diameters", nargs="+", type=float, default=[0.4, 0.5, 0.6, 0.8, 1.0])
     parser.add_argument("--sizes", nargs="+", type=int, default=[25, 50, 100, 200, 400, 800])
     args = parser.parse_args()
-    names = common.at_hand(args.sets)
+    names = common.loadable(args.sets)
     if not names:
         return
     warnings.simplefilter("ignore")  # peers that stop early say so hundreds of times

@@ -30,18 +30,6 @@ CHUNK_ROWS = 200_000  # 16 MB
 SIZE = 10_000
 
 
-def mixture() -> Callable[[int], np.ndarray]:
-    """Return a source of rows of a mixture of 50 Gaussians."""
-    rng = np.random.default_rng(0)
-    centers = 10 * rng.standard_normal((50, COLUMNS), dtype=np.float32)
-
-    def draw(count: int) -> np.ndarray:
-        noise = rng.standard_normal((count, COLUMNS), dtype=np.float32)
-        return centers[rng.integers(0, 50, count)] + noise
-
-    return draw
-
-
 def jobs(path: str) -> dict[str, Callable[[], object]]:
     """Return what is compared, by name."""
     return {
@@ -134,13 +122,13 @@ def main() -> None:
     ):
         for n_rows in args.rows:
             path = Path(folder) / f"{n_rows}.zarr"
-            common.write_rows(path, n_rows, COLUMNS, CHUNK_ROWS, mixture())
+            common.write_rows(path, n_rows, COLUMNS, CHUNK_ROWS, common.mixture(COLUMNS))
             times = interleaved(jobs(str(path)), args.turns)
             for name, seconds in times.items():
                 ratio = np.median(seconds / times["plain sum"])
                 peak = common.in_child(__file__, "--peak-of", path, name) / 2**20
                 cells = [f"{np.median(seconds):.2f} s", f"{ratio:.2f}", f"{peak:.0f} MiB"]
-                rows.append(common.told([f"{n_rows:,}", name, *cells]))
+                rows.append(common.printed([f"{n_rows:,}", name, *cells]))
     heads = ["rows", "job", "median time", "ratio to the plain sum", "peak memory"]
     text = "\n".join(common.table(heads, rows)) + "\n\n" + in_memory(args.turns) + "\n"
     print(text)

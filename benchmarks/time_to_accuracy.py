@@ -204,7 +204,7 @@ def first_time(points: list[dict[str, float]], accuracy: float) -> float:
     return min((p["seconds"] for p in points if p["accuracy"] >= accuracy), default=np.inf)
 
 
-def told(accuracy: float, points: list[dict[str, float]]) -> str:
+def shown(accuracy: float, points: list[dict[str, float]]) -> str:
     """Return the seconds to an accuracy, or what was reached at best."""
     seconds = first_time(points, accuracy)
     if np.isfinite(seconds):
@@ -233,7 +233,7 @@ def report(data: dict[str, Any]) -> str:
                 continue
             best = max(points, key=lambda point: point["accuracy"])
             accuracy = best["accuracy"]
-            cells = [told(accuracy, curves[method]) for method in curves]
+            cells = [shown(accuracy, curves[method]) for method in curves]
             rows.append([name, f"{100 * accuracy:.2f} %", f"{peer}, {best['size']:,.0f}", *cells])
     methods = list(next(iter(results.values())))
     lines += common.table(["set", "accuracy", "the best of", *methods], rows)
@@ -306,7 +306,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=100.0, help="seconds of one fit")
     parser.add_argument("--repeats", type=int, default=5, help="random splits at most")
     args = parser.parse_args()
-    names = common.at_hand(args.sets)
+    names = common.loadable(args.sets)
     if not names:
         return
     methods = list(LOOKS)

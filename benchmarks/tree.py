@@ -158,7 +158,7 @@ def error_table(k: int, size: int, seeds: int) -> str:
         passes = {"passes": 2} if getattr(method, "folds", 1) > 1 else {}
         text, seconds = measured(partial(build, **passes), seeds, costs, full)
         blanks = [""] * (len(FACTORS) - 1)
-        rows.append(common.told([name, "from all rows", f"{text} ({seconds:.2f})", *blanks]))
+        rows.append(common.printed([name, "from all rows", f"{text} ({seconds:.2f})", *blanks]))
         for form in ("tree, split_every=2", "tree, split_every=16", "stream"):
             cells = []
             for factor in FACTORS:
@@ -173,7 +173,7 @@ def error_table(k: int, size: int, seeds: int) -> str:
                     make = partial(build, **options)
                 text, seconds = measured(make, seeds, costs, full)
                 cells.append(f"{text} ({seconds:.2f})")
-            rows.append(common.told([name, form, *cells]))
+            rows.append(common.printed([name, form, *cells]))
     heads = ["data, method", "form", *(f"inner = {factor:g} size" for factor in FACTORS)]
     return "\n".join([*lines, *common.table(heads, rows)]) + "\n"
 
@@ -196,7 +196,7 @@ def workers_table(path: Path, size: int, repeats: int) -> str:
             one, two = (median(pair[i] for pair in pairs) for i in (0, 1))
             ratio = median(pair[0] / pair[1] for pair in pairs)
             name = method if isinstance(method, str) else method.name
-            rows.append(common.told([name, f"{one:.2f}", f"{two:.2f}", f"{ratio:.2f}"]))
+            rows.append(common.printed([name, f"{one:.2f}", f"{two:.2f}", f"{ratio:.2f}"]))
     heads = ["method", "one worker, s", "two workers, s", "median ratio"]
     return "\n".join(common.table(heads, rows)) + "\n"
 
@@ -240,7 +240,9 @@ def stream_table(path: Path, half: Path, size: int, repeats: int) -> str:
         rows = zarr.open_array(store, mode="r").shape[0]
         seconds = [f"{read:.2f}", f"{stream:.2f}", f"{read / stream:.2f}"]
         facts = [f"{busy[0] / busy[1]:.2f}", f"{runs['stream'][0]['held']:,}"]
-        cells.append(common.told([f"{rows:,}", *seconds, *facts, f"{peak:.0f}", f"{before:.0f}"]))
+        cells.append(
+            common.printed([f"{rows:,}", *seconds, *facts, f"{peak:.0f}", f"{before:.0f}"])
+        )
     heads = ["rows", "reading, s", "stream, s", "fraction"]
     heads += ["in CPU time", "held", "peak, MiB", "at start"]
     return "\n".join(common.table(heads, cells)) + "\n"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.rowwise import first_nonfinite_row
+from daskcoreset.core.linalg import first_nonfinite_row, row_sums
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
 if TYPE_CHECKING:
@@ -115,12 +115,15 @@ class ReadBlock:
     problem : InvalidRow or None
     index : int
         Which block of the data it is.
+    start : int or None
+        Number of its first row in the data; None where that is not known before reading.
     """
 
     read: int
     block: Block | None
     problem: InvalidRow | None = None
     index: int = 0
+    start: int | None = None
 
     @property
     def valid_block(self) -> Block:
@@ -180,9 +183,9 @@ def validate_block(X: Any, y: Any, sample_weight: Any, schema: BlockSchema) -> R
     """
     n_rows = int(X.shape[0])
     if X.ndim != 2 or X.shape[1] != schema.n_features:
-        found = f"X has a block of shape {X.shape} where {schema.n_features} columns are expected"
+        shapes = f"X has a block of shape {X.shape} where {schema.n_features} columns are expected"
         return ReadBlock(
-            n_rows, None, InvalidRow(found + "; make its chunks agree with its shape.")
+            n_rows, None, InvalidRow(shapes + "; make its chunks agree with its shape.")
         )
     for name, part in (("y", y), ("sample_weight", sample_weight)):
         if part is not None and part.shape != (n_rows,):
@@ -193,7 +196,9 @@ def validate_block(X: Any, y: Any, sample_weight: Any, schema: BlockSchema) -> R
         return ReadBlock(n_rows, None, InvalidRow(message, masked))
     # Numbers too large for the dtype become infinite, which is found and reported.
     with np.errstate(over="ignore", invalid="ignore"):
-        weights = np.ones(n_rows) if sample_weight is None else _as_weights(sample_weight)
+        weights = np.ones(n_rows)
+        if sample_weight is not None:
+            weights = _plain(sample_weight, np.dtype(np.float64))
         points = _as_points(X, schema.dtype)
         problem = _bad_weight(weights)
     labels = None if y is None else np.asarray(y)
@@ -206,10 +211,10 @@ def validate_block(X: Any, y: Any, sample_weight: Any, schema: BlockSchema) -> R
 
 
 def _of_classes(labels: AnyArray, class_weight: tuple[tuple[Any, float], ...]) -> FloatArray:
-    found, plain = np.ones(len(labels)), plain_labels(labels)
+    factors, plain = np.ones(len(labels)), plain_labels(labels)
     for label, factor in class_weight:
-        found[plain == label] = factor
-    return found
+        factors[plain == label] = factor
+    return factors
 
 
 def _mismatch(name: str, shape: tuple[int, ...], n_rows: int) -> InvalidRow:
@@ -228,22 +233,16 @@ def _as_points(X: Any, dtype: np.dtype[Any]) -> Points:
             sparse = sparse.copy()  # what follows works in place, and the input is the user's
             sparse.sum_duplicates()
         return sparse
-    X = _unmasked(X, dtype)
+    return _plain(X, dtype)
+
+
+def _plain(array: Any, dtype: np.dtype[Any]) -> AnyArray:
+    """Return numbers in plain memory; masked ones become NaN, which is found and reported."""
+    if isinstance(array, np.ma.MaskedArray):
+        masked: Any = array.astype(dtype)
+        array = masked.filled(np.nan)
     # asarray turns pandas blocks, subclasses and foreign byte orders into plain memory.
-    return np.require(np.asarray(X), dtype, ["C", "A"])
-
-
-def _as_weights(weights: Any) -> FloatArray:
-    weights = _unmasked(weights, np.dtype(np.float64))
-    return np.require(np.asarray(weights), np.float64, ["C", "A"])
-
-
-def _unmasked(array: Any, dtype: np.dtype[Any]) -> Any:
-    """Turn masked entries into NaN, which is found and reported."""
-    if not isinstance(array, np.ma.MaskedArray):
-        return array
-    masked: Any = array.astype(dtype)
-    return masked.filled(np.nan)
+    return np.require(np.asarray(array), dtype, ["C", "A"])
 
 
 def plain_labels(labels: AnyArray) -> AnyArray:
@@ -310,22 +309,22 @@ def _bad_weight(weights: FloatArray) -> InvalidRow | None:
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if not len(bad):
         return InvalidRow("sample_weight sums to infinity; scale it down.")
-    found = f"sample_weight is {weights[bad[0]]}"
+    value = f"sample_weight is {weights[bad[0]]}"
     remedy = "; weights must be finite and not negative."
-    return InvalidRow(found + "{row}" + remedy, int(bad[0]))
+    return InvalidRow(value + "{row}" + remedy, int(bad[0]))
 
 
 def _finite_rows(block: Block, schema: BlockSchema) -> tuple[Block, InvalidRow | None]:
-    found = find_unusable_row(block.points, block.weights)
-    if found is None or schema.on_invalid == "raise":
-        return block, found
+    invalid = find_unusable_row(block.points, block.weights)
+    if invalid is None or schema.on_invalid == "raise":
+        return block, invalid
     kept = np.flatnonzero(_rows_with(block.points, np.isfinite))
     if len(kept) == len(block):
-        return block, found
+        return block, invalid
     block = block.take(kept)
-    found = find_unusable_row(block.points, block.weights)
+    invalid = find_unusable_row(block.points, block.weights)
     # Of the rows that are left: numbered as in the block that was read.
-    return block, None if found is None else replace(found, row=int(kept[found.row or 0]))
+    return block, None if invalid is None else replace(invalid, row=int(kept[invalid.row or 0]))
 
 
 def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:
@@ -348,19 +347,19 @@ def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:
     values: Any = points if isinstance(points, np.ndarray) else points.data
     weight = max(1.0, float(weights.sum()))
     # Of NumPy's kind, since a float32 that is compared with a plain number would cast it.
-    most = np.float64(math.sqrt(_LARGEST_SUM / points.shape[1] / weight))
+    limit = np.float64(math.sqrt(_LARGEST_SUM / points.shape[1] / weight))
     # One look clears the usual case; a row without weight may hold any number.
-    if first_nonfinite_row(values if values.ndim == 2 else values[:, np.newaxis], most) < 0:
+    if first_nonfinite_row(values if values.ndim == 2 else values[:, np.newaxis], limit) < 0:
         return None
-    usable = _rows_with(points, lambda x: abs(x) <= most)
+    usable = _rows_with(points, lambda x: abs(x) <= limit)
     usable |= (weights == 0.0) & _rows_with(points, np.isfinite)
     if usable.all():
         return None
     first = int(usable.argmin())
     part: Any = points[[first]]
     row = (part if isinstance(part, np.ndarray) else part.toarray())[0].astype(np.float64)
-    column = int((~(abs(row) <= most)).argmax())
-    found = f"X is {row[column]} in column {column}"
+    column = int((~(abs(row) <= limit)).argmax())
+    value = f"X is {row[column]} in column {column}"
     if not np.isfinite(row[column]):
         remedy = '; clean the data, or build with on_invalid="drop", which leaves such rows out.'
     elif abs(row[column]) > _LARGEST_VALUE:
@@ -373,15 +372,14 @@ def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:
             f", where sample_weight sums to {weight:g}, and weighted squared distances overflow; "
             f"scale sample_weight down."
         )
-    return InvalidRow(found + "{row}" + remedy, first)
+    return InvalidRow(value + "{row}" + remedy, first)
 
 
 def _rows_with(points: Any, holds: Callable[[Any], Any]) -> Any:
     """Rows all of whose values have a property that zero has."""
     if isinstance(points, np.ndarray):
         return holds(points).all(axis=1)
-    rows = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
-    return np.bincount(rows, weights=~holds(points.data), minlength=points.shape[0]) == 0
+    return row_sums(points, ~holds(points.data)) == 0
 
 
 MAX_CLASSES = 256
@@ -434,10 +432,12 @@ def find_bad_target(block: Block) -> InvalidRow | None:
     >>> find_bad_target(Block(np.zeros((2, 1)), np.ones(2), np.array([1.0, 2.5]))).row
     1
     """
-    found = find_bad_label(block)
-    if found is not None or block.labels is None or labels_of(block).dtype.kind != "f":
-        return found
+    invalid = find_bad_label(block)
+    if invalid is not None:
+        return invalid
     labels = labels_of(block)
+    if labels.dtype.kind != "f":
+        return None
     broken = np.flatnonzero(labels != np.floor(labels))
     if not len(broken):
         return None

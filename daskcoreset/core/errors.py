@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 import warnings
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
@@ -97,13 +98,11 @@ def package_versions() -> dict[str, str]:
     >>> "numpy" in package_versions()
     True
     """
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for package in ("daskcoreset", "numpy", "dask", "numba"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
+    return versions
 
 
 def caller_level() -> int:
@@ -155,13 +154,5 @@ def warn_lost(classes: AnyArray, labels: AnyArray) -> None:
 
 
 # What users import, and what tracebacks say.
-for _public in (
-    CoresetError,
-    InvalidInputError,
-    InvalidTypeError,
-    StoreError,
-    DataUnavailableError,
-    MissingDependencyError,
-    CoresetWarning,
-):
+for _public in (CoresetError, *CoresetError.__subclasses__(), CoresetWarning):
     _public.__module__ = "daskcoreset.errors"

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped] # no annotations
 
-from daskcoreset.core.rowwise import squared_distances
 from daskcoreset.core.typing import AnyArray, FloatArray
 
 if TYPE_CHECKING:
+    import scipy.sparse as sp
+
     from daskcoreset.core.typing import Points
 
 _TILE_NUMBERS = 2**17
@@ -158,6 +159,31 @@ def inner_products(points: Points, vectors: FloatArray) -> FloatArray:
     return out
 
 
+def squared_distances(points: AnyArray, center: FloatArray) -> FloatArray:
+    """Squared Euclidean distance of every row to one center.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d), float32 or float64
+    center : ndarray of shape (d,), float64
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
+        Differences are formed before they are squared: no cancellation under an offset.
+
+    Examples
+    --------
+    >>> squared_distances(np.array([[3.0, 4.0], [0.0, 0.0]]), np.zeros(2))
+    array([25.,  0.])
+    """
+    from daskcoreset.core import rowwise_numba as loops
+
+    out = np.empty(points.shape[0])
+    loops.squared_distances(points, center, out)
+    return out
+
+
 def squared_lengths(points: Points, center: FloatArray | None = None) -> FloatArray:
     """Squared distance of every row from a center, or from the origin.
 
@@ -186,9 +212,31 @@ def squared_lengths(points: Points, center: FloatArray | None = None) -> FloatAr
     if center is not None:
         squares -= 2.0 * data * center[sparse.indices]
         extra = float(center @ center)
-    rows = np.repeat(np.arange(sparse.shape[0]), np.diff(sparse.indptr))
-    found = np.bincount(rows, weights=squares, minlength=sparse.shape[0]) + extra
-    return np.asarray(np.maximum(found, 0.0), dtype=np.float64)
+    lengths = row_sums(sparse, squares) + extra
+    return np.maximum(lengths, 0.0)
+
+
+def row_sums(points: sp.csr_array, values: FloatArray) -> FloatArray:
+    """Add up, for every row, numbers that belong to its stored entries."""
+    rows = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
+    return np.bincount(rows, weights=values, minlength=points.shape[0]).astype(np.float64)
+
+
+def first_nonfinite_row(points: AnyArray, limit: float = np.inf) -> int:
+    """Return the number of the first row with NaN, infinity or a value beyond `limit`, or -1.
+
+    Examples
+    --------
+    >>> first_nonfinite_row(np.array([[0.0], [np.nan]])), first_nonfinite_row(np.zeros((2, 1)))
+    (1, -1)
+    >>> first_nonfinite_row(np.array([[3.0], [-5.0]]), 4.0)
+    1
+    """
+    from daskcoreset.core import rowwise_numba as loops
+
+    largest = points.dtype.type(min(limit, float(np.finfo(points.dtype).max)))
+    position = int(loops.first_beyond(points.reshape(-1), largest))
+    return position // points.shape[1] if position >= 0 else -1
 
 
 _SIDE = 64

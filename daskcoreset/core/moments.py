@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.linalg import dense, product
-from daskcoreset.core.rowwise import column_moments, squared_distances
-from daskcoreset.core.typing import FloatArray, Points
+from daskcoreset.core.linalg import dense, product, row_sums, squared_distances
+from daskcoreset.core.typing import AnyArray, FloatArray, Points
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
+
+_TILE_NUMBERS = 8192
+"""Numbers in a tile: two sweeps over it stay in the first-level cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,10 +127,45 @@ def distances_to(points: Points, center: FloatArray) -> FloatArray:
     stored = points.data.astype(np.float64)
     full = np.bincount(columns, minlength=points.shape[1]) == points.shape[0]
     squares = np.where(full, 0.0, center * center)
-    zeros = float(squares.sum()) - _row_sums(points, squares[columns])
-    distances = _row_sums(points, (stored - center[columns]) ** 2)
+    zeros = float(squares.sum()) - row_sums(points, squares[columns])
+    distances = row_sums(points, (stored - center[columns]) ** 2)
     distances += np.maximum(zeros, 0.0)
     return distances
+
+
+def column_moments(points: AnyArray, weights: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    r"""Weight, weighted mean and second moment about it of each column.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d), float32 or float64
+    weights : ndarray of shape (n,), float64
+
+    Returns
+    -------
+    weight : float
+        :math:`W = \sum_i u_i`.
+    mean : ndarray of shape (d,), float64
+        :math:`\mu_j = \sum_i u_i x_{ij} / W`; zeros where ``W == 0``.
+    m2 : ndarray of shape (d,), float64
+        :math:`\sum_i u_i (x_{ij} - \mu_j)^2`.
+
+    Examples
+    --------
+    >>> column_moments(np.array([[1e6], [1e6 + 2]], dtype=np.float32), np.ones(2))
+    (2.0, array([1000001.]), array([2.]))
+
+    References
+    ----------
+    Chan, Golub and LeVeque (1983), equations 2.1; tiles merged pairwise in order.
+    """
+    from daskcoreset.core import rowwise_numba as loops
+
+    n_features = points.shape[1]
+    mean, m2 = np.zeros(n_features), np.zeros(n_features)
+    tile_rows = max(8, _TILE_NUMBERS // max(1, n_features))
+    weight = loops.column_moments(points, weights, tile_rows, mean, m2)
+    return float(weight), mean, m2
 
 
 def _sparse_moments(
@@ -158,11 +195,6 @@ def _sparse_moments(
     share = np.where(full, 1.0, np.minimum(of_stored / weight, 1.0))
     m2 += center**2 * (weight * share * (1.0 - share))
     return weight, center * share, m2
-
-
-def _row_sums(points: sp.csr_array, values: FloatArray) -> FloatArray:
-    rows = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
-    return np.bincount(rows, weights=values, minlength=points.shape[0]).astype(np.float64)
 
 
 _PRODUCT_ROWS = 256

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.moments import moments_of
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
@@ -74,4 +75,4 @@ def _widest_columns(points: Any, mass: FloatArray) -> AnyArray:
         spread = np.round(spread / max(float(spread.max()), 1e-300), 9)  # likewise
         widest = np.argsort(-spread, kind="stable")[:_WIDEST]
         points = points[:, np.sort(widest)]
-    return np.ascontiguousarray(points if isinstance(points, np.ndarray) else points.toarray())
+    return dense_rows(points)

@@ -9,25 +9,24 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 
 @jit(IN_ORDER)
-def _principal_axis(  # noqa: C901 - one loop a column statistic; split, it would be no clearer
+def _principal_axis(
     points: AnyArray,
     mass: FloatArray,
     rows: IndexArray,
     mean: FloatArray,
     axis: FloatArray,
-) -> bool:  # pragma: no cover - runs compiled
+) -> bool:
     """Fill `mean` and `axis`, the covariances with the widest column; False if none varies."""
     d = points.shape[1]
     first = rows[0]
     total = 0.0
-    for j in range(d):
-        mean[j] = 0.0
-        axis[j] = 0.0
-    for i in range(rows.shape[0]):
-        u = mass[rows[i]]
+    mean[:] = 0.0
+    axis[:] = 0.0
+    for row in rows:
+        u = mass[row]
         total += u
         for j in range(d):
-            gap = np.float64(points[rows[i], j]) - points[first, j]
+            gap = np.float64(points[row, j]) - points[first, j]
             mean[j] += u * gap
             axis[j] += u * gap * gap
     widest, spread = -1, 0.0
@@ -40,15 +39,11 @@ def _principal_axis(  # noqa: C901 - one loop a column statistic; split, it woul
         axis[j] = 0.0
     if widest < 0:
         return False
-    for i in range(rows.shape[0]):
-        u = mass[rows[i]] * (points[rows[i], widest] - mean[widest])
+    for row in rows:
+        u = mass[row] * (points[row, widest] - mean[widest])
         for j in range(d):
-            axis[j] += u * (points[rows[i], j] - mean[j])
-    largest = 0.0
-    for j in range(d):
-        largest = max(largest, abs(axis[j]))
-    for j in range(d):
-        axis[j] /= largest
+            axis[j] += u * (points[row, j] - mean[j])
+    axis /= np.abs(axis).max()
     return True
 
 
@@ -60,7 +55,7 @@ def _cut_between_draws(  # noqa: PLR0917 - numba takes arguments by position
     value: FloatArray,
     cut: float,
     most_aligned: float,
-) -> float:  # pragma: no cover - runs compiled
+) -> float:
     """Move a cut to where the mass before it, `placed` and on, is nearest to a whole number."""
     before = total = 0.0
     for i in range(rows.shape[0]):
@@ -72,12 +67,12 @@ def _cut_between_draws(  # noqa: PLR0917 - numba takes arguments by position
     if total > most_aligned or not placed + WHOLE_UNIT < target < placed + total - WHOLE_UNIT:
         return cut
     by_value = np.argsort(value)
-    least, running = np.inf, placed
+    smallest_gap, running = np.inf, placed
     for i in range(rows.shape[0] - 1):
         running += mass[rows[by_value[i]]]
         gap = abs(running - target)
-        if gap < least and value[by_value[i]] < value[by_value[i + 1]]:
-            least, cut = gap, value[by_value[i]]
+        if gap < smallest_gap and value[by_value[i]] < value[by_value[i + 1]]:
+            smallest_gap, cut = gap, value[by_value[i]]
     return cut
 
 
@@ -92,7 +87,7 @@ def _split(  # noqa: PLR0917 - numba takes arguments by position
     value: FloatArray,
     spare: IndexArray,
     most_aligned: float,
-) -> int:  # pragma: no cover - runs compiled
+) -> int:
     """Move the rows on the near side of the cut to the front; return how many they are."""
     d = points.shape[1]
     low, high = np.inf, -np.inf
@@ -117,24 +112,22 @@ def _split(  # noqa: PLR0917 - numba takes arguments by position
 
 
 @jit(IN_ORDER)
-def _ties(
-    mass: FloatArray, rows: IndexArray, near: int, coin_mass: float
-) -> bool:  # pragma: no cover - runs compiled
+def _ties(mass: FloatArray, rows: IndexArray, near: int, coin_mass: float) -> bool:
     """Whether the halves weigh the same, and less than `coin_mass` together."""
     first = second = 0.0
-    for i in range(near):
-        first += mass[rows[i]]
-    for i in range(near, rows.shape[0]):
-        second += mass[rows[i]]
+    for row in rows[:near]:
+        first += mass[row]
+    for row in rows[near:]:
+        second += mass[row]
         if first + second >= coin_mass:
             return False
     return abs(first - second) <= 1e-9 * (first + second)
 
 
 @jit(IN_ORDER)
-def bisection_order(  # noqa: C901 - one loop; split, it would be no clearer
+def bisection_order(
     points: AnyArray, mass: FloatArray, coin_mass: float, most_aligned: float
-) -> IndexArray:  # pragma: no cover - runs compiled
+) -> IndexArray:
     """Return the order of the rows; see `daskcoreset.core.ordering`."""
     n, d = points.shape
     order = np.arange(n)
@@ -154,8 +147,7 @@ def bisection_order(  # noqa: C901 - one loop; split, it would be no clearer
             for j in range(d):
                 toward += axis[j] * (last[j] - mean[j])
             if toward > 0.0:  # the half nearer to the rows placed last comes first
-                for j in range(d):
-                    axis[j] = -axis[j]
+                axis *= -1.0
             near = _split(points, mass, placed, rows, mean, axis, value, spare, most_aligned)
             if _ties(mass, rows, near, coin_mass):
                 state ^= state << np.uint64(13)
@@ -171,8 +163,7 @@ def bisection_order(  # noqa: C901 - one loop; split, it would be no clearer
             starts[top + 1], stops[top + 1] = start, start + near
             top += 2
         else:  # one row, or equal rows, in any order
-            for j in range(d):
-                last[j] = points[rows[0], j]
-            for i in range(rows.shape[0]):
-                placed += mass[rows[i]]
+            last[:] = points[rows[0]]
+            for row in rows:
+                placed += mass[row]
     return order

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.rowwise import first_nonfinite_row
+from daskcoreset.core.linalg import first_nonfinite_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,7 +12,6 @@ import numpy as np
 
 from daskcoreset.core.blocks import Block, concatenate, labels_of
 from daskcoreset.core.linalg import dense_rows
-from daskcoreset.core.rowwise import systematic_walk
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, MaskArray
 
 
@@ -118,16 +117,16 @@ def inclusion_probabilities(scores: FloatArray, size: float) -> FloatArray:
     light = float(parted[: -heavy - 1].sum())
     # rest[k] is the sum of all scores but those of the k largest rows.
     rest = light + np.cumsum(descending[::-1])[::-1]
-    left = size - np.arange(heavy + 1)
-    certain = int((descending / rest * left >= 1.0).argmin())
-    inclusion = np.minimum(scores, descending[certain]) / rest[certain] * left[certain]
+    remaining = size - np.arange(heavy + 1)
+    certain = int((descending / rest * remaining >= 1.0).argmin())
+    inclusion = np.minimum(scores, descending[certain]) / rest[certain] * remaining[certain]
     if certain:
         inclusion[scores >= descending[certain - 1]] = 1.0
     return np.asarray(inclusion)
 
 
 def class_inclusion(
-    scores: FloatArray, size: int, codes: IndexArray, least: IndexArray
+    scores: FloatArray, size: int, codes: IndexArray, floors: IndexArray
 ) -> FloatArray:
     """Inclusion probabilities as by `inclusion_probabilities`, with a floor for every class.
 
@@ -137,7 +136,7 @@ def class_inclusion(
     size : int
     codes : ndarray of shape (n,), int64
         Class of every row.
-    least : ndarray of shape (n_classes,), int64
+    floors : ndarray of shape (n_classes,), int64
         Floor of the sum of a class; of one with fewer rows all are certain. Floors add up to
         `size` at most.
 
@@ -153,20 +152,20 @@ def class_inclusion(
     array([0.5, 0.5, 0.5, 0.5])
     """
     inclusion = inclusion_probabilities(scores, size)
-    low = raise_classes(inclusion, scores, codes, least)
+    low = raise_classes(inclusion, scores, codes, floors)
     raised = np.zeros_like(low)
     # What is given to some classes is taken from the others, which may fall below theirs.
     while low.any():
         raised |= low
         rest = ~raised[codes]
-        left = size - int(inclusion[~rest].sum().round())
-        inclusion[rest] = inclusion_probabilities(scores[rest], left)
-        low = raise_classes(inclusion, scores, codes, least)
+        remaining = size - int(inclusion[~rest].sum().round())
+        inclusion[rest] = inclusion_probabilities(scores[rest], remaining)
+        low = raise_classes(inclusion, scores, codes, floors)
     return inclusion
 
 
 def raise_classes(
-    inclusion: FloatArray, scores: FloatArray, codes: IndexArray, least: IndexArray
+    inclusion: FloatArray, scores: FloatArray, codes: IndexArray, floors: IndexArray
 ) -> MaskArray:
     """Raise, in place, the inclusion probabilities of classes whose sum is below a floor.
 
@@ -174,7 +173,7 @@ def raise_classes(
     ----------
     inclusion : ndarray of shape (n,), float64
         Changed.
-    scores, codes, least
+    scores, codes, floors
         As in `class_inclusion`.
 
     Returns
@@ -190,11 +189,11 @@ def raise_classes(
     >>> inclusion
     array([0.5, 0.5, 1. ])
     """
-    held = np.bincount(codes[scores > 0.0], minlength=len(least))
-    low = np.bincount(codes, inclusion, len(least)) < np.minimum(least, held) - 1e-6
+    n_rows = np.bincount(codes[scores > 0.0], minlength=len(floors))
+    low = np.bincount(codes, inclusion, len(floors)) < np.minimum(floors, n_rows) - 1e-6
     for code in np.flatnonzero(low):
         own = np.flatnonzero(codes == code)
-        inclusion[own] = inclusion_probabilities(scores[own], int(least[code]))
+        inclusion[own] = inclusion_probabilities(scores[own], int(floors[code]))
     return low
 
 
@@ -222,10 +221,51 @@ def systematic(inclusion: FloatArray, rng: np.random.Generator) -> IndexArray:
 
     References
     ----------
-    Deville (1998); see `daskcoreset.core.rowwise.systematic_walk`.
+    Deville (1998); see `systematic_walk`.
     """
     units = int(np.ceil(inclusion.sum())) + 1
     return systematic_walk(inclusion, rng.random(units))
+
+
+def systematic_walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
+    r"""Select rows by Deville's systematic sampling with given inclusion probabilities.
+
+    The inclusion probabilities are laid end to end and cut into units of length one. In every
+    unit one point is drawn, uniformly, and the row at this point is taken. A row that lies
+    across two units, with parts a and b, is taken at most once: where the first unit took it,
+    the second one draws among its other rows; where not, the second one takes it with
+    probability :math:`b / (1 - a)`. So every row has its inclusion probability
+    :math:`a + b` exactly, and the number of rows is fixed.
+
+    Parameters
+    ----------
+    inclusion : ndarray of shape (n,), float64
+        Inclusion probabilities in [0, 1].
+    uniforms : ndarray of shape (k,), float64
+        Independent and uniform on [0, 1): one for every unit, k at least the sum of
+        `inclusion` rounded up, and at least one.
+
+    Returns
+    -------
+    ndarray of shape (m,), int64
+        Rows taken, increasing; m is the sum of `inclusion` rounded up or down.
+
+    Examples
+    --------
+    >>> systematic_walk(np.full(6, 0.5), np.array([0.25, 0.75, 0.25]))
+    array([0, 3, 4])
+
+    References
+    ----------
+    Deville (1998), Une nouvelle méthode de tirage à probabilités inégales. Chauvet (2012),
+    On a characterization of ordered pivotal sampling, shows that the ordered pivotal method is
+    the same; Chauvet and Ruiz-Gazen (2017) that its variance is never above that of as many
+    independent draws, for any variable and in any order of the rows.
+    """
+    from daskcoreset.core import rowwise_numba as loops
+
+    rows: IndexArray = loops.walk(inclusion, uniforms)
+    return rows
 
 
 def merge_duplicates(indices: IndexArray, weights: FloatArray) -> tuple[IndexArray, FloatArray]:
@@ -286,7 +326,8 @@ class Calibrated(NamedTuple):
     ----------
     weights : ndarray of shape (m,), float64
     met : tuple of str or None, default=None
-        Names of the sums over the data that they meet; None where nothing was calibrated.
+        Names of the sums over the data that they meet; None where nothing was calibrated, or
+        the sums have no names.
     wanted : tuple of str
         Names of all that were wanted.
     part : float
@@ -307,8 +348,8 @@ class Calibrated(NamedTuple):
         """Return what belongs into the provenance; plain JSON values."""
         if self.met is None:
             return {}
-        said = {"met": list(self.met), "wanted": list(self.wanted)}
-        return {"calibration": {**said, "part": self.part, "spread": self.spread}}
+        names = {"met": list(self.met), "wanted": list(self.wanted)}
+        return {"calibration": {**names, "part": self.part, "spread": self.spread}}
 
 
 def calibrate_classes(
@@ -350,20 +391,24 @@ def calibrate_classes(
     >>> rows = np.array([0.0, 1.0, 2.0, 5.0])
     >>> codes = np.array([0, 0, 0, 1])
     >>> sums = Target((codes == 0)[:, None] * rows[:, None], np.array([7.0]))
-    >>> found = calibrate_classes(
+    >>> calibrated = calibrate_classes(
     ...     np.ones(4), codes, np.array([6.0, 2.0]), {"sums": lambda: sums}, [("sums",)]
     ... )
-    >>> found.met, found.weights[:3].sum().round(6), (found.weights * rows)[:3].sum().round(6)
+    >>> (
+    ...     calibrated.met,
+    ...     calibrated.weights[:3].sum().round(6),
+    ...     (calibrated.weights * rows)[:3].sum().round(6),
+    ... )
     (('class totals', 'sums'), np.float64(6.0), np.float64(7.0))
     """
     scaled = scale_classes(weights, codes, class_weights)
     wanted = (TOTALS, *(ladder[0] if ladder else ()))
-    counts = np.bincount(codes, minlength=len(class_weights))
-    totals_met = () if (class_weights[counts == 0] > 0.0).any() else (TOTALS,)
+    class_sizes = np.bincount(codes, minlength=len(class_weights))
+    totals_met = () if (class_weights[class_sizes == 0] > 0.0).any() else (TOTALS,)
     kept = kept or {}
     guarded = dict.fromkeys((*wanted[1:], *kept))
     make = cache(lambda name: targets[name]())  # only what a rung or a check asks for
-    # Every set in full first; only where none can be met, a part of the way to each.
+    # All the way to fewer targets goes before a part of the way to more of them.
     for part, names in [(1.0, names) for names in ladder] + [
         (part, names) for names in ladder for part in PARTS
     ]:
@@ -375,7 +420,7 @@ def calibrate_classes(
             if name not in names
         ):
             met = (*totals_met, *names) if part == 1.0 else totals_met
-            return Calibrated(raked.weights, met, wanted, raked.part, raked.spread)
+            return raked._replace(met=met, wanted=wanted)
     return Calibrated(scaled, totals_met, wanted, 0.0 if ladder else 1.0)
 
 
@@ -421,21 +466,6 @@ def scale_classes(weights: FloatArray, codes: IndexArray, class_weights: FloatAr
     return np.asarray(weights * factors[codes])
 
 
-class Raked(NamedTuple):
-    """Raked weights.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (m,), float64
-    part : float
-        Share of the way to the targets, on average.
-    spread : float
-        Largest factor by which a weight was raised or lowered.
-    """
-
-    weights: FloatArray
-    part: float
-    spread: float
 
 
 def rake(
@@ -444,7 +474,7 @@ def rake(
     codes: IndexArray,
     class_weights: FloatArray,
     part: float = 1.0,
-) -> Raked | None:
+) -> Calibrated | None:
     r"""Rake weights to totals, within classes whose weights stay as they are.
 
     Parameters
@@ -461,16 +491,16 @@ def rake(
 
     Returns
     -------
-    Raked or None
-        None where that cannot be met, or not with every weight raised or lowered by no more than
-        a factor of `MOST_SPREAD`.
+    Calibrated or None
+        Without the names of what is met. None where that cannot be met, or not with every
+        weight raised or lowered by no more than a factor of `MOST_SPREAD`.
 
     Examples
     --------
     >>> sums = Target(np.array([[0.0], [1.0], [2.0]]), np.array([4.0]))
     >>> one_class, total = np.zeros(3, dtype=int), np.array([3.0])
-    >>> found = rake(sums, np.ones(3), one_class, total)
-    >>> found.weights.sum().round(6), (sums.features.T @ found.weights).round(6)
+    >>> raked = rake(sums, np.ones(3), one_class, total)
+    >>> raked.weights.sum().round(6), (sums.features.T @ raked.weights).round(6)
     (np.float64(3.0), array([4.]))
     >>> rake(sums._replace(totals=np.array([7.0])), np.ones(3), one_class, total) is None
     True
@@ -485,28 +515,29 @@ def rake(
     classes = _Classes(codes, class_weights)
     # What a class has in common is met by its total: only differences within it matter.
     sums = classes.sums(target.features * weights[:, np.newaxis])
-    means = sums / classes.held[:, np.newaxis]
+    means = sums / classes.divisors[:, np.newaxis]
     gaps = target.features - means[codes]
-    wanted = target.totals / unit - class_weights @ means
+    moves = target.totals / unit - class_weights @ means
     # A unit is about one standard deviation of the estimated total.
     scale = np.sqrt(np.einsum("i,ij->j", weights**2, gaps**2))
     span = np.abs(target.features).max(axis=0) * float(class_weights.sum())
     flat = scale <= 1e-12 * span
-    shares = np.where(np.abs(wanted) <= 1e-9 * span, 1.0, 0.0)  # of flat ones: none can move
-    gaps, wanted = gaps[:, ~flat] / scale[~flat], wanted[~flat] / scale[~flat]
-    shares[~flat] = classes.shares(gaps, wanted)
+    shares = np.where(np.abs(moves) <= 1e-9 * span, 1.0, 0.0)  # of flat ones: none can move
+    gaps, moves = gaps[:, ~flat] / scale[~flat], moves[~flat] / scale[~flat]
+    shares[~flat] = classes.shares(gaps, moves)
     if part == 1.0 and (shares < 1.0).any():
         return None
-    found = _solve(gaps, weights, part * shares[~flat] * wanted, classes)
-    if found is None:
+    raked = _solve(gaps, weights, part * shares[~flat] * moves, classes)
+    if raked is None:
         return None
-    return Raked(unit * found, part * float(shares.mean()), _spread(found, weights))
+    mean_part = part * float(shares.mean())
+    return Calibrated(unit * raked, part=mean_part, spread=_spread(raked, weights))
 
 
 def _spread(raked: FloatArray, weights: FloatArray) -> float:
     factors = raked / weights
-    least = float(factors.min())  # a trial step may leave a row nothing
-    return max(float(factors.max()), 1.0 / least if least > 0.0 else np.inf)
+    smallest = float(factors.min())  # a trial step may leave a row nothing
+    return max(float(factors.max()), 1.0 / smallest if smallest > 0.0 else np.inf)
 
 
 class _Classes:
@@ -515,35 +546,36 @@ class _Classes:
     def __init__(self, codes: IndexArray, weights: FloatArray) -> None:
         self.codes, self.weights = codes, weights
         self.own = [np.flatnonzero(codes == code) for code in range(len(weights))]
-        self.held = np.where([len(own) for own in self.own], weights, 1.0)
+        # A class without rows has sums of zero, which any divisor leaves at that.
+        self.divisors = np.where([len(own) for own in self.own], weights, 1.0)
 
     def sums(self, values: FloatArray) -> FloatArray:
         return np.stack([values[own].sum(axis=0) for own in self.own])
 
-    def shares(self, gaps: FloatArray, wanted: FloatArray) -> FloatArray:
+    def shares(self, gaps: FloatArray, moves: FloatArray) -> FloatArray:
         """How far towards every total to go: all the way where weights of these rows reach it."""
-        least, most = np.zeros(len(wanted)), np.zeros(len(wanted))
+        lowest, highest = np.zeros(len(moves)), np.zeros(len(moves))
         for own, weight in zip(self.own, self.weights, strict=True):
             if len(own):
-                least += weight * gaps[own].min(axis=0)
-                most += weight * gaps[own].max(axis=0)
-        room = np.where(wanted > 0.0, most, -least)
-        need = np.abs(wanted)
+                lowest += weight * gaps[own].min(axis=0)
+                highest += weight * gaps[own].max(axis=0)
+        room = np.where(moves > 0.0, highest, -lowest)
+        need = np.abs(moves)
         return np.asarray(np.where(need < room, 1.0, 0.5 * room / np.maximum(need, 1e-300)))
 
 
 def _solve(
-    gaps: FloatArray, weights: FloatArray, wanted: FloatArray, classes: _Classes
+    gaps: FloatArray, weights: FloatArray, moves: FloatArray, classes: _Classes
 ) -> FloatArray | None:
     """Minimise the dual by Newton's method; None where that fails or leads too far."""
     theta = np.zeros(gaps.shape[1])
     w, value = weights, 0.0
     for _ in range(_MOST_STEPS):
-        gradient = gaps.T @ w - wanted
+        gradient = gaps.T @ w - moves
         missed = float(np.abs(gradient).max(initial=0.0))
         if missed <= _REACHED:
             break
-        inner = classes.sums(gaps * w[:, np.newaxis]) / np.sqrt(classes.held)[:, np.newaxis]
+        inner = classes.sums(gaps * w[:, np.newaxis]) / np.sqrt(classes.divisors)[:, np.newaxis]
         hessian = (gaps * w[:, np.newaxis]).T @ gaps - inner.T @ inner
         # Columns that depend on one another are met together, or not at all.
         hessian[np.diag_indices_from(hessian)] += 1e-10 * hessian.trace() / len(theta)
@@ -554,7 +586,7 @@ def _solve(
             trial = theta + length * step
             w_trial, value_trial = _tilted(gaps @ trial, weights, classes)
             if _spread(w_trial, weights) <= MOST_SPREAD:
-                value_trial -= float(wanted @ trial)
+                value_trial -= float(moves @ trial)
                 if value_trial <= value - 1e-4 * length * decrease + 1e-12 * abs(value):
                     break
             length /= 2.0
@@ -669,27 +701,24 @@ def sample_strata(
     >>> from daskcoreset.core.blocks import Block
     >>> block = Block(np.zeros((9, 1)), np.ones(9), np.array(["a", "b", "a"] * 3))
     >>> {
-    ...     label: (found.count, len(found.keys))
-    ...     for label, found in sample_strata(block, 2, np.random.default_rng(0)).items()
+    ...     label: (reservoir.count, len(reservoir.keys))
+    ...     for label, reservoir in sample_strata(block, 2, np.random.default_rng(0)).items()
     ... }
     {'a': (6, 3), 'b': (3, 3)}
     """
     coins = rng.standard_exponential(len(block))
     used = np.flatnonzero(block.weights > 0.0)
     labels = labels_of(block)[used]
-    found: dict[Any, StratifiedReservoir] = {}
+    strata: dict[Any, StratifiedReservoir] = {}
     for label in np.unique(labels):
         rows = used[labels == label]
         keys = coins[rows] / block.weights[rows]
-        wanted = _of(size, label.item())
-        if len(keys) > wanted + 1:
-            few = np.sort(np.argpartition(keys, wanted)[: wanted + 1])
-        else:
-            few = np.arange(len(keys))
+        first = np.argsort(keys, kind="stable")[: _of(size, label.item()) + 1]
         weight = float(block.weights[rows].sum())
-        whole = StratifiedReservoir(len(rows), weight, keys[few], block.take(rows[few]))
-        found[label.item()] = whole.smallest(wanted + 1)
-    return found
+        strata[label.item()] = StratifiedReservoir(
+            len(rows), weight, keys[first], block.take(rows[first])
+        )
+    return strata
 
 
 def _of(size: Sizes, label: Any) -> int:

@@ -189,9 +189,9 @@ def check_share(name: str, value: Any) -> None:
         raise InvalidInputError(f"{name} is {value}; pass a number between 0 and 1.")
 
 
-def check_count(name: str, value: Any, least: int = 1) -> None:
+def check_count(name: str, value: Any, minimum: int = 1) -> None:
     """Refuse what is not a count."""
     if not is_int(value):
-        raise InvalidTypeError(f"{name} is {value!r}; pass an int of at least {least}.")
-    if value < least:
-        raise InvalidInputError(f"{name} is {value}; pass an int of at least {least}.")
+        raise InvalidTypeError(f"{name} is {value!r}; pass an int of at least {minimum}.")
+    if value < minimum:
+        raise InvalidInputError(f"{name} is {value}; pass an int of at least {minimum}.")

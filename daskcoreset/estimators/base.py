@@ -27,7 +27,7 @@ from daskcoreset.core.blocks import Block, InvalidRow, find_missing_label, find_
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.estimators.scoring import accuracy
-from daskcoreset.execution.fold import map_rows
+from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.sensitivities import Sensitivity, resolve_method, takes_parts
 

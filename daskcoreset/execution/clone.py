@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def clone_after(arrays: list[Any], given: Any, seed: str) -> list[Any]:
-    """Return copies of arrays under fresh keys, none of which is read before `given`.
+def clone_after(arrays: list[Any], broadcast: Any, seed: str) -> list[Any]:
+    """Return copies of arrays under fresh keys, none of which is read before `broadcast`.
 
     Parameters
     ----------
     arrays : list of dask.array.Array
-    given : Lazy or object
+    broadcast : Lazy or object
         What to wait for; the arrays themselves come back when it is not lazy.
     seed : str
         Of the fresh keys: the same arrays and seed give the same keys.
@@ -34,11 +34,11 @@ def clone_after(arrays: list[Any], given: Any, seed: str) -> list[Any]:
     list of dask.array.Array
         Nothing is computed.
     """
-    if not isinstance(given, Lazy) or not arrays:
+    if not isinstance(broadcast, Lazy) or not arrays:
         return arrays
     from dask.graph_manipulation import checkpoint
 
-    waited_for: Any = checkpoint(given)
+    waited_for: Any = checkpoint(broadcast)
     return [_copied_array(array, waited_for, seed) for array in arrays]
 
 

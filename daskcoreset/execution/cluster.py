@@ -8,7 +8,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from daskcoreset.core.errors import InvalidInputError, MissingDependencyError
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.optional import import_optional
 
 
 @contextmanager
@@ -32,13 +33,11 @@ def cluster_for(scheduler: str | None, workers: int | None) -> Iterator[None]:
     if scheduler is None and workers is None:
         yield
         return
-    try:
-        import distributed
-    except ImportError as error:
-        raise MissingDependencyError(
-            "--scheduler and --workers need distributed; "
-            'pip install "daskcoreset[distributed]" brings it.'
-        ) from error
+    distributed = import_optional(
+        "distributed",
+        "--scheduler and --workers need distributed; "
+        'pip install "daskcoreset[distributed]" brings it.',
+    )
     if scheduler is not None:
         try:
             client = distributed.Client(scheduler)

@@ -19,6 +19,9 @@ U = TypeVar("U")
 OURS = "coreset-"
 """The names of all our layers start so."""
 
+LEAF = f"{OURS}leaf-"
+"""The names of layers with a task for every block start so."""
+
 
 class Lazy(Generic[T]):
     """A value that a Dask graph will produce: a collection of one key.
@@ -210,13 +213,10 @@ def active_client() -> Any:
         return None
 
 
-_LEAF = f"{OURS}leaf-"
-
-
 def leaf_layers(value: Lazy[Any]) -> dict[str, int]:
     """Return the number of blocks in every fold of a graph, by the name of its leaf tasks."""
     return {
         name: len(layer.get_output_keys())
         for name, layer in value.__dask_graph__().layers.items()
-        if name.startswith(_LEAF)
+        if name.startswith(LEAF)
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from daskcoreset.execution.lazy import active_client
+
 if TYPE_CHECKING:
     from daskcoreset.execution.lazy import Lazy
     from daskcoreset.inputs.blocks import RowBlocks
@@ -84,15 +86,14 @@ def plan_build(
         Threads of a worker; by default those of the active client's largest worker, or one
         for every core.
     """
-    here = blocks.in_memory
-    threads = threads or (1 if here else threads_of_a_worker())
-    rows = None if blocks.sizes is None else max(blocks.sizes)
-    row_bytes = _row_bytes(blocks)
+    threads = threads or (1 if blocks.in_memory else threads_of_a_worker())
     peak = block_bytes = None
-    if rows is not None and row_bytes is not None:
+    row_bytes = _row_bytes(blocks)
+    if blocks.sizes is not None and row_bytes is not None:
+        rows = max(blocks.sizes)
         read_bytes = 0.0 if blocks.are_views else _STORED_COPIES * _stored_row_bytes(blocks)
         leaf = rows * (read_bytes + row_bytes + _BYTES_PER_ROW)
-        root = min(candidates, blocks.n_rows or 0) * (row_bytes + _BYTES_PER_ROW) * _ROOT_COPIES
+        root = min(candidates, sum(blocks.sizes)) * (row_bytes + _BYTES_PER_ROW) * _ROOT_COPIES
         peak = int(min(threads, blocks.n_blocks) * leaf + root)
         block_bytes = int(rows * row_bytes)
     return BuildPlan(
@@ -100,7 +101,7 @@ def plan_build(
         n_blocks=blocks.n_blocks,
         n_rows=blocks.n_rows,
         bytes_read=None if blocks.stored_bytes is None else reads * blocks.stored_bytes,
-        tasks=0 if here else lazy.n_tasks,
+        tasks=0 if blocks.in_memory else lazy.n_tasks,
         block_bytes=block_bytes,
         threads=threads,
         peak_bytes=peak,
@@ -121,8 +122,6 @@ def _stored_row_bytes(blocks: RowBlocks) -> float:
 def threads_of_a_worker() -> int:
     """Return the threads that share the memory of one worker, where a build would run now."""
     import dask
-
-    from daskcoreset.execution.lazy import active_client
 
     scheduler = dask.config.get("scheduler", None)
     client = active_client() if scheduler in (None, "distributed", "dask.distributed") else None
@@ -145,6 +144,5 @@ def _size(count: int | None) -> str:
     value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
     while value >= 1024 and len(units) > 1:
         value, units = value / 1024, units[1:]
-    return (
-        f"{value:.0f} {units[0]}" if value >= 100 or units[0] == "B" else f"{value:.1f} {units[0]}"
-    )
+    digits = 0 if value >= 100 or units[0] == "B" else 1
+    return f"{value:.{digits}f} {units[0]}"

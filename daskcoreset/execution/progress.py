@@ -157,15 +157,15 @@ def _on_a_cluster(advance: Callable[[int], None], layers: dict[str, int]) -> Ite
 
     def poll() -> None:
         # The most that was seen of each pass: a scheduler forgets what nothing needs.
-        most = dict.fromkeys(layers, 0)
+        counted = dict.fromkeys(layers, 0)
         while not stop.wait(_INTERVAL):
             try:
                 done = client.run_on_scheduler(_blocks_done, names=list(layers))
             except Exception:  # noqa: BLE001 - a bar must never end the work it shows
                 return
             for name, count in done.items():
-                advance(max(0, count - most[name]))
-                most[name] = max(most[name], count)
+                advance(max(0, count - counted[name]))
+                counted[name] = max(counted[name], count)
 
     watcher = threading.Thread(target=poll, name="daskcoreset-progress", daemon=True)
     watcher.start()

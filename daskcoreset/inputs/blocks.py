@@ -7,7 +7,7 @@ computed and no row is read here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -31,14 +31,22 @@ FEW_BLOCKS = 64
 """So many chunks cost nothing, however small they are."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BlockSpec:
-    """The number of a block and the loaders of the parts that are not Dask collections."""
+    """Which rows a block has.
 
-    number: int
-    X: Loader | None = None
-    y: Loader | None = None
-    sample_weight: Loader | None = None
+    Attributes
+    ----------
+    block_index : int
+    loaders : dict of str to Loader
+        Of the parts that are not Dask collections, by their names.
+    start : int or None
+        Number of the first row; None where Dask does not know it.
+    """
+
+    block_index: int
+    loaders: dict[str, Loader] = field(default_factory=dict)
+    start: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +121,7 @@ class RowBlocks:
             raise InvalidInputError(f"X has {self.schema.n_features:,} columns, and {reason}")
 
     def select(self, positions: list[int]) -> RowBlocks:
-        """Return some of the blocks; they keep their numbers."""
+        """Return some of the blocks; they keep their indices."""
         return replace(
             self,
             specs=tuple(self.specs[i] for i in positions),
@@ -209,7 +217,9 @@ def _align(
         sizes = _source_cut(X, chunk_rows, row_bytes)
     elif np.isnan(X.shape[0]):
         _check_unknown(parts, chunk_rows)
-        return {**parts, "X": _merged_columns(X)}, None
+        # Not one more layer where the columns are one chunk already.
+        merged = X if X.numblocks[1] == 1 else X.rechunk({1: -1}, method="tasks")
+        return {**parts, "X": merged}, None
     else:
         sizes = _row_chunks(X.chunks[0], chunk_rows, None if sparse else row_bytes)
     return _rechunked(parts, sizes), sizes
@@ -253,22 +263,18 @@ def _row_chunks(
 def _rechunked(parts: dict[str, Any], sizes: tuple[int, ...]) -> dict[str, Any]:
     aligned = {}
     for name, part in parts.items():
-        if is_dask_array(part):
-            if np.isnan(part.shape[0]):
-                raise InvalidInputError(
-                    f"{name} has unknown chunk sizes but X has known ones, so their rows cannot "
-                    f"be paired; call {name}.compute_chunk_sizes() first."
-                )
-            chunks = (sizes, *((length,) for length in part.shape[1:]))
-            # Shuffles of the cluster write to disk what a few concatenations do in memory.
-            aligned[name] = part.rechunk(chunks, method="tasks")
-        else:
-            aligned[name] = part
+        aligned[name] = part
+        if not is_dask_array(part):
+            continue  # a source reads the rows that it is asked for
+        if np.isnan(part.shape[0]):
+            raise InvalidInputError(
+                f"{name} has unknown chunk sizes but X has known ones, so their rows cannot "
+                f"be paired; call {name}.compute_chunk_sizes() first."
+            )
+        chunks = (sizes, *((length,) for length in part.shape[1:]))
+        # Shuffles of the cluster write to disk what a few concatenations do in memory.
+        aligned[name] = part.rechunk(chunks, method="tasks")
     return aligned
-
-
-def _merged_columns(X: Any) -> Any:
-    return X if X.numblocks[1] == 1 else X.rechunk({1: -1}, method="tasks")
 
 
 def _check_unknown(parts: dict[str, Any], chunk_rows: int | None) -> None:
@@ -297,14 +303,14 @@ def _check_unknown(parts: dict[str, Any], chunk_rows: int | None) -> None:
 def _specs(
     parts: dict[str, Any], sizes: tuple[int, ...] | None, n_blocks: int
 ) -> tuple[BlockSpec, ...]:
+    if sizes is None:
+        return tuple(map(BlockSpec, range(n_blocks)))
     sources = {name: part for name, part in parts.items() if isinstance(part, Source)}
-    if sizes is None or not sources:
-        return tuple(BlockSpec(number) for number in range(n_blocks))
     specs, start = [], 0
-    for number, size in enumerate(sizes):
+    for block_index, size in enumerate(sizes):
         stop = start + size
         loaders = {name: source.loader(start, stop) for name, source in sources.items()}
-        specs.append(BlockSpec(number, **loaders))
+        specs.append(BlockSpec(block_index, loaders, start))
         start = stop
     return tuple(specs)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError, MissingDependencyError
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.optional import import_optional
 from daskcoreset.core.storage import HEADER
-from daskcoreset.inputs.dataframes import arrays_of_dask
+from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
 from daskcoreset.inputs.parquet import ParquetFiles, parquet_files
-from daskcoreset.inputs.sources import HDF5Source
 
 _HDF5 = (".h5", ".hdf5", ".hdf")
 _CSR = ("data", "indices", "indptr", "shape")  # a sparse X in an .npz file, with y beside it
@@ -39,7 +38,7 @@ class NamedArrays(NamedTuple):
     name: str | None = None
 
 
-def split_container(X: Any, y: Any, sample_weight: Any) -> NamedArrays:
+def split_container(X: Any, y: Any, sample_weight: Any, stack: ExitStack) -> NamedArrays:
     """Open paths, and take X, y and sample_weight out of what holds them together.
 
     Parameters
@@ -50,6 +49,8 @@ def split_container(X: Any, y: Any, sample_weight: Any) -> NamedArrays:
     y, sample_weight : object
         None, an array, or a string: the name of a column or array in the container, or a
         path where X is none.
+    stack : contextlib.ExitStack
+        Closes the files that are opened.
 
     Returns
     -------
@@ -60,17 +61,14 @@ def split_container(X: Any, y: Any, sample_weight: Any) -> NamedArrays:
     arguments = {name: part for name, part in beside.items() if part is not None}
     keys = {name: part for name, part in arguments.items() if isinstance(part, str)}
     name = os.fspath(X) if isinstance(X, (str, os.PathLike)) else None
-    with ExitStack() as stack:
-        container = _opened(X, "X", stack, tuple(keys.values()))
-        members = _members_of(container, keys)
-        parts = {
-            part: _single(value, part, stack)
-            for part, value in arguments.items()
-            if members is None or part not in keys
-        }
-        if members is None:
-            return NamedArrays({"X": container, **parts}, name=name)
-        return NamedArrays({**members.parts, **parts}, members.columns, name)
+    container = _opened(X, "X", stack, tuple(keys.values()))
+    members = _members_of(container, keys)
+    parts = {
+        part: _single(value, part, stack)
+        for part, value in arguments.items()
+        if part not in members.parts
+    }
+    return NamedArrays({**members.parts, **parts}, members.columns, name)
 
 
 def array_names(path: str | os.PathLike[str], stack: ExitStack) -> tuple[str, ...]:
@@ -79,16 +77,15 @@ def array_names(path: str | os.PathLike[str], stack: ExitStack) -> tuple[str, ..
     return tuple(_array_names(container)) if _is_group(container) else ()
 
 
-def _members_of(X: Any, keys: dict[str, str]) -> NamedArrays | None:
-    """Return X and what `keys` name beside it; None when X is one array."""
+def _members_of(X: Any, keys: dict[str, str]) -> NamedArrays:
+    """Return X and what `keys` name beside it; X alone where it is one array."""
     # The class is asked, for a Delayed object claims to have every attribute.
     if hasattr(type(X), "columns") and hasattr(type(X), "iloc"):
         _check_keys(keys, list(X.columns), "the data frame X has the columns")
         if hasattr(X, "__dask_graph__"):
             rest = tuple(str(column) for column in X.columns if column not in keys.values())
             return NamedArrays(arrays_of_dask(X, keys), rest)
-        rows = X.drop(columns=list(keys.values())) if keys else X
-        return NamedArrays({"X": rows, **{name: X[key] for name, key in keys.items()}})
+        return NamedArrays(split_columns(X, keys))
     if isinstance(X, ParquetFiles):
         _check_keys(keys, X.names, f"{X.path!r} has the columns")
         rest = tuple(name for name in X.names if name not in keys.values())
@@ -103,15 +100,15 @@ def _members_of(X: Any, keys: dict[str, str]) -> NamedArrays | None:
             )
         _check_keys(keys, names, "the group X has the arrays")
         rest = tuple(name for name in names if name not in keys.values())
-        members = {name: _member(X, key) for name, key in keys.items()}
+        members = {name: X[key] for name, key in keys.items()}
         return NamedArrays({"X": _select_array(X, "X", rest), **members})
-    return None
+    return NamedArrays({"X": X})
 
 
-def _check_keys(keys: dict[str, str], names: list[str], found: str) -> None:
+def _check_keys(keys: dict[str, str], names: list[str], members: str) -> None:
     for name, key in keys.items():
         if key not in names:
-            raise InvalidInputError(f"{name} is {key!r}, but {found} {names}; name one of these.")
+            raise InvalidInputError(f"{name} is {key!r}, but {members} {names}; name one of these.")
 
 
 def _single(part: Any, name: str, stack: ExitStack) -> Any:
@@ -157,7 +154,7 @@ def _array_names(group: Any) -> list[str]:
 def _select_array(group: Any, name: str, names: tuple[str, ...]) -> Any:
     """Return the array called `name`, or the only one with the dimensions it must have."""
     if name in names:
-        return _member(group, name)
+        return group[name]
     if name == "X" and isinstance(group, np.lib.npyio.NpzFile) and set(_CSR) <= set(names):
         import scipy.sparse as sp
 
@@ -170,13 +167,7 @@ def _select_array(group: Any, name: str, names: tuple[str, ...]) -> Any:
             f"{name} is a group of the arrays {list(names)}; name one of them {name!r}, or pass "
             f"the array itself."
         )
-    return _member(group, fitting[0])
-
-
-def _member(group: Any, key: str) -> Any:
-    member = group[key]
-    # Made now, for the file may be closed when the rows are read.
-    return HDF5Source(member) if type(member).__module__.split(".")[0] == "h5py" else member
+    return group[fitting[0]]
 
 
 # --- paths -------------------------------------------------------------------------------
@@ -246,10 +237,5 @@ def _unreadable(path: str, name: str, what: str, error: Exception) -> InvalidInp
 
 
 def _need(module: str, extra: str, name: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{name} needs the package {module}; install it with: "
-            f'pip install "daskcoreset[{extra}]".'
-        ) from error
+    install = f'install it with: pip install "daskcoreset[{extra}]".'
+    return import_optional(module, f"{name} needs the package {module}; {install}")

@@ -19,21 +19,28 @@ OBJECT = np.dtype(object)
 _REAL = "biuf"
 
 
-class FrameSource(Source):
-    """A pandas DataFrame or Series; blocks are converted one at a time."""
+def frame_source(frame: Any) -> Source:
+    """Return the source of a pandas DataFrame or Series; blocks are converted one at a time."""
+    dtype = _frame_dtype(frame, missing=bool(frame.ndim == 2 or frame.isna().any()))
 
-    in_memory = True
+    def loader(start: int, stop: int) -> Loader:
+        return partial(_to_numpy, frame.iloc[start:stop], dtype)
 
-    def __init__(self, frame: Any) -> None:
-        self.frame = frame
-        self.shape = tuple(frame.shape)
-        self.dtype = _frame_dtype(frame, missing=bool(frame.ndim == 2 or frame.isna().any()))
-        if frame.ndim == 2:
-            self.columns = tuple(str(column) for column in frame.columns)
+    columns = tuple(map(str, frame.columns)) if frame.ndim == 2 else None
+    return Source(frame.shape, dtype, loader, columns=columns, in_memory=True)
 
-    def loader(self, start: int, stop: int) -> Loader:
-        """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
-        return partial(_to_numpy, self.frame.iloc[start:stop], self.dtype)
+
+def split_columns(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
+    """Split a frame into the columns that are parts of their own, and X of all others.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame or Series
+    keys : mapping of str to str
+        Columns that are parts of their own, by the name of the part.
+    """
+    rest = frame.drop(columns=list(keys.values())) if keys else frame
+    return {"X": rest, **{name: frame[key] for name, key in keys.items()}}
 
 
 def arrays_of_dask(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
@@ -54,10 +61,7 @@ def arrays_of_dask(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
     import dask.array as da
 
     meta = frame._meta  # noqa: SLF001 - the one way to know the columns without computing
-    dtypes = {
-        "X": _frame_dtype(meta.drop(columns=list(keys.values())) if keys else meta),
-        **{name: _frame_dtype(meta[key]) for name, key in keys.items()},
-    }
+    dtypes = {name: _frame_dtype(part) for name, part in split_columns(meta, keys).items()}
     # One task a partition makes all parts; what picks a part fuses with the work on it.
     split = partial(_split, keys=dict(keys), dtypes=dtypes)
     shared = frame.map_partitions(split, meta=np.empty(0, OBJECT), enforce_metadata=False)
@@ -78,9 +82,8 @@ def arrays_of_dask(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
 def _split(
     frame: Any, keys: Mapping[str, str], dtypes: Mapping[str, np.dtype[Any]]
 ) -> dict[str, AnyArray]:
-    """Split a partition into the columns that are parts of their own, and X of all others."""
-    rest = frame.drop(columns=list(keys.values())) if keys else frame
-    parts = {"X": rest, **{name: frame[key] for name, key in keys.items()}}
+    """Bring the parts of a partition to arrays."""
+    parts = split_columns(frame, keys)
     return {name: _to_numpy(part, dtypes[name]) for name, part in parts.items()}
 
 
@@ -89,15 +92,16 @@ def _frame_dtype(frame: Any, *, missing: bool = True) -> np.dtype[Any]:
     if frame.ndim == 1:
         dtype = _column_dtype(frame.dtype, missing=missing)
         return OBJECT if dtype is None else dtype
-    found = [(name, dtype, _column_dtype(dtype)) for name, dtype in frame.dtypes.items()]
+    plain = [_column_dtype(dtype) for dtype in frame.dtypes]
+    columns = zip(frame.dtypes.items(), plain, strict=True)
     check_numeric(
         {
-            str(name): dtype
-            for name, dtype, plain in found
-            if plain is None or plain.kind not in _REAL
+            str(name): kind
+            for (name, kind), dtype in columns
+            if dtype is None or dtype.kind not in _REAL
         }
     )
-    return common_dtype(plain for _, _, plain in found)
+    return common_dtype(plain)
 
 
 def _column_dtype(dtype: Any, *, missing: bool = True) -> np.dtype[Any] | None:
@@ -112,8 +116,8 @@ def _column_dtype(dtype: Any, *, missing: bool = True) -> np.dtype[Any] | None:
 
 def common_dtype(dtypes: Iterable[Any]) -> np.dtype[Any]:
     """Return the dtype that holds all of `dtypes`; float64 where there are none."""
-    found = list(dtypes)
-    return np.result_type(*found) if found else np.dtype(np.float64)
+    kinds = list(dtypes)
+    return np.result_type(*kinds) if kinds else np.dtype(np.float64)
 
 
 def check_numeric(others: Mapping[str, Any]) -> None:

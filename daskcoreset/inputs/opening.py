@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,14 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.containers import NamedArrays, split_container
-from daskcoreset.inputs.dataframes import FrameSource, arrays_of_dask
+from daskcoreset.inputs.dataframes import arrays_of_dask, frame_source
 from daskcoreset.inputs.sources import (
-    ArraySource,
-    HDF5Source,
-    IndexedSource,
-    MemmapSource,
     Source,
-    SparseSource,
+    array_source,
+    hdf5_source,
+    indexed_source,
+    memmap_source,
+    sparse_source,
 )
 
 _HUGE_SHARD = 256 * 2**20
@@ -44,8 +45,11 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> NamedArrays:
     InvalidTypeError
         For types and dtypes that hold no real numbers.
     """
-    members = split_container(X, y, sample_weight)
-    parts = {name: _checked(_open_any(part, name), name) for name, part in members.parts.items()}
+    with ExitStack() as stack:  # of files, which are closed once their arrays are sources
+        members = split_container(X, y, sample_weight, stack)
+        parts = {name: _opened(part, name) for name, part in members.parts.items()}
+    for name, part in parts.items():
+        _check_part(part, name)
     _check_lengths(parts)
     X = parts["X"]
     # The name of a Dask array is a hash, and tells nobody where it came from.
@@ -56,13 +60,8 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> NamedArrays:
 # --- one part ----------------------------------------------------------------------------
 
 
-def _open_any(part: Any, name: str) -> Any:
-    opened = _open_collection(part, name)
-    return _open_memory(part, name) if opened is None else opened
-
-
-def _open_collection(part: Any, name: str) -> Any:
-    """Open what knows chunks, files or labels of its own; None for plain memory."""
+def _opened(part: Any, name: str) -> Any:
+    """Open what knows chunks, files or labels of its own, or else plain memory."""
     module = type(part).__module__.split(".")[0]
     if isinstance(part, Source) or is_dask_array(part):
         return part
@@ -71,23 +70,23 @@ def _open_collection(part: Any, name: str) -> Any:
     if hasattr(part, "__dask_graph__"):
         return _open_dask_frame(part, name)
     if module == "h5py" and hasattr(part, "dtype"):
-        return HDF5Source(part)
+        return hdf5_source(part)
     if module == "zarr" and hasattr(part, "chunks"):
         return _open_zarr(part)
-    return None
+    return _open_memory(part, name)
 
 
 def _open_memory(part: Any, name: str) -> Source:
     if hasattr(part, "iloc"):
-        return FrameSource(part)
+        return frame_source(part)
     if hasattr(part, "tocsr"):
-        return SparseSource(part)
+        return sparse_source(part)
     if isinstance(part, np.memmap):
-        return MemmapSource.of(part)
+        return memmap_source(part)
     if isinstance(part, (np.ndarray, list, tuple)) or _is_foreign(part):
-        return ArraySource(_as_array(part, name))
+        return array_source(_as_array(part, name))
     if all(hasattr(part, attribute) for attribute in ("shape", "dtype", "__getitem__")):
-        return IndexedSource(part)
+        return indexed_source(part)
     raise InvalidTypeError(
         f"{name} is a {type(part).__name__}; pass a Dask, NumPy, Zarr, HDF5, xarray, SciPy "
         f"sparse or pandas object, or a path."
@@ -115,7 +114,7 @@ def _open_zarr(array: Any) -> Source:
         inner, outer = array.chunks, array.shards or array.chunks
         whole = int(np.prod(outer, dtype=np.int64)) * array.dtype.itemsize <= _HUGE_SHARD
         granularity = int((outer if whole else inner)[0])
-    return IndexedSource(array, granularity=granularity, name=str(array.store_path))
+    return indexed_source(array, granularity=granularity, name=str(array.store_path))
 
 
 def _open_xarray(part: Any, name: str) -> Any:
@@ -126,11 +125,11 @@ def _open_xarray(part: Any, name: str) -> Any:
         )
     data = part.variable._data  # noqa: SLF001 - `.data` would load a lazily opened file whole
     if isinstance(data, np.ndarray) or hasattr(data, "__dask_graph__"):
-        return _open_any(part.data, name)
+        return _opened(part.data, name)
     stored = part.encoding.get("shards") or part.encoding.get("chunks")
     stored = stored or part.encoding.get("chunksizes")
     granularity = int(stored[0]) if stored and len(stored) == part.ndim else 1
-    return IndexedSource(part, granularity=granularity, name=_xarray_name(part))
+    return indexed_source(part, granularity=granularity, name=_xarray_name(part))
 
 
 def _xarray_name(part: Any) -> str | None:
@@ -154,41 +153,31 @@ def is_dask_array(part: Any) -> bool:
 
 def is_sparse(part: Any) -> bool:
     """Whether the rows are SciPy sparse."""
-    block = part._meta if is_dask_array(part) else getattr(part, "array", None)  # noqa: SLF001
-    return hasattr(block, "tocsr")
+    if isinstance(part, Source):
+        return part.sparse_bytes is not None
+    return hasattr(part._meta, "tocsr")  # noqa: SLF001 - the kind of a block, without computing
 
 
 # --- checks ------------------------------------------------------------------------------
 
 
-def _checked(part: Any, name: str) -> Any:
+def _check_part(part: Any, name: str) -> None:
     if is_dask_array(part) and hasattr(part, "expr"):
         raise InvalidTypeError(
             f"{name} is a Dask array of the array query planner, which loses the blocks; set "
             f"DASK_ARRAY__QUERY_PLANNING=False before dask is imported."
         )
-    _check_dimensions(part, name)
-    _check_dtype(part, name)
-    return part
-
-
-def _check_dimensions(part: Any, name: str) -> None:
-    n_dims = 2 if name == "X" else 1
-    if len(part.shape) == n_dims:
-        return
-    remedy = (
-        "pass one row per sample, for example X.reshape(len(X), -1)"
-        if name == "X"
-        else f"pass a vector, for example {name}.ravel()"
-    )
-    raise InvalidInputError(
-        f"{name} must have {n_dims} dimension{'s' * (n_dims - 1)}, found shape "
-        f"{tuple(part.shape)}; {remedy}."
-    )
-
-
-def _check_dtype(part: Any, name: str) -> None:
-    dtype = np.dtype(part.dtype)
+    shape, dtype = tuple(part.shape), np.dtype(part.dtype)
+    if name == "X" and len(shape) != 2:
+        raise InvalidInputError(
+            f"X must have 2 dimensions, found shape {shape}; pass one row per sample, for example "
+            f"X.reshape(len(X), -1)."
+        )
+    if name != "X" and len(shape) != 1:
+        raise InvalidInputError(
+            f"{name} must have 1 dimension, found shape {shape}; pass a vector, for example "
+            f"{name}.ravel()."
+        )
     if name != "X" and is_sparse(part):
         raise InvalidTypeError(
             f"{name} is sparse; pass a dense vector, for example {name}.toarray().ravel()."

@@ -68,63 +68,46 @@ class ParquetFiles:
         """Names of the columns."""
         return list(self._types)
 
-    def table(self, columns: Sequence[str]) -> ParquetSource:
+    def table(self, columns: Sequence[str]) -> Source:
         """Return some columns as the matrix X."""
         plain = {name: _plain_dtype(self._types[name]) for name in columns}
         check_numeric({name: self._types[name][0] for name in columns if plain[name] == OBJECT})
         # A null of any column becomes NaN, which only a floating dtype can hold.
         dtype = common_dtype([np.float32, *plain.values()])
-        return ParquetSource(self, tuple(columns), dtype)
+        return self._source(tuple(columns), dtype)
 
-    def column(self, name: str) -> ParquetSource:
+    def column(self, name: str) -> Source:
         """Return one column as a vector of labels or weights."""
         dtype = _plain_dtype(self._types[name])
         if self._nulls.get(name, True) and dtype.kind in "biu":
             dtype = np.result_type(dtype, np.float32)
-        return ParquetSource(self, (name,), dtype, flat=True)
+        return self._source((name,), dtype, flat=True)
 
+    def _source(
+        self, columns: tuple[str, ...], dtype: np.dtype[Any], *, flat: bool = False
+    ) -> Source:
+        starts = np.cumsum([0, *(rows for _, _, rows in self.groups)])
+        n_rows = int(starts[-1])
 
-class ParquetSource(Source):
-    """Columns of Parquet files; every task reads the row groups that its rows are in."""
+        def loader(start: int, stop: int) -> Loader:
+            # Every task reads the row groups that its rows are in.
+            first = int(np.searchsorted(starts, start, side="right")) - 1
+            last = int(np.searchsorted(starts, stop, side="left"))
+            pieces = tuple(
+                (path, group, max(0, start - begin), min(rows, stop - begin))
+                for (path, group, rows), begin in zip(
+                    self.groups[first:last], starts[first:last].tolist(), strict=True
+                )
+            )
+            return partial(_parquet_rows, pieces, columns, dtype, flat=flat)
 
-    def __init__(
-        self,
-        files: ParquetFiles,
-        columns: tuple[str, ...],
-        dtype: np.dtype[Any],
-        *,
-        flat: bool = False,
-    ) -> None:
-        self._groups = files.groups
-        self._starts = np.cumsum([0, *(rows for _, _, rows in files.groups)])
-        self._flat = flat
-        self.columns = columns
-        self.dtype = dtype
-        self.name = files.path
-        n_rows = int(self._starts[-1])
-        self.shape = (n_rows,) if flat else (n_rows, len(columns))
-
-    def cut(self, rows: int) -> tuple[int, ...]:
-        """Group row groups into blocks of about `rows` rows; one is never split."""
-        sizes: list[int] = []
-        for _, _, count in self._groups:
-            if sizes and sizes[-1] + count <= rows:
-                sizes[-1] += count
-            else:
-                sizes.append(count)
-        return tuple(sizes)
-
-    def loader(self, start: int, stop: int) -> Loader:
-        """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
-        first = int(np.searchsorted(self._starts, start, side="right")) - 1
-        last = int(np.searchsorted(self._starts, stop, side="left"))
-        pieces = []
-        for (path, group, rows), begin in zip(
-            self._groups[first:last], self._starts[first:last].tolist(), strict=True
-        ):
-            pieces.append((path, group, max(0, start - begin), min(rows, stop - begin)))
-        return partial(
-            _parquet_rows, tuple(pieces), self.columns or (), self.dtype, flat=self._flat
+        return Source(
+            (n_rows,) if flat else (n_rows, len(columns)),
+            dtype,
+            loader,
+            pieces=tuple(rows for _, _, rows in self.groups),
+            name=self.path,
+            columns=columns,
         )
 
 
@@ -172,11 +155,11 @@ def parquet_files(path: str) -> list[str]:
     root = Path(path)
     if root.is_file():
         return [path] if root.suffix.lower() in _PARQUET else []
-    found = (
+    files = (
         file
         for file in root.rglob("*")
         if file.suffix.lower() in _PARQUET
         # Logs and unfinished writes of other tools.
         and not any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
     )
-    return sorted(map(str, found), key=natural_sort_key)
+    return sorted(map(str, files), key=natural_sort_key)

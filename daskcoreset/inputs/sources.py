@@ -8,8 +8,8 @@ later, and a worker that dies takes nothing with it.
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,7 +23,8 @@ Loader: TypeAlias = Callable[[], Any]
 """Reads one range of rows when called, an ndarray or SciPy sparse; picklable, cheap to make."""
 
 
-class Source(ABC):
+@dataclass(frozen=True, eq=False)
+class Source:
     """Rows that can be read range by range.
 
     Attributes
@@ -32,27 +33,32 @@ class Source(ABC):
         ``(n, d)``, or ``(n,)`` for labels and weights.
     dtype : numpy.dtype
         As stored.
+    loader : callable
+        ``loader(start, stop)`` returns the loader of rows ``start`` to ``stop`` (exclusive).
     granularity : int
         Rows that are stored together: blocks are made of whole multiples of it, unless the
         user says how many rows a block has.
+    pieces : tuple of int or None
+        The same where not equally many rows are stored together: how many in each piece.
     name : str or None
         Where the rows come from, for the provenance.
     columns : tuple of str or None
         Names of the features, where they have names.
     in_memory : bool
         Whether a block is a view of what is in memory already.
+    sparse_bytes : int or None
+        Bytes of all rows of a sparse matrix; None for dense rows.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    loader: Callable[[int, int], Loader]
     granularity: int = 1
+    pieces: tuple[int, ...] | None = None
     name: str | None = None
     columns: tuple[str, ...] | None = None
     in_memory: bool = False
-
-    @abstractmethod
-    def loader(self, start: int, stop: int) -> Loader:
-        """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
+    sparse_bytes: int | None = None
 
     def cut(self, rows: int) -> tuple[int, ...]:
         """Cut the rows into block sizes of about `rows` rows each.
@@ -60,16 +66,26 @@ class Source(ABC):
         What is stored together stays together, however large: a compressed chunk is
         decoded whole for each piece of it, so splitting would cost time and save nothing.
         """
-        return even_cut(self.shape[0], max(1, rows // self.granularity) * self.granularity)
+        if self.pieces is None:
+            return even_cut(self.shape[0], max(1, rows // self.granularity) * self.granularity)
+        sizes: list[int] = []
+        for piece in self.pieces:
+            if sizes and sizes[-1] + piece <= rows:
+                sizes[-1] += piece
+            else:
+                sizes.append(piece)
+        return tuple(sizes)
 
     @property
     def stored_bytes(self) -> int:
         """Bytes of all rows once decoded."""
+        if self.sparse_bytes is not None:
+            return self.sparse_bytes
         return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
 
 
 def even_cut(n_rows: int, rows: int) -> tuple[int, ...]:
-    """Cut `n_rows` into blocks of exactly `rows`, the last of what is left.
+    """Cut `n_rows` into blocks of exactly `rows`, the last one of the rest.
 
     Examples
     --------
@@ -80,23 +96,31 @@ def even_cut(n_rows: int, rows: int) -> tuple[int, ...]:
     return (rows,) * full + ((rest,) if rest else ())
 
 
+def array_source(array: AnyArray) -> Source:
+    """Return the source of an ndarray in memory; blocks are views, and pickle alone."""
+
+    def loader(start: int, stop: int) -> Loader:
+        return partial(_rows_in_memory, array[start:stop])
+
+    return Source(array.shape, array.dtype, loader, in_memory=True)
+
+
 def _rows_in_memory(rows: AnyArray) -> AnyArray:
     return rows
 
 
-class ArraySource(Source):
-    """An ndarray in memory; blocks are views, and pickle alone."""
+def sparse_source(matrix: Any) -> Source:
+    """Return the source of a SciPy sparse matrix in memory; blocks are views of CSR arrays."""
+    csr = matrix.tocsr()  # itself, where it is CSR already
+    data, indices, indptr = csr.data, csr.indices, csr.indptr
 
-    in_memory = True
+    def loader(start: int, stop: int) -> Loader:
+        stored = slice(int(indptr[start]), int(indptr[stop]))
+        parts = data[stored], indices[stored], indptr[start : stop + 1]
+        return partial(_sparse_rows, *parts, csr.shape[1])
 
-    def __init__(self, array: AnyArray) -> None:
-        self.array = array
-        self.shape = tuple(array.shape)
-        self.dtype = array.dtype
-
-    def loader(self, start: int, stop: int) -> Loader:
-        """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
-        return partial(_rows_in_memory, self.array[start:stop])
+    sparse_bytes = int(data.nbytes + indices.nbytes + indptr.nbytes)
+    return Source(csr.shape, csr.dtype, loader, in_memory=True, sparse_bytes=sparse_bytes)
 
 
 def _sparse_rows(data: AnyArray, indices: AnyArray, indptr: AnyArray, n_columns: int) -> Any:
@@ -106,50 +130,40 @@ def _sparse_rows(data: AnyArray, indices: AnyArray, indptr: AnyArray, n_columns:
     return sp.csr_array(parts, shape=(len(indptr) - 1, n_columns))
 
 
-class SparseSource(Source):
-    """A SciPy sparse matrix in memory; blocks are views of its CSR arrays."""
+def indexed_source(array: Any, *, granularity: int = 1, name: str | None = None) -> Source:
+    """Return the source of what has ``shape``, ``dtype`` and slices, and pickles: Zarr, xarray."""
 
-    in_memory = True
+    def loader(start: int, stop: int) -> Loader:
+        return partial(_sliced_rows, array, start, stop)
 
-    def __init__(self, array: Any) -> None:
-        self.array = array.tocsr()  # itself, where it is CSR already
-        self.shape = tuple(array.shape)
-        self.dtype = array.dtype
-
-    @property
-    def stored_bytes(self) -> int:
-        """Bytes of the three CSR arrays."""
-        return int(sum(part.nbytes for part in self._parts))
-
-    @property
-    def _parts(self) -> tuple[AnyArray, AnyArray, AnyArray]:
-        return self.array.data, self.array.indices, self.array.indptr
-
-    def loader(self, start: int, stop: int) -> Loader:
-        """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
-        data, indices, indptr = self._parts
-        stored = slice(int(indptr[start]), int(indptr[stop]))
-        parts = data[stored], indices[stored], indptr[start : stop + 1]
-        return partial(_sparse_rows, *parts, self.shape[1])
+    shape = tuple(int(length) for length in array.shape)
+    return Source(shape, np.dtype(array.dtype), loader, max(1, granularity), name=name)
 
 
 def _sliced_rows(array: Any, start: int, stop: int) -> AnyArray:
     return np.asarray(array[start:stop])
 
 
-class IndexedSource(Source):
-    """Anything with ``shape``, ``dtype`` and slicing that pickles: a Zarr array, xarray."""
+def memmap_source(array: np.memmap[Any, Any]) -> Source:
+    """Return a source whose tasks map the file again, or the array where that is impossible."""
+    filename: Any = array.filename
+    # What was written into a copy-on-write map is in memory only.
+    usable = isinstance(filename, (str, os.PathLike)) and array.mode != "c" and array.size > 0
+    if not usable or not Path(filename).is_file():
+        return array_source(np.asarray(array))
+    base: Any = array
+    while isinstance(base.base, np.memmap):
+        base = base.base
+    # A view keeps the offset of the map it was cut from.
+    ahead = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+    path, first, strides = os.fspath(filename), base.offset + ahead, array.strides
+    shape, dtype = array.shape, array.dtype  # the array itself would stay mapped
 
-    def __init__(self, array: Any, *, granularity: int = 1, name: str | None = None) -> None:
-        self.array = array
-        self.shape = tuple(int(length) for length in array.shape)
-        self.dtype = np.dtype(array.dtype)
-        self.granularity = max(1, granularity)
-        self.name = name
+    def loader(start: int, stop: int) -> Loader:
+        rows = (stop - start, *shape[1:])
+        return partial(_mapped_rows, path, first + start * strides[0], dtype, rows, strides)
 
-    def loader(self, start: int, stop: int) -> Loader:
-        """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
-        return partial(_sliced_rows, self.array, start, stop)
+    return Source(shape, dtype, loader, name=path)
 
 
 def _mapped_rows(
@@ -160,6 +174,7 @@ def _mapped_rows(
     strides: tuple[int, ...],
 ) -> AnyArray:
     """Map rows from the byte `first` of a file on; the system reads them as they are used."""
+    # A negative stride leads to bytes before the first one.
     reach = [(length - 1) * stride for length, stride in zip(shape, strides, strict=True)]
     low = first + sum(min(0, r) for r in reach)
     high = first + sum(max(0, r) for r in reach) + dtype.itemsize
@@ -167,37 +182,22 @@ def _mapped_rows(
     return np.ndarray(shape, dtype, raw, first - low, strides)
 
 
-class MemmapSource(Source):
-    """A memory-mapped file, or a view of one; every task maps its own rows."""
+def hdf5_source(dataset: Any) -> Source:
+    """Return the source of an HDF5 data set; tasks open the file, for handles do not pickle."""
+    path = os.path.abspath(os.fsdecode(dataset.file.filename))  # noqa: PTH100 - no links
+    key = str(dataset.name)
+    if not Path(path).is_file():
+        raise InvalidInputError(
+            f"the HDF5 data set {key!r} is in memory, where workers cannot read it; "
+            f"save its file to disk, or pass the array, dataset[:]."
+        )
 
-    def __init__(self, array: np.memmap[Any, Any], path: str, first: int) -> None:
-        self.path = path
-        self.shape = tuple(array.shape)
-        self.dtype = array.dtype
-        self.name = path
-        self._first = first
-        self._strides = array.strides
+    def loader(start: int, stop: int) -> Loader:
+        return partial(_hdf5_rows, path, key, start, stop)
 
-    @classmethod
-    def of(cls, array: np.memmap[Any, Any]) -> Source:
-        """Return a source that maps the file again, or the array where that is impossible."""
-        path: Any = array.filename
-        # What was written into a copy-on-write map is in memory only.
-        usable = isinstance(path, (str, os.PathLike)) and array.mode != "c" and array.size > 0
-        if not usable or not Path(path).is_file():
-            return ArraySource(np.asarray(array))
-        base: Any = array
-        while isinstance(base.base, np.memmap):
-            base = base.base
-        # A view keeps the offset of the map it was cut from.
-        ahead = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-        return cls(array, os.fspath(path), base.offset + ahead)
-
-    def loader(self, start: int, stop: int) -> Loader:
-        """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
-        first = self._first + start * self._strides[0]
-        shape = (stop - start, *self.shape[1:])
-        return partial(_mapped_rows, self.path, first, self.dtype, shape, self._strides)
+    shape = tuple(dataset.shape or ())
+    granularity = int(dataset.chunks[0]) if dataset.chunks else 1
+    return Source(shape, dataset.dtype, loader, granularity, name=f"{path}:{key}")
 
 
 def _hdf5_rows(path: str, dataset: str, start: int, stop: int) -> Any:
@@ -205,24 +205,3 @@ def _hdf5_rows(path: str, dataset: str, start: int, stop: int) -> Any:
 
     with h5py.File(path, "r") as file:
         return file[dataset][start:stop]
-
-
-class HDF5Source(Source):
-    """An HDF5 data set; every task opens the file for itself, for handles do not pickle."""
-
-    def __init__(self, dataset: Any) -> None:
-        self.path = os.path.abspath(os.fsdecode(dataset.file.filename))  # noqa: PTH100 - no links
-        self.dataset = str(dataset.name)
-        if not Path(self.path).is_file():
-            raise InvalidInputError(
-                f"the HDF5 data set {self.dataset!r} is in memory, where workers cannot read it; "
-                f"save its file to disk, or pass the array, dataset[:]."
-            )
-        self.shape = tuple(dataset.shape or ())
-        self.dtype = dataset.dtype
-        self.granularity = int(dataset.chunks[0]) if dataset.chunks else 1
-        self.name = f"{self.path}:{self.dataset}"
-
-    def loader(self, start: int, stop: int) -> Loader:
-        """Return the loader of rows ``start`` to ``stop`` (exclusive)."""
-        return partial(_hdf5_rows, self.path, self.dataset, start, stop)

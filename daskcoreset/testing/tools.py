@@ -18,7 +18,7 @@ from daskcoreset.constructions.sampling.job import SamplingJob
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.typing import AnyArray, FloatArray, Sampling
 from daskcoreset.inputs.blocks import BlockSpec, RowBlocks, row_blocks
-from daskcoreset.inputs.sources import ArraySource
+from daskcoreset.inputs.sources import array_source
 from daskcoreset.sensitivities import Sensitivity
 
 
@@ -86,14 +86,14 @@ def cut_rows(X: Any, sizes: Sequence[int], sample_weight: Any = None, y: Any = N
     (3, 0, 2)
     """
     given_parts = {"X": X, "y": y, "sample_weight": sample_weight}
-    sources = {name: ArraySource(part) for name, part in given_parts.items() if part is not None}
+    sources = {name: array_source(part) for name, part in given_parts.items() if part is not None}
     stops = np.cumsum(sizes).tolist()
     specs = tuple(
         BlockSpec(
-            number,
-            **{name: source.loader(stop - size, stop) for name, source in sources.items()},
+            block_index,
+            {name: source.loader(stop - size, stop) for name, source in sources.items()},
         )
-        for number, (size, stop) in enumerate(zip(sizes, stops, strict=True))
+        for block_index, (size, stop) in enumerate(zip(sizes, stops, strict=True))
     )
     return replace(row_blocks(X, y, sample_weight), specs=specs, sizes=tuple(sizes))
 

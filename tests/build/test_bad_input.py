@@ -36,7 +36,7 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.moments import merge_moments, moments_of
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.execution.fold import read_block
+from daskcoreset.execution.engine import read_block
 from daskcoreset.inputs.blocks import row_blocks
 from tests.tools.plain_loops import use_plain_loops
 

@@ -25,7 +25,7 @@ from daskcoreset.build import build
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.core.typing import Sampling
-from daskcoreset.execution.fold import tree_reduce
+from daskcoreset.execution.engine import tree_reduce
 from daskcoreset.execution.lazy import Lazy, leaf_layers
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import shared_pool
@@ -305,9 +305,9 @@ def _leaves_done(names: list[str], dask_scheduler: Any = None) -> tuple[int, lis
     return done, holders
 
 
-def _first_numbers(rows: Any, number: int, given: object) -> float:
-    del rows, given
-    return float(number)
+def _first_numbers(rows: Any, broadcast: object) -> float:
+    del broadcast
+    return float(rows.index)
 
 
 def _total(parts: Any) -> float:

@@ -11,13 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from daskcoreset.core import rowwise as kernels
-from daskcoreset.core.rowwise import (
-    column_moments,
-    first_nonfinite_row,
-    squared_distances,
-    systematic_walk,
-)
+from daskcoreset.core import moments
+from daskcoreset.core.linalg import first_nonfinite_row, squared_distances
+from daskcoreset.core.moments import column_moments
+from daskcoreset.core.sampling import systematic_walk
 from daskcoreset.core.typing import AnyArray, FloatArray
 from tests.tools.plain_loops import use_plain_loops
 
@@ -29,7 +26,7 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     """Run a test with the compiled loops and with plain NumPy, on tiles of a few rows."""
     if request.param == "numpy":
         use_plain_loops(monkeypatch)
-    monkeypatch.setattr(kernels, "_TILE_NUMBERS", 8)
+    monkeypatch.setattr(moments, "_TILE_NUMBERS", 8)
     return str(request.param)
 
 

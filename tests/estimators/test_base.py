@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators.base import auto_starts, is_in_memory, solver_seed
-from daskcoreset.execution.fold import map_rows
+from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.solvers.kmeans import center_distances, check_init, nearest, nearest_labels, solve
 from daskcoreset.testing import CountingArray, CountingScheduler
@@ -145,11 +146,11 @@ def test_map_rows__wrong_columns_in_a_block_of_unknown_size() -> None:
 
 
 def test_map_rows__tasks_pickle_with_a_sure_token() -> None:
-    from daskcoreset.execution.fold import _RowTask
+    from daskcoreset.execution.engine import _BlockTask, _row_values
 
     schema = row_blocks(X).schema
-    task = _RowTask(first, schema, ("X",))
-    assert tokenize(task) == tokenize(_RowTask(first, schema, ("X",)))
+    task = _BlockTask(partial(_row_values, first), schema, ("X",))
+    assert tokenize(task) == tokenize(_BlockTask(partial(_row_values, first), schema, ("X",)))
     assert tokenize(pickle.loads(pickle.dumps(task))) == tokenize(task)
 
 

@@ -17,12 +17,12 @@ from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import CountingArray
 
 
-def first_values(block: Block, number: int, given: Any) -> list[tuple[int, float]]:
-    return [(number, float(row[0]) * (given or 1.0)) for row in np.asarray(block.points)]
+def first_values(block: Block, block_index: int, factor: Any) -> list[tuple[int, float]]:
+    return [(block_index, float(row[0]) * (factor or 1.0)) for row in np.asarray(block.points)]
 
 
-def refuse_negative(block: Block, number: int, given: Any) -> int | InvalidRow:
-    del number, given
+def refuse_negative(block: Block, block_index: int, broadcast: Any) -> int | InvalidRow:
+    del block_index, broadcast
     bad = np.flatnonzero(np.asarray(block.points)[:, 0] < 0)
     return InvalidRow("X is negative{row}; pass more.", int(bad[0])) if len(bad) else len(block)
 

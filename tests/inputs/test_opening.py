@@ -29,7 +29,7 @@ from daskcoreset import Coreset, build
 from daskcoreset.core.errors import InvalidTypeError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.execution.fold import read_block
+from daskcoreset.execution.engine import read_block
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import shared_pool
 from tests.tools.strategies import chunks_of, dask_arrays

@@ -20,15 +20,15 @@ from hypothesis import strategies as st
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.inputs.dataframes import FrameSource
+from daskcoreset.inputs.dataframes import frame_source
 from daskcoreset.inputs.parquet import ParquetFiles, parquet_files
 from daskcoreset.inputs.sources import (
-    ArraySource,
-    HDF5Source,
-    IndexedSource,
-    MemmapSource,
     Source,
-    SparseSource,
+    array_source,
+    hdf5_source,
+    indexed_source,
+    memmap_source,
+    sparse_source,
 )
 
 N = 41
@@ -42,29 +42,29 @@ def read(source: Source, start: int, stop: int) -> AnyArray:
 
 
 def in_memory(_: Path) -> Source:
-    return ArraySource(X)
+    return array_source(X)
 
 
 def sparse(_: Path) -> Source:
-    return SparseSource(sp.coo_matrix(X))
+    return sparse_source(sp.coo_matrix(X))
 
 
 def mapped(folder: Path) -> Source:
     np.save(folder / "X.npy", X)
-    return MemmapSource.of(np.load(folder / "X.npy", mmap_mode="r"))
+    return memmap_source(np.load(folder / "X.npy", mmap_mode="r"))
 
 
 def in_zarr(folder: Path) -> Source:
-    return IndexedSource(zarr.create_array(folder / "X.zarr", data=X, chunks=(4, 2)))
+    return indexed_source(zarr.create_array(folder / "X.zarr", data=X, chunks=(4, 2)))
 
 
 def in_hdf5(folder: Path) -> Source:
     with h5py.File(folder / "X.h5", "w") as file:
-        return HDF5Source(file.create_dataset("a/X", data=X, chunks=(7, 1)))
+        return hdf5_source(file.create_dataset("a/X", data=X, chunks=(7, 1)))
 
 
 def in_frame(_: Path) -> Source:
-    return FrameSource(pd.DataFrame(X))
+    return frame_source(pd.DataFrame(X))
 
 
 def in_parquet(folder: Path) -> Source:
@@ -98,7 +98,7 @@ def test_loader__any_rows(source: Source, ends: list[int]) -> None:
 def test_source__shape_dtype_bytes(source: Source) -> None:
     assert source.shape == (N, 3)
     assert source.dtype == np.float32
-    if isinstance(source, SparseSource):
+    if source.sparse_bytes is not None:
         assert source.stored_bytes > (N * 3 - 1) * 8
     else:
         assert source.stored_bytes == X.nbytes
@@ -107,23 +107,23 @@ def test_source__shape_dtype_bytes(source: Source) -> None:
 def test_loader__pickles_its_own_rows_alone() -> None:
     big = np.zeros((100_000, 10))
     for made in (
-        ArraySource(big),
-        SparseSource(sp.csr_array(big + 1)),
-        FrameSource(pd.DataFrame(big)),
+        array_source(big),
+        sparse_source(sp.csr_array(big + 1)),
+        frame_source(pd.DataFrame(big)),
     ):
         assert len(pickle.dumps(made.loader(50, 60))) < 10_000
 
 
 def test_cut__whole_multiples_of_what_is_stored_together() -> None:
-    source = IndexedSource(X, granularity=4)
+    source = indexed_source(X, granularity=4)
     assert source.cut(10) == (8, 8, 8, 8, 8, 1)
     assert source.cut(3) == (4,) * 10 + (1,)
-    assert IndexedSource(X).cut(100) == (N,)
+    assert indexed_source(X).cut(100) == (N,)
 
 
 def test_sparse__loaders_hold_views() -> None:
     matrix = sp.csr_array(np.eye(50))
-    loader: Any = SparseSource(matrix).loader(10, 20)
+    loader: Any = sparse_source(matrix).loader(10, 20)
     data, _, indptr, _ = loader.args
     assert np.shares_memory(data, matrix.data)
     assert np.shares_memory(indptr, matrix.indptr)
@@ -159,12 +159,12 @@ def test_memmap__views_are_read_from_the_right_place(
     whole = np.memmap(tmp_path / "raw", np.float32, "r", offset, X.shape, order)
     array = view(whole)
     # NumPy copies what it cannot view.
-    source = MemmapSource.of(array) if isinstance(array, np.memmap) else ArraySource(array)
+    source = memmap_source(array) if isinstance(array, np.memmap) else array_source(array)
     expected = np.array(array)
     np.testing.assert_array_equal(read(source, 0, len(expected)), expected)
     np.testing.assert_array_equal(read(source, 1, 3), expected[1:3])
     if np.shares_memory(array, whole):
-        assert isinstance(source, MemmapSource)
+        assert source.name == str(tmp_path / "raw")
         assert len(pickle.dumps(source.loader(0, len(expected)))) < 500
 
 
@@ -179,14 +179,14 @@ def test_memmap__what_the_file_does_not_hold_comes_from_memory(tmp_path: Path) -
     with (tmp_path / "X.npy").open("rb") as file:
         copied = np.load(file.name, mmap_mode="r") + 0
     for array in (changed, gone, empty, np.asarray(copied)):
-        rows = MemmapSource.of(array) if isinstance(array, np.memmap) else ArraySource(array)
-        assert isinstance(rows, ArraySource)
+        rows = memmap_source(array) if isinstance(array, np.memmap) else array_source(array)
+        assert rows.in_memory
         np.testing.assert_array_equal(read(rows, 0, len(array)), np.array(array))
 
 
 def test_memmap__written_file_is_seen(tmp_path: Path) -> None:
     made = np.memmap(tmp_path / "X", np.float32, "w+", shape=X.shape)
-    source = MemmapSource.of(made)
+    source = memmap_source(made)
     made[:] = X  # not flushed
     np.testing.assert_array_equal(read(source, 0, N), X)
 
@@ -199,13 +199,13 @@ def test_hdf5__in_memory_is_refused() -> None:
         h5py.File("nowhere.h5", "w", driver="core", backing_store=False) as file,
         pytest.raises(InvalidInputError, match=r"'/X' is in memory.*dataset\[:\]"),
     ):
-        HDF5Source(file.create_dataset("X", data=X))
+        hdf5_source(file.create_dataset("X", data=X))
 
 
 def test_hdf5__contiguous_has_no_granularity(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "X.h5", "w") as file:
-        assert HDF5Source(file.create_dataset("a", data=X)).granularity == 1
-        assert HDF5Source(file.create_dataset("b", data=X, chunks=(6, 3))).granularity == 6
+        assert hdf5_source(file.create_dataset("a", data=X)).granularity == 1
+        assert hdf5_source(file.create_dataset("b", data=X, chunks=(6, 3))).granularity == 6
 
 
 # --- Parquet -----------------------------------------------------------------------------

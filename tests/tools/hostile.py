@@ -1,7 +1,7 @@
 """Data that broke a promise once, or would break one that is kept: one table for all tests.
 
 Every instance has few rows, so that all constructions can be tried on it in every mode. What needs
-many rows to break is in the ``test_hostile_*`` file of its theme.
+many rows to break is in the file of its theme in ``tests/hostile``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from daskcoreset.core.typing import AnyArray, FloatArray
-
-__all__ = ["INSTANCES", "Instance"]
 
 N = 2500
 N_ORDERED = 20_000

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.rowwise import _tile_rows
 from daskcoreset.core.rowwise_numba import WHOLE_UNIT
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
@@ -38,7 +37,7 @@ def column_moments(
 
 
 def squared_distances(points: AnyArray, center: FloatArray, out: FloatArray) -> None:
-    tile_rows = 64 * _tile_rows(points.shape[1])
+    tile_rows = 2**19 // points.shape[1]
     for start in range(0, len(points), tile_rows):
         gap = points[start : start + tile_rows] - center
         np.einsum("ij,ij->i", gap, gap, out=out[start : start + tile_rows])

@@ -11,20 +11,18 @@ from hypothesis import strategies as st
 
 from daskcoreset.core.typing import AnyArray
 
-__all__ = ["chunkings", "chunks_of", "dask_arrays", "matrices", "real_dtypes"]
-
 
 @st.composite
 def chunks_of(
     draw: st.DrawFn, length: int, *, max_chunks: int = 6, empty: bool = True
 ) -> tuple[int, ...]:
     """Cut `length` into at most `max_chunks` chunks, empty ones among them where allowed."""
-    least, most = (0, length) if empty else (1, length - 1)
-    cuts = st.integers(least, max(least, most))
-    places = draw(st.lists(cuts, max_size=max_chunks - 1, unique=not empty).map(sorted))
+    first, last = (0, length) if empty else (1, length - 1)
+    positions = st.integers(first, max(first, last))
+    cuts = draw(st.lists(positions, max_size=max_chunks - 1, unique=not empty).map(sorted))
     if not empty:
-        places = [place for place in places if 0 < place < length]
-    return tuple(np.diff([0, *places, length]).tolist())
+        cuts = [cut for cut in cuts if 0 < cut < length]
+    return tuple(np.diff([0, *cuts, length]).tolist())
 
 
 @st.composite
@@ -70,9 +68,9 @@ def dask_arrays(
     draw: st.DrawFn, matrix: st.SearchStrategy[AnyArray] | None = None
 ) -> tuple[AnyArray, Any]:
     """Draw a matrix, and the same as a Dask array in any chunks, of unknown sizes or not."""
-    held = draw(matrices() if matrix is None else matrix)
-    array = da.from_array(held, chunks=draw(chunkings(held.shape)))
+    rows_in_memory = draw(matrices() if matrix is None else matrix)
+    array = da.from_array(rows_in_memory, chunks=draw(chunkings(rows_in_memory.shape)))
     if draw(st.booleans()):
         rows = (np.nan,) * array.numblocks[0]
         array = da.Array(array.dask, array.name, (rows, *array.chunks[1:]), meta=array._meta)
-    return held, array
+    return rows_in_memory, array

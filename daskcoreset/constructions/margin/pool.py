@@ -336,12 +336,12 @@ def open_pool(X: Any, y: Any = None, sample_weight: Any = None, **options: Any) 
     """
     blocks = row_blocks(X, y, sample_weight, **options)
     read = map_reduce(blocks, _weigh, or_)
-    usable = [read.value[spec.number] for spec in blocks.specs]
+    usable = [read.value[spec.block_index] for spec in blocks.specs]
     weights = np.array([weight for weight, _ in usable])
     if not weights.sum():
         raise InvalidInputError(
             "no row of X can be asked for: all are invalid or have sample_weight zero; pass at "
             "least one usable row."
         )
-    sizes = np.array([read.sizes[spec.number] for spec in blocks.specs], dtype=np.int64)
+    sizes = np.array([read.sizes[spec.block_index] for spec in blocks.specs], dtype=np.int64)
     return Pool(blocks, sizes, weights, sum(n_rows for _, n_rows in usable))

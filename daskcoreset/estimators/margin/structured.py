@@ -29,7 +29,7 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.estimators.base import is_in_memory
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, DecisionModel
-from daskcoreset.execution.fold import map_rows
+from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ from typing import Any, get_args
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.linalg import first_nonfinite_row
+from daskcoreset.core.moments import moments_of
 from daskcoreset.core.random import RandomState
-from daskcoreset.core.rowwise import column_moments, first_nonfinite_row
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import is_choice, is_int
 from daskcoreset.solvers.mixture.init import (
@@ -259,7 +260,7 @@ def _weighted_rows(X: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray, 
             f"X holds a NaN or an infinity in row {numbers[bad]}; remove or impute such rows."
         )
     u = weights[counted]
-    _, center, _ = column_moments(points, u)
+    center = moments_of(points, u).mean
     points -= center
     spread = abs(points).max()
     if not spread < _LARGEST_SPREAD:

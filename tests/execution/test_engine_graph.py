@@ -29,8 +29,8 @@ import daskcoreset
 from daskcoreset.build import build
 from daskcoreset.core.errors import CoresetWarning
 from daskcoreset.core.typing import Sampling
-from daskcoreset.execution import fold as fold_module
-from daskcoreset.execution.fold import apply, tree_reduce, tree_reduce_in_memory
+from daskcoreset.execution import engine as engine_module
+from daskcoreset.execution.engine import apply, tree_reduce, tree_reduce_in_memory
 from daskcoreset.execution.lazy import Alone, Lazy, active_client, leaf_layers
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import CountingScheduler
@@ -122,9 +122,9 @@ MATERIALISED: dict[str, Reader] = {
 READERS = SELF_READING | FUSING | MATERIALISED
 
 
-def rows_and_number(rows: ReadBlock, number: int, given: Any) -> tuple[Any, ...]:
-    del given
-    return ((number, rows.read),)
+def index_and_rows(rows: ReadBlock, broadcast: Any) -> tuple[Any, ...]:
+    del broadcast
+    return ((rows.index, rows.read),)
 
 
 def joined(parts: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -135,19 +135,18 @@ def nested(parts: Sequence[Any]) -> Any:
     return tuple(parts)
 
 
-def number_alone(rows: ReadBlock, number: int, given: Any) -> Any:
-    del rows, given
-    return number
+def block_index(rows: ReadBlock, broadcast: Any) -> Any:
+    del broadcast
+    return rows.index
 
 
-def second_moment(rows: ReadBlock, number: int, given: Any) -> float:
-    del number
+def second_moment(rows: ReadBlock, mean: Any) -> float:
     assert rows.block is not None
-    return float(((np.asarray(rows.block.points) - given) ** 2).sum())
+    return float(((np.asarray(rows.block.points) - mean) ** 2).sum())
 
 
-def first_moment(rows: ReadBlock, number: int, given: Any) -> float:
-    del number, given
+def first_moment(rows: ReadBlock, broadcast: Any) -> float:
+    del broadcast
     assert rows.block is not None
     return float(np.asarray(rows.block.points).sum())
 
@@ -210,7 +209,7 @@ class Watcher(Callback):
 @pytest.mark.parametrize("reader", (SELF_READING | FUSING).values(), ids=SELF_READING | FUSING)
 def test_fold__fuses_with_the_reads(reader: Reader, names: tuple[str, ...], tmp_path: Path) -> None:
     blocks = row_blocks(**reader(tmp_path, names), chunks=ROWS)
-    lazy = tree_reduce(blocks, rows_and_number, joined, split_every=4)
+    lazy = tree_reduce(blocks, index_and_rows, joined, split_every=4)
     graph = optimised(lazy)
     assert sum(map(is_leaf, graph)) == N_BLOCKS
     assert lazy.n_tasks == N_BLOCKS + tree_tasks(N_BLOCKS, 4)
@@ -294,7 +293,7 @@ def test_build__at_most_four_tasks_per_block(
 @pytest.mark.parametrize("n_blocks", [1, 2, 3, 4, 9, 10, 16, 17, 33, 257])
 def test_fold__tree_is_as_deep_as_a_logarithm(n_blocks: int, split_every: int) -> None:
     blocks = row_blocks(np.zeros((n_blocks, 1)), chunks=1)
-    lazy = tree_reduce(blocks, number_alone, nested, split_every=split_every)
+    lazy = tree_reduce(blocks, block_index, nested, split_every=split_every)
     tree = lazy.compute(scheduler="sync")
 
     def depth(node: Any) -> int:
@@ -323,14 +322,14 @@ def test_fold__tree_is_as_deep_as_a_logarithm(n_blocks: int, split_every: int) -
 @pytest.mark.parametrize("n_blocks", [1, 2, 6, 17, 40])
 def test_fold_now__has_the_same_tree(n_blocks: int, split_every: int) -> None:
     blocks = row_blocks(np.zeros((n_blocks, 1)), chunks=1)
-    lazy = tree_reduce(blocks, number_alone, nested, split_every=split_every)
-    here = tree_reduce_in_memory(blocks, number_alone, nested, split_every=split_every)
+    lazy = tree_reduce(blocks, block_index, nested, split_every=split_every)
+    here = tree_reduce_in_memory(blocks, block_index, nested, split_every=split_every)
     assert here == lazy.compute(scheduler="sync")
 
 
 def test_fold__tree_stays_below_a_tenth_of_the_tasks() -> None:
     blocks = row_blocks(np.zeros((2000, 1)), chunks=1)
-    assert tree_reduce(blocks, number_alone, nested).n_tasks <= 1.07 * 2000
+    assert tree_reduce(blocks, block_index, nested).n_tasks <= 1.07 * 2000
 
 
 # --- the second pass ---------------------------------------------------------------------
@@ -378,7 +377,7 @@ def test_second_pass__holds_no_block_of_the_first(reader: Reader, tmp_path: Path
 def test_second_pass__would_hold_the_array_if_it_shared_the_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fold_module, "clone_after", lambda arrays, *_: arrays)
+    monkeypatch.setattr(engine_module, "clone_after", lambda arrays, *_: arrays)
     lazy = two_passes(from_random(tmp_path, ("X",))["X"])
     with Watcher() as watcher:
         lazy.compute(scheduler="sync")
@@ -617,7 +616,7 @@ def test_fold__definition_prints_no_block() -> None:
         def __repr__(self) -> str:
             raise AssertionError("a literal was printed")
 
-    values = fold_module._Literals("name", (Loud(), Loud()))
+    values = engine_module._Literals("name", (Loud(), Loud()))
     assert values[1,] is values.values[1]
     assert repr(values) == "_Literals(name='name')"
 
@@ -669,7 +668,7 @@ def test_private_modules_of_dask_are_imported_by_the_plumbing_alone() -> None:
         for path in sorted(root.rglob("*.py"))
         if (names := private_imports(path.read_text(encoding="utf-8")))
     }
-    assert set(users) == {"execution/clone.py", "execution/fold.py", "execution/lazy.py"}
+    assert set(users) == {"execution/clone.py", "execution/engine.py", "execution/lazy.py"}
     modules = {name.rpartition(".")[0] for names in users.values() for name in names}
     assert modules == {"dask._task_spec"}
 
