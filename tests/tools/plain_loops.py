@@ -258,12 +258,11 @@ def reduce_variance(  # noqa: PLR0917 - as the compiled loop takes them
     gram: FloatArray,
     numbers: FloatArray,
     shape: FloatArray,
-    keep: int,
     beta: FloatArray,
 ) -> None:
     lam, eta, radius = numbers
     image, drift = gram @ beta, gram @ shift
-    for i in order[: keep + 1]:
+    for i in order:
         a = signs[i] * _slope_of(signs[i] * float(values[i] @ beta), shape)
         push = eta * lam * (a - known[i])
         beta *= 1.0 - eta

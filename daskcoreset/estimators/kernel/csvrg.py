@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskcoreset.core.random import RandomState
-from daskcoreset.estimators.kernel.base import COVER_CONSTRAINTS, CoverModel
-from daskcoreset.estimators.kernel.kernels import Solution
+from daskcoreset.estimators.kernel.base import CORE_POINT_CONSTRAINTS, CorePointModel
 from daskcoreset.estimators.kernel.newton import solve_exact
 from daskcoreset.estimators.kernel.svrg import solve_csvrg
 
 if TYPE_CHECKING:
     from daskcoreset.estimators.kernel.kernels import KernelMap, Profile
     from daskcoreset.estimators.kernel.losses import MarginLoss
-    from daskcoreset.estimators.kernel.rows import TrainingRows
+    from daskcoreset.estimators.kernel.rows import Solution, TrainingRows
 
 _MAX_HESSIAN_NUMBERS = 2**27
 """Numbers in the Hessians of all problems, 1 GiB, up to which "auto" is "exact"."""
@@ -25,7 +24,7 @@ _MIN_ROWS, _ROWS_PER_POINT = 10_000, 100
 """Rows that ``size="auto"`` draws at least, and for every core point."""
 
 
-class CSVRGClassifier(CoverModel):
+class CSVRGClassifier(CorePointModel):
     r"""Kernel classifier with few core points, for any number of rows.
 
     Minimises :math:`|w|^2 / 2 + (\lambda / M) \sum_i u_i\, l(y_i \langle w, \varphi(x_i)
@@ -171,7 +170,7 @@ class CSVRGClassifier(CoverModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **COVER_CONSTRAINTS,
+        **CORE_POINT_CONSTRAINTS,
         "solver": [StrOptions({"auto", "exact", "csvrg"})],
         "size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -291,7 +290,7 @@ class CSVRGClassifier(CoverModel):
         """
         return self._fit(X, y, sample_weight, classes=classes, resume=hasattr(self, "_table"))
 
-    def _steps(self) -> int:
+    def _max_reads(self) -> int:
         return self.max_iter + 2
 
     def _size(self, n_points: int) -> int | None:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.linalg import dense, one_thread, product
-from daskcoreset.core.typing import FloatArray, IndexArray, Points
+from daskcoreset.core.linalg import dense, one_thread, product, thin_product
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import is_choice, is_number
+from daskcoreset.estimators.classifier import DecisionFunction
 
 Profile = Callable[[FloatArray], FloatArray]
 
@@ -255,40 +256,33 @@ class KernelMap:
             yield part, self.kernel.overwrite(squares), nearest_points
 
 
+@dataclass(frozen=True, eq=False)
+class KernelDecision(DecisionFunction):
+    """A combination of core points, or one for each of more than two classes.
+
+    Attributes
+    ----------
+    core : KernelMap
+    beta : ndarray of shape (r, K), float64
+    classes : ndarray of shape (n_classes,)
+    """
+
+    core: KernelMap
+    beta: FloatArray
+    classes: AnyArray
+
+    def values(self, points: Points) -> FloatArray:
+        """Decision values of rows."""
+        values = np.empty((points.shape[0], self.beta.shape[1]))
+        for part, kernel_values, _ in self.core.tiles(points):
+            values[part] = thin_product(kernel_values, self.beta)
+        return values
+
+
 _CUT = 1e-11
 
 """Directions of K with a smaller share of its largest eigenvalue are left out: they are below
 the rounding errors of kernel values, and nearly equal core points make many."""
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """Coefficients of the core points, and how they were found.
-
-    Attributes
-    ----------
-    beta : ndarray of shape (r, K), float64
-    objectives : ndarray of shape (K,), float64
-        Of the K problems, at `beta`.
-    gaps : ndarray of shape (K,), float64, or None
-        How far the objectives are, at most, above the least ones in the span.
-    n_iter : int
-    converged : bool or None
-        Whether they are as near to those as was asked for, see the solvers; None where a number
-        of steps was asked for and nothing else.
-    table : ndarray of shape (r, n_classes), float64
-        Weight of every class in the cell of every core point.
-    radius : float
-        Largest distance of a row from its nearest core point.
-    """
-
-    beta: FloatArray
-    objectives: FloatArray
-    gaps: FloatArray | None
-    n_iter: int
-    converged: bool | None
-    table: FloatArray
-    radius: float
 
 
 @dataclass(frozen=True, eq=False)

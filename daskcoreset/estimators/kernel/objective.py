@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.blocks import Block, concatenate, labels_of
-from daskcoreset.core.linalg import GramSum, thin_product
+from daskcoreset.core.linalg import GramSum, one_thread, thin_product
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
@@ -46,6 +46,12 @@ def signs_of(labels: AnyArray, classes: AnyArray) -> FloatArray:
     return np.where(codes[:, np.newaxis] == np.arange(len(classes)), 1.0, -1.0)
 
 
+def squared_norms(gram: FloatArray, beta: FloatArray) -> FloatArray:
+    """Squared norms of the combinations of core points with coefficients `beta`."""
+    with one_thread():
+        return np.asarray(np.einsum("jk,jk->k", beta, gram @ beta))
+
+
 @dataclass(frozen=True)
 class Draw:
     """Rows to be drawn from the blocks.
@@ -62,13 +68,13 @@ class Draw:
     fold: int
     counts: dict[int, int] | None
 
-    def of(self, block: Block, block_index: int) -> Block:
-        """Return the rows drawn from a block."""
-        if self.counts is None:
-            return block.all_rows()
-        rng = stream(self.seed, Stage.DESCENT, block_index, self.fold)
-        rows = draw_with_replacement(block.weights, self.counts.get(block_index, 0), rng)
-        return block.take(rows)
+
+def draw_rows(block: Block, block_index: int, draw: Draw) -> Block:
+    """Return the rows drawn from a block."""
+    if draw.counts is None:
+        return block.all_rows()
+    rng = stream(draw.seed, Stage.DESCENT, block_index, draw.fold)
+    return block.take(draw_with_replacement(block.weights, draw.counts.get(block_index, 0), rng))
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +194,7 @@ def evaluate_block(block: Block, block_index: int, query: ObjectiveQuery) -> Obj
             codes = np.searchsorted(query.classes, labels[part]).clip(max=table.shape[1] - 1)
             flat = nearest.cells * table.shape[1] + codes
             table += np.bincount(flat, tile.weights, table.size).reshape(table.shape)
-    drawn = None if query.draw is None else query.draw.of(block, block_index)
+    drawn = None if query.draw is None else draw_rows(block, block_index, query.draw)
     hessian = np.stack([gram.total() for gram in grams]) if grams else None
     return replace(sums, hessian=hessian, farthest=farthest, drawn=drawn)
 

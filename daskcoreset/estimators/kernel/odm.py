@@ -19,14 +19,14 @@ from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.classifier import DecisionModel
-from daskcoreset.estimators.kernel.kernels import KernelMap, resolve_gamma, resolve_kernel
-from daskcoreset.estimators.kernel.losses import MarginLoss, resolve_loss
-from daskcoreset.estimators.kernel.model import (
-    KERNEL_CONSTRAINTS,
+from daskcoreset.estimators.kernel.base import KERNEL_CONSTRAINTS, check_two_classes
+from daskcoreset.estimators.kernel.kernels import (
     KernelDecision,
-    check_two_classes,
-    resolve_lambda,
+    KernelMap,
+    resolve_gamma,
+    resolve_kernel,
 )
+from daskcoreset.estimators.kernel.losses import MarginLoss, resolve_lambda, resolve_loss
 from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.inputs.blocks import row_blocks
 

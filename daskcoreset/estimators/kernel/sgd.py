@@ -1,4 +1,7 @@
-"""Inner loops of stochastic gradient methods: compiled where numba is at hand, else in NumPy."""
+"""What stochastic gradient methods share: rows in memory, and the order in which steps take them.
+
+The steps themselves are compiled loops.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,33 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.linalg import one_thread
+from daskcoreset.core.random import Stage, stream
+from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.estimators.kernel.kernels import KernelMap
-from daskcoreset.estimators.kernel.losses import MarginLoss
 from daskcoreset.estimators.kernel.objective import signs_of
+from daskcoreset.estimators.kernel.rows import ROOT
+
+SAMPLE_NUMBERS = 2**23
+"""Numbers held for the steps of one read: 64 MiB."""
+
+_ORDER = 2**30
+"""Added to the number of a read where the order of steps is drawn."""
+
+
+def max_sample_rows(width: int) -> int:
+    """Rows of so many numbers that are held at most."""
+    return max(1, SAMPLE_NUMBERS // width)
+
+
+def order_stream(seed: int, index: int) -> np.random.Generator:
+    """Random numbers for the order of the steps after a read."""
+    return stream(seed, Stage.DESCENT, ROOT, _ORDER + index)
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows in memory as the inner loops need them.
+    """Rows in memory as the compiled loops need them.
 
     Attributes
     ----------
@@ -25,145 +45,36 @@ class Sample:
         Kernel between rows and core points.
     cells : ndarray of shape (m,), int64
         Nearest core point.
-    signs : ndarray of shape (m, K), float64
+    signs : ndarray of shape (K, m), float64
+        In every problem.
     weights : ndarray of shape (m,), float64
+    all_rows : bool
+        Whether they are all rows of the data, or were drawn in proportion to weights.
     """
 
     values: FloatArray
     cells: IndexArray
     signs: FloatArray
     weights: FloatArray
+    all_rows: bool
 
     @classmethod
-    def of(cls, block: Block, core: KernelMap, classes: AnyArray) -> Sample:
+    def of(cls, block: Block, core: KernelMap, classes: AnyArray, *, all_rows: bool) -> Sample:
         """Compute what is needed of a block."""
-        m = len(block)
-        values = np.empty((m, len(core)))
-        cells: Any = np.empty(m, dtype=np.int64)
+        values = np.empty((len(block), len(core)))
+        cells: Any = np.empty(len(block), dtype=np.int64)
         for part, tile, nearest in core.tiles(block.points, nearest=True):
             values[part] = tile
             cells[part] = nearest.cells  # type: ignore[union-attr] # asked for
         labels: Any = block.labels
-        return cls(values, cells, signs_of(labels, classes), block.weights)
+        signs = np.ascontiguousarray(signs_of(labels, classes).T)
+        return cls(values, cells, signs, block.weights, all_rows)
 
-    def __len__(self) -> int:
-        return len(self.weights)
-
-
-def _shape(loss: MarginLoss) -> FloatArray:
-    return np.array([loss.low, loss.high, loss.scale, loss.mu, float(loss.linear)])
-
-
-def reduced_steps(
-    sample: Sample,
-    problem: int,
-    order: IndexArray,
-    *,
-    snapshot: FloatArray,
-    gradient: FloatArray,
-    gram: FloatArray,
-    loss: MarginLoss,
-    lam: float,
-    eta: float,
-    radius: float,
-    keep: int,
-) -> FloatArray:
-    r"""Variance-reduced steps of one problem from a snapshot.
-
-    .. math:: h = w + \lambda (a_t - \tilde a_t) \varphi(c_t) + (G - \tilde w), \qquad
-              w \leftarrow \Pi(w - \eta h)
-
-    Parameters
-    ----------
-    sample : Sample
-    problem : int
-    order : ndarray of shape (n_steps,), int64
-        Row of the sample for every step.
-    snapshot, gradient : ndarray of shape (r,), float64
-        Coefficients of :math:`\tilde w` and of the full gradient G there.
-    gram : ndarray of shape (r, r), float64
-    loss : MarginLoss
-    lam, eta, radius : float
-        Lambda, the length of steps, and the ball that iterates are projected onto.
-    keep : int
-        Step whose iterate is returned.
-
-    Returns
-    -------
-    ndarray of shape (r,), float64
-
-    References
-    ----------
-    Tan, Zhang and Wang (2019), Algorithm 1; equation 9 and the listing drop lambda.
-    """
-    from daskcoreset.estimators.kernel import sgd_numba as loops
-
-    with one_thread():
-        z = sample.signs[:, problem] * (sample.values @ snapshot)
-    known = sample.signs[:, problem] * loss.slope(z)
-    beta = snapshot.copy()
-    loops.reduce_variance(
-        sample.values,
-        sample.cells,
-        np.ascontiguousarray(sample.signs[:, problem]),
-        known,
-        order,
-        np.ascontiguousarray(gradient - snapshot),
-        gram,
-        np.array([lam, eta, radius]),
-        _shape(loss),
-        keep,
-        beta,
-    )
-    return beta
-
-
-def averaged_steps(
-    sample: Sample,
-    problem: int,
-    order: IndexArray,
-    *,
-    gram: FloatArray,
-    loss: MarginLoss,
-    lam: float,
-    radius: float,
-    taken: int,
-    burn_in: int,
-    beta: FloatArray,
-    total: FloatArray,
-) -> None:
-    r"""Take steps of length 1/t of one problem, in place.
-
-    .. math:: w \leftarrow \Pi\left((1 - \tfrac1t) w - \tfrac\lambda t a_t \varphi(c_t)\right)
-
-    Parameters
-    ----------
-    sample : Sample
-    problem : int
-    order : ndarray of shape (n_steps,), int64
-    gram : ndarray of shape (r, r), float64
-    loss : MarginLoss
-    lam, radius : float
-    taken, burn_in : int
-        Steps taken before; iterates after `burn_in` steps are added to `total`.
-    beta, total : ndarray of shape (r,), float64
-        Overwritten.
-
-    References
-    ----------
-    Le et al. (2017), Algorithm 2, in the scale of Tan, Zhang and Wang's objective, whose strong
-    convexity is one.
-    """
-    from daskcoreset.estimators.kernel import sgd_numba as loops
-
-    loops.average(
-        sample.values,
-        sample.cells,
-        np.ascontiguousarray(sample.signs[:, problem]),
-        order,
-        gram,
-        np.array([lam, radius, float(taken), float(burn_in)]),
-        _shape(loss),
-        beta,
-        total,
-    )
+    def order(self, n_steps: int, rng: np.random.Generator) -> IndexArray:
+        """Draw the row of every step; drawn rows serve repeatedly where there are too few."""
+        n_rows = len(self.weights)
+        if self.all_rows:
+            return draw_with_replacement(self.weights, n_steps, rng)
+        if n_steps <= n_rows:
+            return np.asarray(rng.permutation(n_rows)[:n_steps], dtype=np.int64)
+        return np.asarray(rng.integers(n_rows, size=n_steps), dtype=np.int64)

@@ -7,29 +7,21 @@ in which a sample of rows for the inner steps is drawn too: one epoch is one rea
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block
 from daskcoreset.core.linalg import one_thread
-from daskcoreset.core.random import Stage, stream
-from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import FloatArray, IndexArray
-from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap, Solution, Span
+from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap, Span
 from daskcoreset.estimators.kernel.losses import MarginLoss
-from daskcoreset.estimators.kernel.objective import ObjectiveQuery, ObjectiveTerms
-from daskcoreset.estimators.kernel.rows import ROOT, TrainingRows
-from daskcoreset.estimators.kernel.sgd import Sample, reduced_steps
-
-SAMPLE_NUMBERS = 2**23
-"""Kernel values of the rows for the inner steps: 64 MiB."""
+from daskcoreset.estimators.kernel.objective import ObjectiveQuery, squared_norms
+from daskcoreset.estimators.kernel.rows import Solution, TrainingRows
+from daskcoreset.estimators.kernel.sgd import Sample, max_sample_rows, order_stream
 
 MAX_STEPS = 1_000_000
 """Inner steps of an epoch at most, about a second for 300 core points."""
-
-_ORDER = 2**30
-"""Added to the number of an epoch where the order of steps is drawn."""
 
 
 def smoothness(loss: MarginLoss, lam: float) -> float:
@@ -149,132 +141,112 @@ def solve_csvrg(
     ----------
     Tan, Zhang and Wang (2019), Algorithm 1 and Theorem 8; Johnson and Zhang (2013).
     """
-    run = _Descent(rows, core, loss, lam, n_inner=n_inner, eta=eta, seed=seed)
-    best, lowest = beta, np.inf
-    first: ObjectiveTerms | None = None
+    constant = smoothness(loss, lam)
+    eta = 0.05 / constant if eta is None else eta
+    if n_inner is None:
+        n_inner = min(MAX_STEPS, int(np.ceil(100.0 * constant)))
+    gram, factor = core.gram(), lam / rows.weight
+    # All rows, once for all, where they fit; else as many as there are steps.
+    all_rows = rows.n_rows <= max_sample_rows(len(core))
+    count = None if all_rows else min(n_inner, max_sample_rows(len(core)))
+    sample: Sample | None = None
+    best, lowest, previous = beta, np.inf, np.inf
     objectives = np.full(beta.shape[1], np.inf)
-    previous = np.inf
     for epoch in range(n_epochs + 1):
-        terms = run.evaluate(beta, epoch, table=first is None, draw=epoch < n_epochs)
-        first = first or terms
-        values, gradient, norm = run.at(beta, terms)
+        draws = epoch < n_epochs and (sample is None or not all_rows)
+        query = ObjectiveQuery(
+            core,
+            loss,
+            rows.classes,
+            beta,
+            gradient="cells",
+            draw=rows.quotas(seed, epoch, count) if draws else None,
+        )
+        terms = rows.evaluate(query)
+        gradient = beta + factor * terms.gradient
+        values = 0.5 * squared_norms(gram, beta) + factor * terms.losses[0]
+        norm = np.sqrt(max(0.0, squared_norms(gram, gradient).sum()))
         objective = float(values.sum())
-        rows.record(objective=objective, gradient=norm)
+        rows.record(objective=objective, gradient=float(norm))
         if objective < lowest:
             best, lowest, objectives = beta, objective, values
         if epoch == n_epochs or abs(previous - objective) <= tol * abs(objective):
             break
         previous = objective
-        beta = run.epoch(beta, gradient, terms.drawn, epoch, option)
-    assert first is not None  # noqa: S101 - there was a read
-    assert first.table is not None  # noqa: S101 - the first one gave it
-    radius = float(np.sqrt(first.farthest))
-    gaps = run.gaps(best)
-    converged = bool((gaps <= tol * (objectives - gaps)).all())
-    return Solution(best, objectives, gaps, epoch, converged, first.table, radius)
-
-
-class _Descent:
-    """What stays the same over the epochs."""
-
-    def __init__(
-        self,
-        rows: TrainingRows,
-        core: KernelMap,
-        loss: MarginLoss,
-        lam: float,
-        *,
-        n_inner: int | None,
-        eta: float | None,
-        seed: int,
-    ) -> None:
-        self.rows, self.core, self.loss, self.lam, self.seed = rows, core, loss, lam, seed
-        constant = smoothness(loss, lam)
-        self.eta = 0.05 / constant if eta is None else eta
-        if n_inner is None:
-            n_inner = min(MAX_STEPS, int(np.ceil(100.0 * constant)))
-        self.n_inner = n_inner
-        self.radius = loss.safe_radius(lam)
-        with one_thread():
-            self.gram = core.gram()
-        max_rows = max(1, SAMPLE_NUMBERS // len(core))
-        # All rows, once for all, where they fit; else as many as there are steps.
-        self.count = None if rows.n_rows <= max_rows else min(self.n_inner, max_rows)
-        self.sample: Sample | None = None
-
-    def evaluate(self, beta: FloatArray, epoch: int, *, table: bool, draw: bool) -> ObjectiveTerms:
-        """Read once: objective, full gradient at the core points, rows for the inner steps."""
-        draw = draw and not (self.count is None and self.sample is not None)
-        query = ObjectiveQuery(
-            self.core,
-            self.loss,
-            self.rows.classes,
-            beta,
-            gradient="cells",
-            table=table,
-            draw=self.rows.quotas(self.seed, epoch, self.count) if draw else None,
-        )
-        return self.rows.evaluate(query)
-
-    def at(self, beta: FloatArray, terms: ObjectiveTerms) -> tuple[FloatArray, FloatArray, float]:
-        """Objectives, full gradient, and its norm."""
-        factor = self.lam / self.rows.weight
-        gradient = beta + factor * terms.gradient
-        with one_thread():
-            norms = np.einsum("jk,jk->k", beta, self.gram @ beta)
-            squares = np.einsum("jk,jk->k", gradient, self.gram @ gradient)
-        objectives = 0.5 * norms + factor * terms.losses[0]
-        return objectives, gradient, float(np.sqrt(max(0.0, squares.sum())))
-
-    def gaps(self, beta: FloatArray) -> FloatArray:
-        """Read once more: how far, at most, objectives are above the least ones in the span."""
-        query = ObjectiveQuery(self.core, self.loss, self.rows.classes, beta, gradient="rows")
-        terms = self.rows.evaluate(query)
-        span = Span.of(self.core)
-        with one_thread():
-            pull = span.into.T @ terms.gradient
-            gradient = span.coordinates(beta) + self.lam / self.rows.weight * pull
-        return np.asarray(0.5 * np.square(gradient).sum(axis=0))
-
-    def epoch(
-        self,
-        beta: FloatArray,
-        gradient: FloatArray,
-        drawn: Block | None,
-        epoch: int,
-        option: str,
-    ) -> FloatArray:
-        """Take the inner steps of all problems."""
-        if drawn is not None:
-            self.sample = Sample.of(drawn, self.core, self.rows.classes)
-        sample = self.sample
+        if terms.drawn is not None:
+            sample = Sample.of(terms.drawn, core, rows.classes, all_rows=all_rows)
         assert sample is not None  # noqa: S101 - the first epoch drew it
-        rng = stream(self.seed, Stage.DESCENT, ROOT, _ORDER + epoch)
-        order = self._order(sample, rng)
-        keep = self.n_inner - 1 if option == "I" else int(rng.integers(self.n_inner))
-        return np.stack(
-            [
-                reduced_steps(
-                    sample,
-                    k,
-                    order,
-                    snapshot=np.ascontiguousarray(beta[:, k]),
-                    gradient=gradient[:, k],
-                    gram=self.gram,
-                    loss=self.loss,
-                    lam=self.lam,
-                    eta=self.eta,
-                    radius=self.radius,
-                    keep=keep,
-                )
-                for k in range(beta.shape[1])
-            ],
-            axis=1,
+        rng = order_stream(seed, epoch)
+        order = sample.order(n_inner, rng)
+        keep = n_inner - 1 if option == "I" else int(rng.integers(n_inner))
+        steps = InnerSteps(sample, order[: keep + 1], gram, loss, lam, eta)
+        beta = np.stack(
+            [steps.run(k, beta[:, k], gradient[:, k]) for k in range(beta.shape[1])], axis=1
         )
+    gaps = _gaps(rows, core, loss, lam, best)
+    converged = bool((gaps <= tol * (objectives - gaps)).all())
+    return Solution(best, objectives, gaps, epoch, converged)
 
-    def _order(self, sample: Sample, rng: np.random.Generator) -> IndexArray:
-        if self.count is None:
-            return draw_with_replacement(sample.weights, self.n_inner, rng)
-        if self.n_inner <= len(sample):
-            return np.asarray(rng.permutation(len(sample))[: self.n_inner], dtype=np.int64)
-        return np.asarray(rng.integers(len(sample), size=self.n_inner), dtype=np.int64)
+
+@dataclass(frozen=True, eq=False)
+class InnerSteps:
+    r"""Variance-reduced steps from a snapshot.
+
+    .. math:: h = w + \lambda (a_t - \tilde a_t) \varphi(c_t) + (G - \tilde w), \qquad
+              w \leftarrow \Pi(w - \eta h)
+
+    Attributes
+    ----------
+    sample : Sample
+    order : ndarray of shape (n_steps,), int64
+        Row of the sample for every step.
+    gram : ndarray of shape (r, r), float64
+    loss : MarginLoss
+    lam, eta : float
+        Lambda, and the length of steps.
+
+    References
+    ----------
+    Tan, Zhang and Wang (2019), Algorithm 1; equation 9 and the listing drop lambda.
+    """
+
+    sample: Sample
+    order: IndexArray
+    gram: FloatArray
+    loss: MarginLoss
+    lam: float
+    eta: float
+
+    def run(self, problem: int, snapshot: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return the last iterate, from coefficients and the full gradient there."""
+        from daskcoreset.estimators.kernel import sgd_numba as loops
+
+        sample, signs = self.sample, self.sample.signs[problem]
+        beta = snapshot.copy()
+        with one_thread():
+            z = signs * (sample.values @ beta)
+        loops.reduce_variance(
+            sample.values,
+            sample.cells,
+            signs,
+            signs * self.loss.slope(z),
+            self.order,
+            np.ascontiguousarray(gradient - beta),
+            self.gram,
+            np.array([self.lam, self.eta, self.loss.safe_radius(self.lam)]),
+            self.loss.numbers,
+            beta,
+        )
+        return beta
+
+
+def _gaps(
+    rows: TrainingRows, core: KernelMap, loss: MarginLoss, lam: float, beta: FloatArray
+) -> FloatArray:
+    """Read once more: how far, at most, objectives are above the least ones in the span."""
+    query = ObjectiveQuery(core, loss, rows.classes, beta, gradient="rows")
+    terms = rows.evaluate(query)
+    span = Span.of(core)
+    with one_thread():
+        gradient = span.coordinates(beta) + lam / rows.weight * (span.into.T @ terms.gradient)
+    return np.asarray(0.5 * np.square(gradient).sum(axis=0))

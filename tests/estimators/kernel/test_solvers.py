@@ -21,21 +21,29 @@ from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.kernel import newton
 from daskcoreset.estimators.kernel import newton as newton_steps
-from daskcoreset.estimators.kernel.avm import _ORDER, solve_avm
+from daskcoreset.estimators.kernel.avm import solve_avm
 from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap, Span
 from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
 from daskcoreset.estimators.kernel.newton import solve_exact
-from daskcoreset.estimators.kernel.objective import ObjectiveQuery, evaluate_block, signs_of
+from daskcoreset.estimators.kernel.objective import (
+    ObjectiveQuery,
+    ObjectiveTerms,
+    evaluate_block,
+    signs_of,
+)
 from daskcoreset.estimators.kernel.odm import solve_dual
-from daskcoreset.estimators.kernel.rows import PAST, ROOT, TrainingRows
-from daskcoreset.estimators.kernel.svrg import solve_csvrg
-from daskcoreset.estimators.kernel.training_rows import (
+from daskcoreset.estimators.kernel.rows import (
+    PAST,
+    ROOT,
+    TrainingRows,
     quotas_of,
     sample_classes,
     sample_core_points,
     split_evenly,
     training_rows,
 )
+from daskcoreset.estimators.kernel.sgd import _ORDER
+from daskcoreset.estimators.kernel.svrg import solve_csvrg
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import assert_mean
 from tests.tools.plain_loops import use_plain_loops
@@ -225,7 +233,7 @@ def test_solve_exact__no_pilots_unless_asked_for(monkeypatch: pytest.MonkeyPatch
     def pilots(*_: Any, **__: Any) -> Any:
         raise AssertionError
 
-    monkeypatch.setattr(newton, "_pilots", pilots)
+    monkeypatch.setattr(newton.Newton, "pilots", pilots)
     beta = np.zeros((40, 1))
     found = solve_exact(rows(), CORE, ODM, 10.0, beta=beta, tol=1e-2, pilots=False)
     assert found.objectives[0] < 10.0
@@ -288,7 +296,8 @@ def test_gram_sum__of_rows_that_come_in_pieces(
 @pytest.mark.parametrize("lam", [0.3, 30.0, 3000.0])
 @pytest.mark.parametrize("loss", SMOOTH, ids=lambda loss: str(loss.name))
 def test_solve_exact__as_a_general_minimiser(loss: MarginLoss, lam: float) -> None:
-    found = solve_exact(rows(), CORE, loss, lam, beta=np.zeros((40, 1)), tol=1e-10)
+    data = rows()
+    found = solve_exact(data, CORE, loss, lam, beta=np.zeros((40, 1)), tol=1e-10)
     into = Span.of(CORE).into
     features = CORE.kernel(((X[:, np.newaxis] - CORE.points) ** 2).sum(axis=2)) @ into
 
@@ -309,7 +318,7 @@ def test_solve_exact__as_a_general_minimiser(loss: MarginLoss, lam: float) -> No
     assert found.objectives[0] == pytest.approx(objective(found.beta[:, 0], CORE, loss, lam))
     assert found.objectives[0] <= general.fun * (1 + 1e-9)
     assert found.objectives[0] - found.gaps[0] <= general.fun * (1 + 1e-9)
-    assert found.radius == pytest.approx(
+    assert data.radius == pytest.approx(
         np.sqrt(((X[:, np.newaxis] - CORE.points) ** 2).sum(axis=2).min(axis=1).max())
     )
 
@@ -465,33 +474,37 @@ def test_span__what_is_rounding_is_a_part_of_the_largest_eigenvalue() -> None:
         Span.of(Told(Isotropic("rbf"), np.array([[100.0], [-2e-6]])))
 
 
-def newton_of_two(*, linear: bool) -> tuple[newton_steps.Newton, newton_steps.State]:
+def newton_of_two(
+    loss: MarginLoss, tol: float = 1e-4
+) -> tuple[newton_steps.Newton, newton_steps.Problem]:
     """One problem with two coordinates, and factor one."""
     data, span = rows(), Span(np.eye(2), np.eye(2))
-    bent = np.ones(1)
     found = newton_steps.Newton(
-        data, CORE, span, data.weight, most=10, bent=bent, seed=0, linear=linear
+        data, CORE, span, loss, data.weight, tol, max_hessian_rows=10, seed=0
     )
-    return found, found.start(np.array([[1.0], [2.0]]))
+    return found, found.start(np.array([[1.0], [2.0]]), np.ones(1))[0]
 
 
 def test_newton__lower_bound_is_that_of_the_best_part_of_the_slopes() -> None:
     for slopes in (-3.0, -0.2):
-        newton_, state = newton_of_two(linear=True)
+        newton_, place = newton_of_two(LOSSES["hinge"], 1e-9)
         gradient = np.array([-2.0, 1.0])  # of the losses alone
-        place = newton_steps._Place(7.0, slopes, gradient, np.eye(2))
-        newton_._renew(state, 0, 9.5, place, 1e-9)
+        terms = ObjectiveTerms(
+            losses=np.array([[9.5]]), truth=np.array([7.0]), slopes=np.array([slopes]),
+            gradient=gradient[:, np.newaxis], bent=np.array([1]), hessian=np.eye(2)[np.newaxis],
+        )  # fmt: skip
+        newton_._renew(place, 9.5, terms, 0)
         parts = np.linspace(0.0, 1.0, 10_001)
         bounds = -parts * slopes - 0.5 * parts**2 * float(gradient @ gradient)
-        assert state.floor[0] == pytest.approx(bounds.max(), rel=1e-6)
+        assert place.floor == pytest.approx(bounds.max(), rel=1e-6)
 
 
 def test_newton__a_decrease_of_just_the_rounding_ends_a_problem() -> None:
     for slope, going_on in ((-newton_steps._ROUNDING, False), (-1e-3, True)):
-        newton_, state = newton_of_two(linear=False)
-        state.before[:], state.slope[:] = 1.0, slope
-        newton_._shorten(state, 0, np.array([1.5, 1.2]), (1.0, 0.5))
-        assert state.todo.tolist() == [going_on]
+        newton_, place = newton_of_two(ODM)
+        place.before, place.slope = 1.0, slope
+        newton_._shorten(place, np.array([1.5, 1.2]), (1.0, 0.5))
+        assert place.unsolved is going_on
 
 
 # --- CSVRG ---------------------------------------------------------------------------------
@@ -548,7 +561,7 @@ def test_solve_csvrg__few_steps_change_little_and_have_not_converged() -> None:
 
 
 def test_solve_csvrg__rows_by_quotas(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daskcoreset.estimators.kernel.svrg.SAMPLE_NUMBERS", 40 * 100)
+    monkeypatch.setattr("daskcoreset.estimators.kernel.sgd.SAMPLE_NUMBERS", 40 * 100)
     exact = solve_exact(rows(), CORE, ODM, 20.0, beta=np.zeros((40, 1)))
     for steps in (80, 3000):
         data = rows()
@@ -596,7 +609,7 @@ def test_solve_avm__comes_near_and_counts_reads(monkeypatch: pytest.MonkeyPatch)
     exact = solve_exact(rows(), CORE, LOSSES["hinge"], 10.0, beta=np.zeros((40, 1)))
     found = solve_avm(rows(), CORE, LOSSES["hinge"], 10.0, n_steps=20_000)
     assert exact.objectives[0] <= found.objectives[0] <= 1.1 * exact.objectives[0]
-    monkeypatch.setattr("daskcoreset.estimators.kernel.avm.SAMPLE_NUMBERS", 40 * 100)
+    monkeypatch.setattr("daskcoreset.estimators.kernel.sgd.SAMPLE_NUMBERS", 40 * 100)
     data = rows()
     found = solve_avm(data, CORE, LOSSES["hinge"], 10.0, n_steps=1000)
     assert data.reads == 11
