@@ -106,7 +106,6 @@ class CellSummary:
         Weight of the rows nearest to each.
     farthest : float
         Measure of the farthest row.
-    n_rows : int
     offered : CoverRows
         Rows far away.
     remaining : float
@@ -115,7 +114,6 @@ class CellSummary:
 
     weights: FloatArray
     farthest: float
-    n_rows: int
     offered: CoverRows
     remaining: float
 
@@ -144,17 +142,14 @@ def summarise_cells(
     n_offered : int
         Rows to offer at most.
     """
-    measures = np.full(len(block), np.inf)
-    weights = np.zeros(0 if core is None else len(core.order))
-    if core is not None:
-        for start, tile in dense_tiles(block.points):
-            stop = start + len(tile)
-            labels, measures[start:stop] = core.nearest(tile, radius)
-            weights += np.bincount(labels, block.weights[start:stop], len(weights))
+    if core is None:
+        weights, measures = np.empty(0), np.full(len(block), np.inf)
+    else:
+        weights, measures = core.cell_weights(block.points, block.weights, radius)
     farthest = float(measures.max(initial=0.0))
     chosen = farthest_first(block.points, n_offered, metric, measures=measures, limit=limit)
     offered = take_rows(block, block_index, chosen.rows)
-    return CellSummary(weights, farthest, len(block), offered, chosen.remaining)
+    return CellSummary(weights, farthest, offered, chosen.remaining)
 
 
 def merge_summaries(first: CellSummary, second: CellSummary) -> CellSummary:
@@ -162,7 +157,6 @@ def merge_summaries(first: CellSummary, second: CellSummary) -> CellSummary:
     return CellSummary(
         first.weights + second.weights,
         max(first.farthest, second.farthest),
-        first.n_rows + second.n_rows,
         join([first.offered, second.offered]),
         max(first.remaining, second.remaining),
     )

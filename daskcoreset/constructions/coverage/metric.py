@@ -107,24 +107,16 @@ class Metric:
         """
         from daskcoreset.constructions.coverage import metric_numba as loops
 
-        opened = loops.open_boxes if self.boxes else loops.open_balls
-        found: tuple[int, int] = opened(points, start, limit, centers, count, rows)
-        return found
+        state: tuple[int, int] = loops.open_cells(
+            points, start, limit, self.boxes, centers, count, rows
+        )
+        return state
 
     def approach(self, points: AnyArray, center: AnyArray, measures: FloatArray) -> None:
         """Lower `measures`, in place, where a row is nearer to a new center."""
         from daskcoreset.constructions.coverage import metric_numba as loops
 
-        approach = loops.approach_box if self.boxes else loops.approach_ball
-        approach(points, center.astype(np.float64), measures)
-
-    def measures(self, points: AnyArray, center: FloatArray) -> FloatArray:
-        """Measures of rows to one center, in plain NumPy."""
-        with np.errstate(over="ignore"):  # infinitely far is far
-            gaps = points.astype(np.float64) - center
-            if self.boxes:
-                return np.asarray(np.abs(gaps).max(axis=1))
-            return np.asarray(np.einsum("ij,ij->i", gaps, gaps))
+        loops.approach(points, center.astype(np.float64), self.boxes, measures)
 
 
 def metric_of(cells: Cells) -> Metric:
@@ -185,6 +177,32 @@ class Sorted:
             labels, measures,
         )  # fmt: skip
         return labels, measures
+
+    def cell_weights(
+        self, points: Points, weights: FloatArray, radius: float = np.inf
+    ) -> tuple[FloatArray, FloatArray]:
+        """Weigh the cells of weighted rows.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n, d) or csr_array
+        weights : ndarray of shape (n,), float64
+        radius : float, default=infinity
+            As in `nearest`.
+
+        Returns
+        -------
+        totals : ndarray of shape (r,), float64
+            Weight of the rows nearest to each core point.
+        measures : ndarray of shape (n,), float64
+            Of every row to its nearest core point.
+        """
+        totals, measures = np.zeros(len(self.order)), np.empty(points.shape[0])
+        for start, tile in dense_tiles(points):
+            part = slice(start, start + len(tile))
+            labels, measures[part] = self.nearest(tile, radius)
+            totals += np.bincount(labels, weights[part], len(totals))
+        return totals, measures
 
 
 def dense_tiles(points: Points) -> Iterator[tuple[int, AnyArray]]:

@@ -9,55 +9,31 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 
 @jit(ROW_SUMS)
-def open_balls(  # noqa: PLR0917 - numba takes arguments by position
+def open_cells(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     start: int,
     limit: float,
+    boxes: bool,
     centers: FloatArray,
     count: int,
     rows: IndexArray,
 ) -> tuple[int, int]:  # pragma: no cover - runs compiled
-    """Open a ball at every row outside all others; return their number and the next row."""
+    """Open a cell at every row outside all others; return their number and the next row."""
     n, d = points.shape
     for i in range(start, n):
         covered = False
         for c in range(count):
-            total = 0.0
-            for j in range(d):
-                gap = np.float64(points[i, j]) - centers[c, j]
-                total += gap * gap
-            if total <= limit:
-                covered = True
-                break
-        if not covered:
-            if count == centers.shape[0]:
-                return count, i
-            for j in range(d):
-                centers[count, j] = points[i, j]
-            rows[count] = i
-            count += 1
-    return count, n
-
-
-@jit(IN_ORDER)
-def open_boxes(  # noqa: PLR0917 - numba takes arguments by position
-    points: AnyArray,
-    start: int,
-    limit: float,
-    centers: FloatArray,
-    count: int,
-    rows: IndexArray,
-) -> tuple[int, int]:  # pragma: no cover - runs compiled
-    """Do as `open_balls` does, with boxes; most are left at their first column."""
-    n, d = points.shape
-    for i in range(start, n):
-        covered = False
-        for c in range(count):
-            covered = True
-            for j in range(d):
-                if abs(np.float64(points[i, j]) - centers[c, j]) > limit:
-                    covered = False
-                    break
+            if boxes:  # most are left at their first column
+                j = 0
+                while j < d and abs(np.float64(points[i, j]) - centers[c, j]) <= limit:
+                    j += 1
+                covered = j == d
+            else:
+                total = 0.0
+                for j in range(d):
+                    gap = np.float64(points[i, j]) - centers[c, j]
+                    total += gap * gap
+                covered = total <= limit
             if covered:
                 break
         if not covered:
@@ -71,34 +47,23 @@ def open_boxes(  # noqa: PLR0917 - numba takes arguments by position
 
 
 @jit(ROW_SUMS)
-def approach_ball(
-    points: AnyArray, center: FloatArray, measures: FloatArray
+def approach(
+    points: AnyArray, center: FloatArray, boxes: bool, measures: FloatArray
 ) -> None:  # pragma: no cover - runs compiled
-    """Lower the squared distances of rows to which a new center is nearer."""
+    """Lower the measures of rows to which a new center is nearer."""
     n, d = points.shape
     for i in range(n):
-        total = 0.0
-        for j in range(d):
-            gap = np.float64(points[i, j]) - center[j]
-            total += gap * gap
-        measures[i] = min(measures[i], total)
-
-
-@jit(IN_ORDER)
-def approach_box(
-    points: AnyArray, center: FloatArray, measures: FloatArray
-) -> None:  # pragma: no cover - runs compiled
-    """Lower the largest differences of rows to which a new center is nearer."""
-    n, d = points.shape
-    for i in range(n):
-        largest = 0.0
-        for j in range(d):
-            gap = abs(np.float64(points[i, j]) - center[j])
-            if gap > largest:
-                largest = gap
-                if largest >= measures[i]:
+        measure = 0.0
+        if boxes:
+            for j in range(d):
+                measure = max(measure, abs(np.float64(points[i, j]) - center[j]))
+                if measure >= measures[i]:
                     break
-        measures[i] = min(measures[i], largest)
+        else:
+            for j in range(d):
+                gap = np.float64(points[i, j]) - center[j]
+                measure += gap * gap
+        measures[i] = min(measures[i], measure)
 
 
 @jit(IN_ORDER)
