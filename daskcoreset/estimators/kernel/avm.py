@@ -5,96 +5,16 @@ from __future__ import annotations
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskcoreset.core.random import RandomState
 from daskcoreset.estimators.kernel.base import CORE_POINT_CONSTRAINTS, CorePointModel
-from daskcoreset.estimators.kernel.kernels import KernelMap
-from daskcoreset.estimators.kernel.losses import MarginLoss
-from daskcoreset.estimators.kernel.objective import ObjectiveQuery, n_problems, squared_norms
-from daskcoreset.estimators.kernel.rows import Solution, TrainingRows
-from daskcoreset.estimators.kernel.sgd import Sample, max_sample_rows, order_stream
+from daskcoreset.estimators.kernel.sgd import solve_avm
 
 if TYPE_CHECKING:
-    from daskcoreset.estimators.kernel.kernels import Profile
-
-
-def solve_avm(
-    rows: TrainingRows,
-    core: KernelMap,
-    loss: MarginLoss,
-    lam: float,
-    *,
-    n_steps: int,
-    seed: int = 0,
-) -> Solution:
-    r"""Take steps of length 1/t from zero, and average the second half of the iterates.
-
-    .. math:: w \leftarrow \Pi\left((1 - \tfrac1t) w - \tfrac\lambda t a_t \varphi(c_t)\right)
-
-    Parameters
-    ----------
-    rows : TrainingRows
-    core : KernelMap
-    loss : MarginLoss
-    lam : float
-        Lambda.
-    n_steps : int
-        Steps, each on a row drawn in proportion to weights.
-    seed : int, default=0
-
-    Returns
-    -------
-    Solution
-
-    Notes
-    -----
-    The authors read rows as they come; here they are drawn by quotas over the blocks, since
-    blocks need not be alike, and every row is approximated.
-
-    References
-    ----------
-    Le et al. (2017), Approximation vector machines for large-scale online learning, Algorithm 2,
-    in the scale of Tan, Zhang and Wang's objective, whose strong convexity is one.
-    """
-    from daskcoreset.estimators.kernel import sgd_numba as loops
-
-    k = n_problems(len(rows.classes))
-    beta, total = np.zeros((k, len(core))), np.zeros((k, len(core)))
-    gram, burn_in = core.gram(), n_steps // 2
-    max_rows = max_sample_rows(max(core.points.shape))
-    all_rows = rows.n_rows <= max_rows
-    taken, part = 0, 0
-    sample: Sample | None = None
-    while taken < n_steps:
-        count = n_steps - taken if all_rows else min(max_rows, n_steps - taken)
-        if sample is None or not all_rows:
-            drawn = rows.draw(seed, part, None if all_rows else count)
-            sample = Sample.of(drawn, core, rows.classes, all_rows=all_rows)
-        order = sample.order(count, order_stream(seed, part))
-        for problem in range(k):
-            loops.average(
-                sample.values,
-                sample.cells,
-                sample.signs[problem],
-                order,
-                gram,
-                np.array([lam, loss.safe_radius(lam), float(taken), float(burn_in)]),
-                loss.numbers,
-                beta[problem],
-                total[problem],
-            )
-        taken += count
-        part += 1
-        if taken < n_steps:
-            rows.record(steps=taken)
-    mean = total.T / (n_steps - burn_in)
-    losses = rows.evaluate(ObjectiveQuery(core, loss, rows.classes, mean)).losses[0]
-    objectives = 0.5 * squared_norms(gram, mean) + lam / rows.weight * losses
-    rows.record(steps=taken, objective=float(objectives.sum()))
-    return Solution(mean, objectives, None, taken, None)
-
+    from daskcoreset.estimators.kernel.kernels import KernelMap, Profile
+    from daskcoreset.estimators.kernel.losses import MarginLoss
+    from daskcoreset.estimators.kernel.rows import Solution, TrainingRows
 
 _MIN_STEPS = 10_000
 """Steps of ``n_steps="auto"`` at least."""

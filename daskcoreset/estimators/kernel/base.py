@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
@@ -18,9 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from daskcoreset.constructions.class_summary import ClassSummary, summarise_classes
 from daskcoreset.constructions.coverage.cover import cover
-from daskcoreset.constructions.coverage.metric import Cells
-from daskcoreset.core.blocks import Block
-from daskcoreset.core.errors import InvalidInputError, warn_user
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
@@ -33,20 +30,20 @@ from daskcoreset.estimators.kernel.kernels import (
     KernelMap,
     resolve_gamma,
     resolve_kernel,
+    warn_unscaled,
 )
 from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_lambda, resolve_loss
 from daskcoreset.estimators.kernel.objective import n_problems
 from daskcoreset.estimators.kernel.rows import (
-    PAST,
+    CorePoints,
     Solution,
     TrainingRows,
-    past_rows,
     quotas_of,
     sample_classes,
     sample_core_points,
     training_rows,
 )
-from daskcoreset.estimators.kernel.svrg import approximation_bound
+from daskcoreset.estimators.kernel.sgd import approximation_bound
 from daskcoreset.execution.progress import count_reads
 from daskcoreset.inputs.blocks import row_blocks
 
@@ -58,12 +55,6 @@ _ARRANGE = 2**31 + 2
 
 _SMALL = 10_000
 """So many rows in memory are ordered by value, and equal ones merged, at no cost."""
-
-_UNEVEN = 100.0
-"""Columns whose ranges differ by more are warned about."""
-
-_VANISHED = 1e-12
-"""Kernel values at a usual distance below which rows see nothing of each other."""
 
 MAX_POINTS = 500
 """Core points when neither their number nor the diameter is given."""
@@ -122,82 +113,40 @@ def _arranged(data: InMemoryData, codes: AnyArray, seed: int) -> RowBlocks:
     return row_blocks(data.X, codes, data.sample_weight)
 
 
-def _warn_unscaled(summary: ClassSummary, kernel: Isotropic) -> None:
-    """Warn where a kernel of the distance sees some columns only, or no rows at all."""
-    ranges = (summary.high - summary.low)[summary.high > summary.low]
-    advice = (
-        "scale the features to [0, 1] as the authors do, for example with "
-        "sklearn.preprocessing.MinMaxScaler."
-    )
-    if len(ranges) and ranges.max() > _UNEVEN * ranges.min():
-        warn_user(
-            f"features are not scaled: the range of one column is {ranges.max():.3g}, of another "
-            f"{ranges.min():.3g}, and only the wide ones count in a distance; {advice}"
-        )
-        return
-    usual = float(kernel(np.array([2.0 * summary.total_variance]))[0])
-    if usual < _VANISHED:
-        warn_user(
-            f"features are not scaled to the kernel, which is {usual:.1e} at the root mean square "
-            f"distance of two rows: no row sees another one. Lower gamma, or {advice}"
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class CorePoints:
-    """Core points to train, and what is known of them.
+class KernelModel(DecisionModel):
+    """Base of the kernel classifiers.
 
     Attributes
     ----------
-    points : ndarray of shape (r, d)
-    diameter : float
-        What is promised of rows that were seen already.
-    measured : bool
-        Whether the rows at hand are to say how far they are from the core points.
-    beta : ndarray of shape (r, K), float64, or None
-        Coefficients to begin with; None for zeros.
-    table : ndarray of shape (r, n_classes), float64, or None
-        Weight of every class that stands at a core point, of rows of the past.
-    drawn : Block or None
-        Rows to train on that were drawn in the same read.
+    dual_coef_ : ndarray of shape (n_problems, r), float64
+    objective_ : float, or ndarray of shape (n_problems,)
+    gap_ : ndarray of shape (n_problems,) or None
+    n_iter_ : int
     """
 
-    points: AnyArray
-    diameter: float = 0.0
-    measured: bool = True
-    beta: Any = None
-    table: Any = None
-    drawn: Block | None = None
+    dual_coef_: FloatArray
+    gamma_: float
+    lam_: float
 
-    def thinned(self, max_points: int, cells: Cells) -> tuple[CorePoints, float]:
-        """Cover the core points by fewer of them.
+    kernel: Any
+    gamma: Any
+    lam: Any
+    C: Any
+    mu: Any
+    theta: Any
+    random_state: Any
 
-        Returns
-        -------
-        CorePoints
-            With what stood at the core points that are gone at the nearest that is left.
-        diameter : float
-            Of the cells.
-        """
-        coverage = cover(row_blocks(self.points), max_points=max_points, cells=cells)
-        nearest = coverage.nearest(self.points)[0]
-
-        def moved(values: FloatArray) -> FloatArray:
-            sums = np.zeros((len(coverage), values.shape[1]))
-            np.add.at(sums, nearest, values)
-            return sums
-
-        fewer = replace(
-            self,
-            points=coverage.points,
-            diameter=self.diameter + coverage.diameter,
-            beta=moved(self.beta),
-            table=moved(self.table),
-        )
-        return fewer, coverage.diameter
+    def _set_solution(self, core: KernelMap, solution: Solution) -> None:
+        """Set what a solver found."""
+        self.dual_coef_ = np.ascontiguousarray(solution.beta.T)
+        self.objective_: Any = solution.objectives
+        if len(solution.objectives) == 1:
+            self.objective_ = float(solution.objectives[0])
+        self.gap_, self.n_iter_ = solution.gaps, solution.n_iter
+        self._decision = KernelDecision(core, solution.beta, self.classes_)
 
 
-class CorePointModel(DecisionModel):
+class CorePointModel(KernelModel):
     """Finds core points and trains their coefficients; subclasses say by which solver.
 
     Attributes
@@ -207,28 +156,18 @@ class CorePointModel(DecisionModel):
     """
 
     core_points_: AnyArray
-    dual_coef_: FloatArray
-    gamma_: float
     diameter_: float
-    objective_: Any
     _cell: float
     _kernel: Isotropic
     _table: Any
 
     loss: Any
-    kernel: Any
-    gamma: Any
-    lam: Any
-    C: Any
-    mu: Any
-    theta: Any
     diameter: Any
     max_points: Any
     cells: Any
     strategy: Any
     verbose: Any
     progress: Any
-    random_state: Any
 
     @property
     def n_core_points_(self) -> int:
@@ -278,7 +217,7 @@ class CorePointModel(DecisionModel):
         else:
             self.gamma_ = resolve_gamma(self.gamma, self.n_features_in_, summary.variance)
             self._kernel = resolve_kernel(self.kernel, self.gamma_)
-            _warn_unscaled(summary, self._kernel)
+            warn_unscaled(summary, self._kernel)
             if warm and self.core_points_.shape[1] == self.n_features_in_:
                 core_points = self._earlier()
             else:
@@ -412,27 +351,19 @@ class CorePointModel(DecisionModel):
         seed: int,
     ) -> None:
         """Run the solver, and set the attributes; `classes` are the labels in the blocks."""
-        points = np.asarray(core_points.points, dtype=np.float64)
-        core = KernelMap(self._kernel, points)
-        past = None if core_points.table is None else past_rows(points, core_points.table, classes)
-        weights, n_rows, drawn = dict(summary.weights), summary.n_rows, core_points.drawn
-        if drawn is None and (quotas := self._quotas(summary, len(points))) is not None:
+        drawn, quotas = core_points.drawn, self._quotas(summary, len(core_points.points))
+        if drawn is None and quotas is not None:
             strata = sample_classes(blocks, summary.classes, quotas=quotas, seed=seed)
             drawn = training_rows(strata, quotas)
-        if drawn is not None:
-            n_rows, weights = len(drawn), {0: summary.weight}
-            blocks = row_blocks(drawn.points, drawn.labels, drawn.weights, chunks=n_rows)
-        if past is not None:
-            n_rows, weights[PAST] = n_rows + len(past), float(past.weights.sum())
-        total = sum(weights.values())
-        self.lam_ = resolve_lambda(self.lam, self.C, total)
+        rows = TrainingRows.of(blocks, classes, summary, drawn, core_points.past(classes))
+        self.lam_ = resolve_lambda(self.lam, self.C, rows.weight)
         loss = resolve_loss(self.loss, theta=self.theta, mu=self.mu)
         start = core_points.beta
         if start is None:
-            start = np.zeros((len(points), n_problems(len(classes))))
+            start = np.zeros((len(core_points.points), n_problems(len(classes))))
+        core = KernelMap(self._kernel, np.asarray(core_points.points, dtype=np.float64))
         with count_reads(self.progress, self._max_reads(), unit="read") as advance:
-            report = partial(self._report, advance)
-            rows = TrainingRows(blocks, classes, total, n_rows, weights, past, report)
+            rows.report = partial(self._report, advance)
             solution = self._solve(rows, core, loss, start=start, seed=seed)
         if solution.converged is False:
             assert solution.gaps is not None  # noqa: S101 - it was asked for
@@ -447,20 +378,15 @@ class CorePointModel(DecisionModel):
         self.core_points_ = core_points.points
         measured = 2.0 * rows.radius if core_points.measured else 0.0
         self.diameter_ = max(core_points.diameter, measured)
-        if past is None:
+        if rows.past is None:
             self._cell = self.diameter_
-        self.dual_coef_ = np.ascontiguousarray(solution.beta.T)
-        self.objective_ = solution.objectives
-        if len(solution.objectives) == 1:
-            self.objective_ = float(solution.objectives[0])
-        self.n_iter_, self.trace_ = solution.n_iter, rows.trace
-        self.converged_, self.gap_ = solution.converged, solution.gaps
+        self._set_solution(core, solution)
+        self.converged_, self.trace_ = solution.converged, rows.trace
         self.approximation_bound_ = approximation_bound(
             self._kernel, self.diameter_, loss, self.lam_
         )
         # What partial_fit keeps of these rows; those of the past stood at core points already.
         self._table = rows.table
-        self._decision = KernelDecision(core, solution.beta, self.classes_)
 
     def _report(self, advance: Any, entry: dict[str, Any]) -> None:
         """Show a new entry of the trace, where that is wanted."""

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from daskcoreset.core.random import RandomState
 from daskcoreset.estimators.kernel.base import CORE_POINT_CONSTRAINTS, CorePointModel
 from daskcoreset.estimators.kernel.newton import solve_exact
-from daskcoreset.estimators.kernel.svrg import solve_csvrg
+from daskcoreset.estimators.kernel.sgd import solve_csvrg
 
 if TYPE_CHECKING:
     from daskcoreset.estimators.kernel.kernels import KernelMap, Profile

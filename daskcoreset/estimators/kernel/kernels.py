@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.constructions.class_summary import ClassSummary
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.linalg import dense, one_thread, product, thin_product
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import is_choice, is_number
@@ -21,6 +22,12 @@ Profile = Callable[[FloatArray], FloatArray]
 _TILE_NUMBERS = 2**17
 
 """Numbers in a tile of kernel values: 1 MiB, so that the sweeps over it stay in the cache."""
+
+_UNEVEN = 100.0
+"""Columns whose ranges differ by more are warned about."""
+
+_VANISHED = 1e-12
+"""Kernel values at a usual distance below which rows see nothing of each other."""
 
 _PROBE = np.array([0.0, 0.25, 1.0, 4.0, 100.0])
 
@@ -159,8 +166,28 @@ def resolve_kernel(kernel: Any, gamma: float) -> Isotropic:
     return Isotropic("callable", profile=kernel)
 
 
-@dataclass(frozen=True, eq=False)
-class Nearest:
+def warn_unscaled(summary: ClassSummary, kernel: Isotropic) -> None:
+    """Warn where a kernel of the distance sees some columns only, or no rows at all."""
+    ranges = (summary.high - summary.low)[summary.high > summary.low]
+    advice = (
+        "scale the features to [0, 1] as the authors do, for example with "
+        "sklearn.preprocessing.MinMaxScaler."
+    )
+    if len(ranges) and ranges.max() > _UNEVEN * ranges.min():
+        warn_user(
+            f"features are not scaled: the range of one column is {ranges.max():.3g}, of another "
+            f"{ranges.min():.3g}, and only the wide ones count in a distance; {advice}"
+        )
+        return
+    usual = float(kernel(np.array([2.0 * summary.total_variance]))[0])
+    if usual < _VANISHED:
+        warn_user(
+            f"features are not scaled to the kernel, which is {usual:.1e} at the root mean square "
+            f"distance of two rows: no row sees another one. Lower gamma, or {advice}"
+        )
+
+
+class Nearest(NamedTuple):
     """The nearest core point of every row.
 
     Attributes
@@ -173,12 +200,6 @@ class Nearest:
 
     cells: IndexArray
     farthest: float
-
-    @classmethod
-    def of(cls, squares: FloatArray) -> Nearest:
-        """Find it among squared distances."""
-        cells: IndexArray = squares.argmin(axis=1)
-        return cls(cells, float(squares[np.arange(len(cells)), cells].max(initial=0.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +273,11 @@ class KernelMap:
             np.einsum("ij,ij->i", inner, inner, out=tile[:, n_features + 1])
             squares = product(tile, right)
             np.maximum(squares, 0.0, out=squares)  # rounding
-            nearest_points = Nearest.of(squares) if nearest else None
+            nearest_points = None
+            if nearest:
+                cells = squares.argmin(axis=1)
+                gaps = squares[np.arange(len(cells)), cells]
+                nearest_points = Nearest(cells, float(gaps.max(initial=0.0)))
             yield part, self.kernel.overwrite(squares), nearest_points
 
 

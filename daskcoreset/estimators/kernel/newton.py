@@ -250,7 +250,6 @@ class Newton:
 
         `objective` is that of the stage, and `i` the column of the problem among the terms.
         """
-        assert terms.hessian is not None  # noqa: S101 - asked for
         linear, into, gamma = self.loss.linear, self.span.into, problem.gamma
         with one_thread():
             gradient = gamma + self.factor * (into.T @ terms.gradient[:, i])

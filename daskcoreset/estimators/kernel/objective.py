@@ -8,7 +8,6 @@ row i is :math:`z_{ik} = y_{ik} \sum_j \beta_{jk} k(c_j, x_i)`, at the true row.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -129,10 +128,12 @@ class ObjectiveTerms:
     losses : ndarray of shape (len(lengths), K), float64
     truth, slopes : ndarray of shape (K,), float64
     gradient : ndarray of shape (r, K), float64
-    hessian : ndarray of shape (K, r, r), float64, or None
+    hessian : ndarray of shape (K, r, r), float64
+        Without problems where it was not asked for.
     bent : ndarray of shape (K,), int64
         Rows that it was made from: those of its share that have a second derivative.
-    table : ndarray of shape (r, n_classes), float64, or None
+    table : ndarray of shape (r, n_classes), float64
+        Without classes where it was not asked for.
     farthest : float
         Largest squared distance of a row from its core point, with `table`.
     drawn : Block or None
@@ -142,9 +143,9 @@ class ObjectiveTerms:
     truth: FloatArray
     slopes: FloatArray
     gradient: FloatArray
+    hessian: FloatArray
     bent: IndexArray
-    hessian: FloatArray | None = None
-    table: FloatArray | None = None
+    table: FloatArray
     farthest: float = 0.0
     drawn: Block | None = None
 
@@ -156,27 +157,28 @@ class ObjectiveTerms:
             self.truth + other.truth,
             self.slopes + other.slopes,
             self.gradient + other.gradient,
+            self.hessian + other.hessian,
             self.bent + other.bent,
-            _sum(self.hessian, other.hessian),
-            _sum(self.table, other.table),
+            self.table + other.table,
             max(self.farthest, other.farthest),
             concatenate(drawn) if drawn else None,
         )
 
 
-def _sum(first: Any, second: Any) -> Any:
-    return first if second is None else second if first is None else first + second
-
-
 def evaluate_block(block: Block, block_index: int, query: ObjectiveQuery) -> ObjectiveTerms:
     """Evaluate the rows of one block, in tiles."""
     r, k = query.beta.shape
-    grams = [] if query.hessian is None else [GramSum(r, k) for _ in range(k)]
-    table = np.zeros((r, len(query.classes))) if query.table else None
-    losses, gradient = np.zeros((len(query.lengths), k)), np.zeros((r, k))
+    n_classes = len(query.classes) if query.table else 0
     sums = ObjectiveTerms(
-        losses, np.zeros(k), np.zeros(k), gradient, np.zeros(k, dtype=np.int64), None, table
+        losses=np.zeros((len(query.lengths), k)),
+        truth=np.zeros(k),
+        slopes=np.zeros(k),
+        gradient=np.zeros((r, k)),
+        hessian=np.zeros((0, r, r)),
+        bent=np.zeros(k, dtype=np.int64),
+        table=np.zeros((r, n_classes)),
     )
+    grams = [] if query.hessian is None else [GramSum(r, k) for _ in range(k)]
     labels = labels_of(block)
     coins, farthest = _coins(block, block_index, query), 0.0
     needs_cells = query.table or query.gradient == "cells"
@@ -189,14 +191,18 @@ def evaluate_block(block: Block, block_index: int, query: ObjectiveQuery) -> Obj
         margins = tile.add_losses()
         tile.add_gradient(margins)
         tile.add_hessian(grams, margins, coins[part])
-        if table is not None and nearest is not None:
+        if query.table and nearest is not None:
             farthest = max(farthest, nearest.farthest)
-            codes = np.searchsorted(query.classes, labels[part]).clip(max=table.shape[1] - 1)
-            flat = nearest.cells * table.shape[1] + codes
-            table += np.bincount(flat, tile.weights, table.size).reshape(table.shape)
-    drawn = None if query.draw is None else draw_rows(block, block_index, query.draw)
-    hessian = np.stack([gram.total() for gram in grams]) if grams else None
-    return replace(sums, hessian=hessian, farthest=farthest, drawn=drawn)
+            codes = np.searchsorted(query.classes, labels[part]).clip(max=n_classes - 1)
+            flat = nearest.cells * n_classes + codes
+            counts = np.bincount(flat, tile.weights, sums.table.size)
+            sums.table[:] += counts.reshape(sums.table.shape)
+    return replace(
+        sums,
+        hessian=np.stack([gram.total() for gram in grams]) if grams else sums.hessian,
+        farthest=farthest,
+        drawn=None if query.draw is None else draw_rows(block, block_index, query.draw),
+    )
 
 
 def _coins(block: Block, block_index: int, query: ObjectiveQuery) -> FloatArray:

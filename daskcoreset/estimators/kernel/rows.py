@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from daskcoreset.constructions.class_summary import ClassSummary
+from daskcoreset.constructions.coverage.cover import cover
+from daskcoreset.constructions.coverage.metric import Cells
 from daskcoreset.core.blocks import Block, concatenate
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
@@ -34,6 +37,7 @@ from daskcoreset.estimators.kernel.objective import (
     evaluate_block,
 )
 from daskcoreset.execution.engine import map_reduce
+from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
@@ -81,6 +85,27 @@ class TrainingRows:
     table: FloatArray | None = None
     radius: float = 0.0
     started: float = field(default_factory=time.perf_counter)
+
+    @classmethod
+    def of(
+        cls,
+        blocks: RowBlocks,
+        classes: AnyArray,
+        summary: ClassSummary,
+        drawn: Block | None,
+        past: Block | None,
+    ) -> TrainingRows:
+        """Return all rows of the blocks, or those that were drawn to stand for them, and the past.
+
+        The labels of the blocks are `classes`.
+        """
+        n_rows, weights = summary.n_rows, dict(summary.weights)
+        if drawn is not None:
+            n_rows, weights = len(drawn), {0: summary.weight}
+            blocks = row_blocks(drawn.points, drawn.labels, drawn.weights, chunks=n_rows)
+        if past is not None:
+            n_rows, weights[PAST] = n_rows + len(past), float(past.weights.sum())
+        return cls(blocks, classes, sum(weights.values()), n_rows, weights, past)
 
     def evaluate(self, query: ObjectiveQuery) -> ObjectiveTerms:
         """Read all rows once."""
@@ -140,12 +165,6 @@ def _concatenate_two(first: Block, second: Block) -> Block:
     return concatenate([first, second])
 
 
-def past_rows(points: FloatArray, table: FloatArray, labels: AnyArray) -> Block:
-    """Rows that stand for those of the past: core points, with the weight of every class."""
-    which, codes = np.nonzero(table)
-    return Block(points[which], table[which, codes], labels[codes]).all_rows()
-
-
 @dataclass(frozen=True, eq=False)
 class Solution:
     """Coefficients of the core points, and how they were found.
@@ -168,6 +187,68 @@ class Solution:
     gaps: FloatArray | None
     n_iter: int
     converged: bool | None
+
+
+@dataclass(frozen=True, eq=False)
+class CorePoints:
+    """Core points to train, and what is known of them.
+
+    Attributes
+    ----------
+    points : ndarray of shape (r, d)
+    diameter : float
+        What is promised of rows that were seen already.
+    measured : bool
+        Whether the rows at hand are to say how far they are from the core points.
+    beta : ndarray of shape (r, K), float64, or None
+        Coefficients to begin with; None for zeros.
+    table : ndarray of shape (r, n_classes), float64, or None
+        Weight of every class that stands at a core point, of rows of the past.
+    drawn : Block or None
+        Rows to train on that were drawn in the same read.
+    """
+
+    points: AnyArray
+    diameter: float = 0.0
+    measured: bool = True
+    beta: Any = None
+    table: Any = None
+    drawn: Block | None = None
+
+    def thinned(self, max_points: int, cells: Cells) -> tuple[CorePoints, float]:
+        """Cover the core points by fewer of them.
+
+        Returns
+        -------
+        CorePoints
+            With what stood at the core points that are gone at the nearest that is left.
+        diameter : float
+            Of the cells.
+        """
+        coverage = cover(row_blocks(self.points), max_points=max_points, cells=cells)
+        nearest = coverage.nearest(self.points)[0]
+
+        def moved(values: FloatArray) -> FloatArray:
+            sums = np.zeros((len(coverage), values.shape[1]))
+            np.add.at(sums, nearest, values)
+            return sums
+
+        fewer = replace(
+            self,
+            points=coverage.points,
+            diameter=self.diameter + coverage.diameter,
+            beta=moved(self.beta),
+            table=moved(self.table),
+        )
+        return fewer, coverage.diameter
+
+    def past(self, classes: AnyArray) -> Block | None:
+        """Return rows that stand for those of the past: core points, with weights of classes."""
+        if self.table is None:
+            return None
+        which, codes = np.nonzero(self.table)
+        points = np.asarray(self.points, dtype=np.float64)
+        return Block(points[which], self.table[which, codes], classes[codes]).all_rows()
 
 
 Strata: TypeAlias = dict[Any, StratifiedReservoir]

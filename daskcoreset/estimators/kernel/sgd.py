@@ -1,22 +1,35 @@
-"""What stochastic gradient methods share: rows in memory, and the order in which steps take them.
+r"""Stochastic gradient methods on core points, out of core: CSVRG, and its baseline AVM.
 
-The steps themselves are compiled loops.
+The model keeps :math:`w = \sum_j \beta_j \varphi(c_j)` and every row's gradient
+:math:`a_i \varphi(x_i)` stands at its core point. Steps are taken on rows in memory by compiled
+loops. Of CSVRG, Algorithm 1, the full gradient at a snapshot is one read, in which a sample of rows
+for the inner steps is drawn too: one epoch is one read.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from daskcoreset.core.blocks import Block
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.estimators.kernel.kernels import KernelMap
-from daskcoreset.estimators.kernel.objective import signs_of
-from daskcoreset.estimators.kernel.rows import ROOT
+from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap, Span
+from daskcoreset.estimators.kernel.losses import MarginLoss
+from daskcoreset.estimators.kernel.objective import (
+    ObjectiveQuery,
+    n_problems,
+    signs_of,
+    squared_norms,
+)
+from daskcoreset.estimators.kernel.rows import ROOT, Solution, TrainingRows
+
+MAX_STEPS = 1_000_000
+"""Inner steps of an epoch at most, about a second for 300 core points."""
 
 SAMPLE_NUMBERS = 2**23
 """Numbers held for the steps of one read: 64 MiB."""
@@ -78,3 +91,307 @@ class Sample:
         if n_steps <= n_rows:
             return np.asarray(rng.permutation(n_rows)[:n_steps], dtype=np.int64)
         return np.asarray(rng.integers(n_rows, size=n_steps), dtype=np.int64)
+
+
+def smoothness(loss: MarginLoss, lam: float) -> float:
+    r"""Lipschitz constant L of the gradients of single rows, :math:`1 + \lambda \sup l''`.
+
+    The hinge has none (Theorem 8 leaves it out); its steps are those of the squared hinge.
+
+    Examples
+    --------
+    >>> from daskcoreset.estimators.kernel.losses import LOSSES
+    >>> smoothness(LOSSES["squared_hinge"], 4.0)
+    9.0
+    """
+    return 1.0 + lam * (2.0 if loss.linear else loss.smoothness)
+
+
+def feature_diameter(kernel: Isotropic, diameter: float) -> float:
+    r""":math:`\delta_\varphi = 2 \sqrt{2 (1 - k(\delta^2 / 4))}`.
+
+    Twice the largest distance, among feature vectors, of a row from its core point.
+
+    Examples
+    --------
+    >>> round(feature_diameter(Isotropic("rbf"), 0.2), 4)
+    0.2821
+    """
+    at_rim = float(kernel(np.array([diameter**2 / 4.0]))[0])
+    return 2.0 * float(np.sqrt(max(0.0, 2.0 * (1.0 - at_rim))))
+
+
+def approximation_bound(kernel: Isotropic, diameter: float, loss: MarginLoss, lam: float) -> float:
+    r"""Bound of Theorem 4 on the error of one variance-reduced gradient.
+
+    :math:`\frac32 \lambda A \delta_\varphi`, where A bounds :math:`|a|` over the ball that holds
+    the iterates. (The theorem's gradients are those of losses without lambda.)
+
+    Parameters
+    ----------
+    kernel : Isotropic
+    diameter : float
+        Delta of the cover.
+    loss : MarginLoss
+    lam : float
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from daskcoreset.estimators.kernel.losses import LOSSES
+    >>> round(approximation_bound(Isotropic("rbf"), 0.2, LOSSES["hinge"], 2.0), 4)
+    0.8464
+    """
+    largest = loss.slope_bound(loss.safe_radius(lam))
+    return 1.5 * lam * largest * feature_diameter(kernel, diameter)
+
+
+def solve_csvrg(
+    rows: TrainingRows,
+    core: KernelMap,
+    loss: MarginLoss,
+    lam: float,
+    *,
+    beta: FloatArray,
+    n_epochs: int = 20,
+    option: Literal["I", "II"] = "I",
+    eta: float | None = None,
+    n_inner: int | None = None,
+    tol: float = 1e-4,
+    seed: int = 0,
+) -> Solution:
+    r"""Run CSVRG.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+    core : KernelMap
+        Core points of a delta-cover of the rows.
+    loss : MarginLoss
+    lam : float
+        Lambda.
+    beta : ndarray of shape (r, K), float64
+        Where to begin.
+    n_epochs : int, default=20
+        Snapshots that inner steps start from; each costs one read, and two more reads tell the
+        objective and the certificate at the end.
+    option : {"I", "II"}, default="I"
+        Snapshot of the next epoch: the last iterate, or one drawn uniformly.
+    eta : float, optional
+        Length of steps; ``0.05 / L`` by default.
+    n_inner : int, optional
+        Inner steps of an epoch. By default ``100 L``, with which the bound of Theorem 8 at least
+        halves the distance from the optimum in every epoch, and a million at most.
+    tol : float, default=1e-4
+        Stop when an epoch changes the objective by less than this part of it. That is no sign of
+        being near the least one: it has converged if, in addition, the certificate says that
+        the objectives are above the least ones in the span by no more than this part of them.
+    seed : int, default=0
+
+    Returns
+    -------
+    Solution
+        The snapshot with the least objective, and with ``gaps`` :math:`|\nabla|^2 / 2`, the
+        gradient at the true rows, in the span: the objective is strongly convex with modulus
+        one, so that it is above its least value by no more, whatever the loss. For large lambda
+        the curvature is far above one and the gap far above the difference. The trace of `rows`
+        has "gradient", the norm of the full gradient of the algorithm, too.
+
+    Notes
+    -----
+    Rows for the inner steps are drawn by quotas over the blocks, in proportion to weights. When
+    there are more steps than the 64 MiB of kernel values hold rows, rows serve repeatedly within
+    the epoch.
+
+    References
+    ----------
+    Tan, Zhang and Wang (2019), Algorithm 1 and Theorem 8; Johnson and Zhang (2013).
+    """
+    constant = smoothness(loss, lam)
+    eta = 0.05 / constant if eta is None else eta
+    if n_inner is None:
+        n_inner = min(MAX_STEPS, int(np.ceil(100.0 * constant)))
+    gram, factor = core.gram(), lam / rows.weight
+    # All rows, once for all, where they fit; else as many as there are steps.
+    all_rows = rows.n_rows <= max_sample_rows(len(core))
+    count = None if all_rows else min(n_inner, max_sample_rows(len(core)))
+    sample: Sample | None = None
+    best, lowest, previous = beta, np.inf, np.inf
+    objectives = np.full(beta.shape[1], np.inf)
+    for epoch in range(n_epochs + 1):
+        draws = epoch < n_epochs and (sample is None or not all_rows)
+        query = ObjectiveQuery(
+            core,
+            loss,
+            rows.classes,
+            beta,
+            gradient="cells",
+            draw=rows.quotas(seed, epoch, count) if draws else None,
+        )
+        terms = rows.evaluate(query)
+        gradient = beta + factor * terms.gradient
+        values = 0.5 * squared_norms(gram, beta) + factor * terms.losses[0]
+        norm = np.sqrt(max(0.0, squared_norms(gram, gradient).sum()))
+        objective = float(values.sum())
+        rows.record(objective=objective, gradient=float(norm))
+        if objective < lowest:
+            best, lowest, objectives = beta, objective, values
+        if epoch == n_epochs or abs(previous - objective) <= tol * abs(objective):
+            break
+        previous = objective
+        if terms.drawn is not None:
+            sample = Sample.of(terms.drawn, core, rows.classes, all_rows=all_rows)
+        assert sample is not None  # noqa: S101 - the first epoch drew it
+        rng = order_stream(seed, epoch)
+        order = sample.order(n_inner, rng)
+        keep = n_inner - 1 if option == "I" else int(rng.integers(n_inner))
+        steps = InnerSteps(sample, order[: keep + 1], gram, loss, lam, eta)
+        beta = np.stack(
+            [steps.run(k, beta[:, k], gradient[:, k]) for k in range(beta.shape[1])], axis=1
+        )
+    gaps = _gaps(rows, core, loss, lam, best)
+    converged = bool((gaps <= tol * (objectives - gaps)).all())
+    return Solution(best, objectives, gaps, epoch, converged)
+
+
+@dataclass(frozen=True, eq=False)
+class InnerSteps:
+    r"""Variance-reduced steps from a snapshot.
+
+    .. math:: h = w + \lambda (a_t - \tilde a_t) \varphi(c_t) + (G - \tilde w), \qquad
+              w \leftarrow \Pi(w - \eta h)
+
+    Attributes
+    ----------
+    sample : Sample
+    order : ndarray of shape (n_steps,), int64
+        Row of the sample for every step.
+    gram : ndarray of shape (r, r), float64
+    loss : MarginLoss
+    lam, eta : float
+        Lambda, and the length of steps.
+
+    References
+    ----------
+    Tan, Zhang and Wang (2019), Algorithm 1; equation 9 and the listing drop lambda.
+    """
+
+    sample: Sample
+    order: IndexArray
+    gram: FloatArray
+    loss: MarginLoss
+    lam: float
+    eta: float
+
+    def run(self, problem: int, snapshot: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return the last iterate, from coefficients and the full gradient there."""
+        from daskcoreset.estimators.kernel import sgd_numba as loops
+
+        sample, signs = self.sample, self.sample.signs[problem]
+        beta = snapshot.copy()
+        with one_thread():
+            z = signs * (sample.values @ beta)
+        loops.reduce_variance(
+            sample.values,
+            sample.cells,
+            signs,
+            signs * self.loss.slope(z),
+            self.order,
+            np.ascontiguousarray(gradient - beta),
+            self.gram,
+            np.array([self.lam, self.eta, self.loss.safe_radius(self.lam)]),
+            self.loss.numbers,
+            beta,
+        )
+        return beta
+
+
+def _gaps(
+    rows: TrainingRows, core: KernelMap, loss: MarginLoss, lam: float, beta: FloatArray
+) -> FloatArray:
+    """Read once more: how far, at most, objectives are above the least ones in the span."""
+    query = ObjectiveQuery(core, loss, rows.classes, beta, gradient="rows")
+    terms = rows.evaluate(query)
+    span = Span.of(core)
+    with one_thread():
+        gradient = span.coordinates(beta) + lam / rows.weight * (span.into.T @ terms.gradient)
+    return np.asarray(0.5 * np.square(gradient).sum(axis=0))
+
+
+def solve_avm(
+    rows: TrainingRows,
+    core: KernelMap,
+    loss: MarginLoss,
+    lam: float,
+    *,
+    n_steps: int,
+    seed: int = 0,
+) -> Solution:
+    r"""Take steps of length 1/t from zero, and average the second half of the iterates.
+
+    .. math:: w \leftarrow \Pi\left((1 - \tfrac1t) w - \tfrac\lambda t a_t \varphi(c_t)\right)
+
+    Parameters
+    ----------
+    rows : TrainingRows
+    core : KernelMap
+    loss : MarginLoss
+    lam : float
+        Lambda.
+    n_steps : int
+        Steps, each on a row drawn in proportion to weights.
+    seed : int, default=0
+
+    Returns
+    -------
+    Solution
+
+    Notes
+    -----
+    The authors read rows as they come; here they are drawn by quotas over the blocks, since
+    blocks need not be alike, and every row is approximated.
+
+    References
+    ----------
+    Le et al. (2017), Approximation vector machines for large-scale online learning, Algorithm 2,
+    in the scale of Tan, Zhang and Wang's objective, whose strong convexity is one.
+    """
+    from daskcoreset.estimators.kernel import sgd_numba as loops
+
+    k = n_problems(len(rows.classes))
+    beta, total = np.zeros((k, len(core))), np.zeros((k, len(core)))
+    gram, burn_in = core.gram(), n_steps // 2
+    max_rows = max_sample_rows(max(core.points.shape))
+    all_rows = rows.n_rows <= max_rows
+    taken, part = 0, 0
+    sample: Sample | None = None
+    while taken < n_steps:
+        count = n_steps - taken if all_rows else min(max_rows, n_steps - taken)
+        if sample is None or not all_rows:
+            drawn = rows.draw(seed, part, None if all_rows else count)
+            sample = Sample.of(drawn, core, rows.classes, all_rows=all_rows)
+        order = sample.order(count, order_stream(seed, part))
+        for problem in range(k):
+            loops.average(
+                sample.values,
+                sample.cells,
+                sample.signs[problem],
+                order,
+                gram,
+                np.array([lam, loss.safe_radius(lam), float(taken), float(burn_in)]),
+                loss.numbers,
+                beta[problem],
+                total[problem],
+            )
+        taken += count
+        part += 1
+        if taken < n_steps:
+            rows.record(steps=taken)
+    mean = total.T / (n_steps - burn_in)
+    losses = rows.evaluate(ObjectiveQuery(core, loss, rows.classes, mean)).losses[0]
+    objectives = 0.5 * squared_norms(gram, mean) + lam / rows.weight * losses
+    rows.record(steps=taken, objective=float(objectives.sum()))
+    return Solution(mean, objectives, None, taken, None)

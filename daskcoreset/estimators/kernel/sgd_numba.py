@@ -1,6 +1,6 @@
 """The inner loops of stochastic gradient methods on core points, compiled by numba.
 
-Only `daskcoreset.estimators.kernel.sgd` imports it, when a loop is first needed: importing numba
+`sgd` and `odm` beside this file import it when a loop is first needed: importing numba
 takes half a second.
 """
 
