@@ -305,9 +305,7 @@ def solve_exact(
     beta: FloatArray,
     tol: float = 1e-4,
     max_iter: int = 100,
-    hessian_rows: int | None = None,
     seed: int = 0,
-    pilots: bool = True,
 ) -> Solution:
     r"""Minimise over the span of the core points.
 
@@ -329,14 +327,8 @@ def solve_exact(
         least the identity.)
     max_iter : int, default=100
         Reads at most.
-    hessian_rows : int, optional
-        Rows with a second derivative that Hessians are estimated from, by a random share of
-        all rows; by default ``max(20,000, 100 r)``. Gradients and objectives are of all rows
-        always, and so are the gaps.
     seed : int, default=0
-        Of the share.
-    pilots : bool, default=True
-        Whether to solve problems of few rows first, where `beta` is zero.
+        Of the random share of all rows that Hessians are estimated from, and of the pilots.
 
     Returns
     -------
@@ -344,19 +336,20 @@ def solve_exact(
 
     Notes
     -----
-    With pilots, problems of few rows come first, each of four times as many as the one before,
-    up to 20,000 or half of `hessian_rows`, and a quarter of all. They are drawn in a read that
-    computes nothing, and where the last one ends, two or three reads are left.
+    Hessians are estimated from about ``max(20,000, 100 r)`` rows with a second derivative;
+    gradients and objectives are of all rows always, and so are the gaps.
+
+    Where `beta` is zero, problems of few rows come first, each of four times as many as the one
+    before, up to 20,000 or half the rows of the Hessians, and a quarter of all. They are drawn in
+    a read that computes nothing, and where the last one ends, two or three reads are left.
 
     References
     ----------
     Chapelle (2007), Training a support vector machine in the primal.
     """
-    max_hessian_rows = hessian_rows
-    if max_hessian_rows is None:
-        max_hessian_rows = max(_MIN_HESSIAN_ROWS, 100 * len(core))
+    max_hessian_rows = max(_MIN_HESSIAN_ROWS, 100 * len(core))
     newton = Newton(rows, core, Span.of(core), loss, lam, tol, max_hessian_rows, seed)
     bent = np.ones(beta.shape[1])
-    if pilots and not beta.any():
+    if not beta.any():
         beta, bent = newton.pilots(beta)
     return newton.solve(beta, bent, max_iter)[0]

@@ -219,13 +219,15 @@ def test_solve_dual__gap_holds_from_the_first_sweep(loss: MarginLoss) -> None:
         assert 0.0 <= above + 1e-9 <= found.gaps[0] + 2e-9
 
 
-def test_solve_exact__no_pilots_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_solve_exact__no_pilots_where_it_begins_with_coefficients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def pilots(*_: Any, **__: Any) -> Any:
         raise AssertionError
 
     monkeypatch.setattr(newton.Newton, "pilots", pilots)
-    beta = np.zeros((40, 1))
-    found = solve_exact(rows(), CORE, ODM, 10.0, beta=beta, tol=1e-2, pilots=False)
+    beta = np.full((40, 1), 1e-3)
+    found = solve_exact(rows(), CORE, ODM, 10.0, beta=beta, tol=1e-2)
     assert found.objectives[0] < 10.0
 
 
@@ -401,10 +403,14 @@ def test_solve_exact__pilots_and_hessian_of_a_share(loss: MarginLoss) -> None:
     points, labels, weights = problem(40_000, seed=3)
     blocks = row_blocks(points, labels, weights, chunks=9_000)
     found = summarise_classes(blocks)
-    start, results = np.zeros((40, 1)), []
-    for options in ({"pilots": False}, {"hessian_rows": 3_000}, {"hessian_rows": 3_000, "seed": 1}):
+    beta, bent, results = np.zeros((40, 1)), np.ones(1), []
+    for pilots, max_hessian_rows, seed in ((False, 20_000, 0), (True, 3_000, 0), (True, 3_000, 1)):
         data = TrainingRows(blocks, found.classes, found.weight, found.n_rows, dict(found.weights))
-        result = solve_exact(data, CORE, loss, 3000.0, beta=start, tol=1e-4, **options)
+        solver = newton_steps.Newton(
+            data, CORE, Span.of(CORE), loss, 3000.0, 1e-4, max_hessian_rows, seed
+        )
+        start = solver.pilots(beta) if pilots else (beta, bent)
+        result, _ = solver.solve(*start)
         assert result.converged
         results.append((result.objectives[0], data))
     (least, plain), *others = results
