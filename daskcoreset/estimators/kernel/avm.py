@@ -12,9 +12,9 @@ from daskcoreset.estimators.kernel.base import CORE_POINT_CONSTRAINTS, CorePoint
 from daskcoreset.estimators.kernel.sgd import solve_avm
 
 if TYPE_CHECKING:
-    from daskcoreset.estimators.kernel.kernels import KernelMap, Profile
-    from daskcoreset.estimators.kernel.losses import MarginLoss
-    from daskcoreset.estimators.kernel.rows import Solution, TrainingRows
+    from daskcoreset.core.typing import FloatArray
+    from daskcoreset.estimators.kernel.kernels import Profile
+    from daskcoreset.estimators.kernel.rows import KernelProblem, Solution
 
 _MIN_STEPS = 10_000
 """Steps of ``n_steps="auto"`` at least."""
@@ -137,9 +137,7 @@ class AVMClassifier(CorePointModel):
     def _max_reads(self) -> int:
         return 2
 
-    def _solve(
-        self, rows: TrainingRows, core: KernelMap, loss: MarginLoss, *, start: Any, seed: int
-    ) -> Solution:
-        del start
-        n_steps = max(_MIN_STEPS, rows.n_rows) if self.n_steps == "auto" else self.n_steps
-        return solve_avm(rows, core, loss, self.lam_, n_steps=n_steps, seed=seed)
+    def _solve(self, problem: KernelProblem, start: FloatArray, seed: int) -> Solution:
+        del start  # steps begin at zero
+        n_steps = max(_MIN_STEPS, problem.rows.n_rows) if self.n_steps == "auto" else self.n_steps
+        return solve_avm(problem, n_steps=n_steps, seed=seed)

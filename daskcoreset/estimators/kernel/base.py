@@ -32,10 +32,11 @@ from daskcoreset.estimators.kernel.kernels import (
     resolve_kernel,
     warn_unscaled,
 )
-from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_lambda, resolve_loss
+from daskcoreset.estimators.kernel.losses import LOSSES, resolve_lambda, resolve_loss
 from daskcoreset.estimators.kernel.objective import n_problems
 from daskcoreset.estimators.kernel.rows import (
     CorePoints,
+    KernelProblem,
     Solution,
     TrainingRows,
     quotas_of,
@@ -175,9 +176,7 @@ class CorePointModel(KernelModel):
         return len(self.core_points_)
 
     @abstractmethod
-    def _solve(
-        self, rows: TrainingRows, core: KernelMap, loss: MarginLoss, *, start: Any, seed: int
-    ) -> Solution:
+    def _solve(self, problem: KernelProblem, start: FloatArray, seed: int) -> Solution:
         """Find coefficients."""
 
     @abstractmethod
@@ -364,7 +363,7 @@ class CorePointModel(KernelModel):
         core = KernelMap(self._kernel, np.asarray(core_points.points, dtype=np.float64))
         with count_reads(self.progress, self._max_reads(), unit="read") as advance:
             rows.report = partial(self._report, advance)
-            solution = self._solve(rows, core, loss, start=start, seed=seed)
+            solution = self._solve(KernelProblem(rows, core, loss, self.lam_), start, seed)
         if solution.converged is False:
             assert solution.gaps is not None  # noqa: S101 - it was asked for
             above = float((solution.gaps / solution.objectives).max())

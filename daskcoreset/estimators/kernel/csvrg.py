@@ -13,9 +13,9 @@ from daskcoreset.estimators.kernel.newton import solve_exact
 from daskcoreset.estimators.kernel.sgd import solve_csvrg
 
 if TYPE_CHECKING:
-    from daskcoreset.estimators.kernel.kernels import KernelMap, Profile
-    from daskcoreset.estimators.kernel.losses import MarginLoss
-    from daskcoreset.estimators.kernel.rows import Solution, TrainingRows
+    from daskcoreset.core.typing import FloatArray
+    from daskcoreset.estimators.kernel.kernels import Profile
+    from daskcoreset.estimators.kernel.rows import KernelProblem, Solution
 
 _MAX_HESSIAN_NUMBERS = 2**27
 """Numbers in the Hessians of all problems, 1 GiB, up to which "auto" is "exact"."""
@@ -296,29 +296,15 @@ class CSVRGClassifier(CorePointModel):
     def _size(self, n_points: int) -> int | None:
         return max(_MIN_ROWS, _ROWS_PER_POINT * n_points) if self.size == "auto" else self.size
 
-    def _solve(
-        self, rows: TrainingRows, core: KernelMap, loss: MarginLoss, *, start: Any, seed: int
-    ) -> Solution:
-        solver = self.solver
-        if solver == "auto":
-            solver = "exact" if start.shape[1] * len(core) ** 2 <= _MAX_HESSIAN_NUMBERS else "csvrg"
-        self.solver_ = solver
-        if solver == "exact":
-            return solve_exact(
-                rows,
-                core,
-                loss,
-                self.lam_,
-                beta=start,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                seed=seed,
-            )
+    def _solve(self, problem: KernelProblem, start: FloatArray, seed: int) -> Solution:
+        self.solver_ = "exact" if self.solver == "auto" else self.solver
+        n_hessian_numbers = start.shape[1] * len(problem.core) ** 2
+        if self.solver == "auto" and n_hessian_numbers > _MAX_HESSIAN_NUMBERS:
+            self.solver_ = "csvrg"
+        if self.solver_ == "exact":
+            return solve_exact(problem, beta=start, tol=self.tol, max_iter=self.max_iter, seed=seed)
         return solve_csvrg(
-            rows,
-            core,
-            loss,
-            self.lam_,
+            problem,
             beta=start,
             n_epochs=self.max_iter,
             option=self.option,

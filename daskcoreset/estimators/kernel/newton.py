@@ -9,10 +9,10 @@ import scipy.linalg
 
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.estimators.kernel.kernels import KernelMap, Span
+from daskcoreset.estimators.kernel.kernels import Span
 from daskcoreset.estimators.kernel.losses import MarginLoss
 from daskcoreset.estimators.kernel.objective import ObjectiveQuery, ObjectiveTerms
-from daskcoreset.estimators.kernel.rows import Solution, TrainingRows
+from daskcoreset.estimators.kernel.rows import KernelProblem, Solution, TrainingRows
 from daskcoreset.inputs.blocks import row_blocks
 
 LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 0.001)
@@ -45,7 +45,7 @@ _WIDEST, _NARROWER = 2.0, 0.25
 
 
 @dataclass(eq=False)
-class Problem:
+class Iterate:
     """Where one binary problem stands, and the step that led there."""
 
     index: int  # its column among the coefficients
@@ -74,58 +74,53 @@ class Newton:
 
     Attributes
     ----------
-    rows : TrainingRows
-    core : KernelMap
+    problem : KernelProblem
     span : Span
         Of the core points.
-    loss : MarginLoss
-    lam, tol : float
+    tol : float
     max_hessian_rows : int
         Rows with a second derivative that Hessians are estimated from.
     seed : int
     """
 
-    rows: TrainingRows
-    core: KernelMap
+    problem: KernelProblem
     span: Span
-    loss: MarginLoss
-    lam: float
     tol: float
     max_hessian_rows: int
     seed: int
 
-    @property
-    def factor(self) -> float:
-        """Factor of the sum of losses."""
-        return self.lam / self.rows.weight
-
-    def start(self, beta: FloatArray, bent: FloatArray) -> list[Problem]:
+    def start(self, beta: FloatArray, bent: FloatArray) -> list[Iterate]:
         """Stand at given coefficients, with nothing known."""
         with one_thread():
             gamma = self.span.coordinates(beta)
         return [
-            Problem(k, column.copy(), np.zeros(len(column)), column.copy(), part)
+            Iterate(k, column.copy(), np.zeros(len(column)), column.copy(), part)
             for k, (column, part) in enumerate(zip(gamma.T, bent.tolist(), strict=True))
         ]
 
     def pilots(self, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Solve on more and more drawn rows, for what `solve` begins with."""
         all_rows = bent = np.ones(beta.shape[1])
-        largest = max(_MIN_HESSIAN_ROWS, self.max_hessian_rows // 2)
-        counts = [min(largest, self.rows.n_rows // _PILOT_FACTOR)]
-        while counts[-1] // _PILOT_FACTOR >= max(_MIN_PILOT, 10 * len(self.core)):
+        rows, largest = self.problem.rows, max(_MIN_HESSIAN_ROWS, self.max_hessian_rows // 2)
+        counts = [min(largest, rows.n_rows // _PILOT_FACTOR)]
+        while counts[-1] // _PILOT_FACTOR >= max(_MIN_PILOT, 10 * len(self.problem.core)):
             counts.append(counts[-1] // _PILOT_FACTOR)
         if counts[-1] < _MIN_PILOT:
             return beta, bent
-        drawn = self.rows.draw(self.seed, _PILOT, counts[0])
+        drawn = rows.draw(self.seed, _PILOT, counts[0])
         for i in reversed(range(len(counts))):
             # They are drawn block by block: every fourth is as good a sample as all.
             part = drawn.take(np.arange(0, len(drawn), _PILOT_FACTOR**i))
-            weights = np.full(len(part), self.rows.weight / len(part))
+            weights = np.full(len(part), rows.weight / len(part))
             blocks = row_blocks(part.points, part.labels, weights, chunks=len(part))
-            sample = TrainingRows(blocks, self.rows.classes, self.rows.weight, len(part))
-            tol = max(self.tol, _PILOT_TOL)
-            pilot = replace(self, rows=sample, tol=tol, max_hessian_rows=len(part))
+            sample = TrainingRows(blocks, rows.classes, rows.weight, len(part))
+            pilot = Newton(
+                replace(self.problem, rows=sample),
+                self.span,
+                max(self.tol, _PILOT_TOL),
+                max_hessian_rows=len(part),
+                seed=self.seed,
+            )
             solution, bent = pilot.solve(beta, all_rows)
             beta = solution.beta
         return beta, bent
@@ -150,126 +145,130 @@ class Newton:
         bent : ndarray of shape (K,), float64
             That part in the end.
         """
-        linear, trace = self.loss.linear, self.rows.trace
+        loss, rows = self.problem.loss, self.problem.rows
+        linear, trace = loss.linear, rows.trace
         # Of the hinge, it is the part of the pilots' last stage, with a sharper corner.
-        problems = self.start(beta, np.ones_like(bent) if linear else bent)
+        iterates = self.start(beta, np.ones_like(bent) if linear else bent)
         width = _WIDEST * _NARROWER**2 if beta.any() else _WIDEST
         begun = len(trace)
         # A corner that costs a thousandth of what is tolerated can be no hindrance any more.
         while (
-            any(problem.unsolved for problem in problems)
+            any(iterate.unsolved for iterate in iterates)
             and len(trace) - begun < max_iter
             and (
                 not linear
-                or self.lam * width >= 2e-3 * self.tol * min(problem.floor for problem in problems)
+                or self.problem.lam * width
+                >= 2e-3 * self.tol * min(iterate.floor for iterate in iterates)
             )
         ):
-            stage = self.loss.smoothed(width) if linear else self.loss
-            for problem in problems:
-                problem.begin_stage()
-            while any(problem.open for problem in problems) and len(trace) - begun < max_iter:
-                self._step([problem for problem in problems if problem.open], stage)
-                total = np.sum([problem.objective for problem in problems])
-                self.rows.record(objective=float(total))
+            stage = loss.smoothed(width) if linear else loss
+            for iterate in iterates:
+                iterate.begin_stage()
+            while any(iterate.open for iterate in iterates) and len(trace) - begun < max_iter:
+                self._step([iterate for iterate in iterates if iterate.open], stage)
+                total = np.sum([iterate.objective for iterate in iterates])
+                rows.record(objective=float(total))
             if linear:
                 width *= _NARROWER
-                for problem in problems:
-                    problem.bent *= _NARROWER
+                for iterate in iterates:
+                    iterate.bent *= _NARROWER
         with one_thread():
-            beta = self.span.into @ np.stack([problem.best for problem in problems], axis=1)
-        objectives = np.array([problem.objective for problem in problems])
-        gaps = objectives - np.array([problem.floor for problem in problems])
-        converged = not any(problem.unsolved for problem in problems)
+            beta = self.span.into @ np.stack([iterate.best for iterate in iterates], axis=1)
+        objectives = np.array([iterate.objective for iterate in iterates])
+        gaps = objectives - np.array([iterate.floor for iterate in iterates])
+        converged = not any(iterate.unsolved for iterate in iterates)
         solution = Solution(beta, objectives, gaps, len(trace) - begun, converged)
-        return solution, np.array([problem.bent for problem in problems])
+        return solution, np.array([iterate.bent for iterate in iterates])
 
-    def _step(self, problems: list[Problem], stage: MarginLoss) -> None:
+    def _step(self, iterates: list[Iterate], stage: MarginLoss) -> None:
         """Read once: accept the moves that led here, or shorten them, and make new ones."""
-        gamma = np.stack([problem.gamma for problem in problems]).T
-        moves = np.stack([problem.move for problem in problems]).T
+        rows, loss = self.problem.rows, self.problem.loss
+        gamma = np.stack([iterate.gamma for iterate in iterates]).T
+        moves = np.stack([iterate.move for iterate in iterates]).T
         moved = bool(moves.any())
-        lengths = (_FINE if self.loss.linear else LENGTHS) if moved else (1.0,)
+        lengths = (_FINE if loss.linear else LENGTHS) if moved else (1.0,)
         # So many rows that `max_hessian_rows` of them have a second derivative: of the hinge few
         # do, and of smooth losses not all.
-        n_rows = self.rows.n_rows
-        bent = np.array([problem.bent for problem in problems])
+        n_rows = rows.n_rows
+        bent = np.array([iterate.bent for iterate in iterates])
         share = np.minimum(1.0, self.max_hessian_rows / np.maximum(1.0, bent * n_rows))
         with one_thread():
             query = ObjectiveQuery(
-                self.core,
+                self.problem.core,
                 stage,
-                self.rows.classes,
+                rows.classes,
                 self.span.into @ gamma,
-                problems=np.array([problem.index for problem in problems]),
+                problems=np.array([iterate.index for iterate in iterates]),
                 move=self.span.into @ moves if moved else None,
                 lengths=lengths,
-                truth=self.loss,
+                truth=loss,
                 gradient="rows",
                 hessian=share,
                 seed=self.seed,
-                fold=self.rows.reads,
+                fold=rows.reads,
             )
-        terms = self.rows.evaluate(query)
-        for i, problem in enumerate(problems):
-            problem.bent = float(terms.bent[i] / (share[i] * n_rows))
-            along = self._along(problem, terms.losses[:, i], lengths)
-            sufficient = problem.before + _SUFFICIENT * problem.slope
-            if np.isfinite(problem.before) and problem.move.any() and not along[0] <= sufficient:
-                self._shorten(problem, along, lengths)
+        terms = rows.evaluate(query)
+        for i, iterate in enumerate(iterates):
+            iterate.bent = float(terms.bent[i] / (share[i] * n_rows))
+            along = self._along(iterate, terms.losses[:, i], lengths)
+            sufficient = iterate.before + _SUFFICIENT * iterate.slope
+            if np.isfinite(iterate.before) and iterate.move.any() and not along[0] <= sufficient:
+                self._shorten(iterate, along, lengths)
             else:
-                self._renew(problem, float(along[0]), terms, i)
+                self._renew(iterate, float(along[0]), terms, i)
 
     def _along(
-        self, problem: Problem, losses: FloatArray, lengths: tuple[float, ...]
+        self, iterate: Iterate, losses: FloatArray, lengths: tuple[float, ...]
     ) -> FloatArray:
         """Objectives at parts of the move that ended at gamma."""
-        points = (problem.gamma - (1.0 - t) * problem.move for t in lengths)
+        points = (iterate.gamma - (1.0 - t) * iterate.move for t in lengths)
         norms = np.array([point @ point for point in points])
-        return np.asarray(0.5 * norms + self.factor * losses)
+        return np.asarray(0.5 * norms + self.problem.factor * losses)
 
-    def _shorten(self, problem: Problem, along: FloatArray, lengths: tuple[float, ...]) -> None:
+    def _shorten(self, iterate: Iterate, along: FloatArray, lengths: tuple[float, ...]) -> None:
         """Go back to the best point along the move; its gradient is for the next read."""
         best = int(np.argmin(along))
-        start = problem.gamma - problem.move
-        if along[best] < problem.before:
-            problem.gamma = start + lengths[best] * problem.move
+        start = iterate.gamma - iterate.move
+        if along[best] < iterate.before:
+            iterate.gamma = start + lengths[best] * iterate.move
         else:
-            problem.gamma = start
+            iterate.gamma = start
             # Lost in rounding, or else the Hessian of all rows gives a better step.
-            lost = -problem.slope <= _ROUNDING * problem.before
-            problem.bent = 0.0
-            problem.failures += 1
-            failed = self.loss.linear and problem.failures >= _FAILURES
-            problem.open = not (lost or failed)
-            problem.unsolved = not lost
-        problem.move = np.zeros_like(start)
-        problem.before = np.inf
+            lost = -iterate.slope <= _ROUNDING * iterate.before
+            iterate.bent = 0.0
+            iterate.failures += 1
+            failed = self.problem.loss.linear and iterate.failures >= _FAILURES
+            iterate.open = not (lost or failed)
+            iterate.unsolved = not lost
+        iterate.move = np.zeros_like(start)
+        iterate.before = np.inf
 
-    def _renew(self, problem: Problem, objective: float, terms: ObjectiveTerms, i: int) -> None:
+    def _renew(self, iterate: Iterate, objective: float, terms: ObjectiveTerms, i: int) -> None:
         """Accept gamma, and move on by a Newton step unless it is good enough.
 
         `objective` is that of the stage, and `i` the column of the problem among the terms.
         """
-        linear, into, gamma = self.loss.linear, self.span.into, problem.gamma
+        linear, factor = self.problem.loss.linear, self.problem.factor
+        into, gamma = self.span.into, iterate.gamma
         with one_thread():
-            gradient = gamma + self.factor * (into.T @ terms.gradient[:, i])
+            gradient = gamma + factor * (into.T @ terms.gradient[:, i])
         above = 0.5 * float(gradient @ gradient)
-        truth = 0.5 * float(gamma @ gamma) + self.factor * float(terms.truth[i])
+        truth = 0.5 * float(gamma @ gamma) + factor * float(terms.truth[i])
         # The least value of the stage bounds nothing where its loss is not the true one; the
         # slopes of the smoothed hinge are a feasible point of the hinge's dual problem.
         inner = gamma - gradient
-        gained, paid = -self.factor * float(terms.slopes[i]), float(inner @ inner)
+        gained, paid = -factor * float(terms.slopes[i]), float(inner @ inner)
         part = min(1.0, gained / paid) if paid > 0.0 else 1.0  # as good as any part of it
         dual = part * gained - 0.5 * part**2 * paid
-        problem.floor = max(problem.floor, dual if linear else truth - above)
-        if truth < problem.objective:
-            problem.objective, problem.best = truth, gamma
-        problem.move = np.zeros_like(gamma)
-        if problem.objective - problem.floor <= self.tol * problem.floor:
-            problem.unsolved = problem.open = False
+        iterate.floor = max(iterate.floor, dual if linear else truth - above)
+        if truth < iterate.objective:
+            iterate.objective, iterate.best = truth, gamma
+        iterate.move = np.zeros_like(gamma)
+        if iterate.objective - iterate.floor <= self.tol * iterate.floor:
+            iterate.unsolved = iterate.open = False
             return
         with one_thread():
-            hessian = self.factor * (into.T @ terms.hessian[i] @ into)
+            hessian = factor * (into.T @ terms.hessian[i] @ into)
             hessian[np.diag_indices_from(hessian)] += 1.0
             move = -_solved(hessian, gradient)
         slope = float(gradient @ move)
@@ -277,12 +276,12 @@ class Newton:
         # as here, or somewhat more, for there rows lie in the middle of it.
         corner = objective - truth if linear else 0.0
         if -slope + 2.0 * corner <= self.tol * truth:
-            problem.unsolved = problem.open = False
+            iterate.unsolved = iterate.open = False
         elif linear and -slope <= 0.2 * corner:
-            problem.open = False  # the corner costs more than this stage can gain
+            iterate.open = False  # the corner costs more than this stage can gain
         else:
-            problem.before, problem.slope = objective, slope
-            problem.move, problem.gamma = move, gamma + move
+            iterate.before, iterate.slope = objective, slope
+            iterate.move, iterate.gamma = move, gamma + move
 
 
 def _solved(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
@@ -297,10 +296,7 @@ def _solved(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
 
 
 def solve_exact(
-    rows: TrainingRows,
-    core: KernelMap,
-    loss: MarginLoss,
-    lam: float,
+    problem: KernelProblem,
     *,
     beta: FloatArray,
     tol: float = 1e-4,
@@ -311,13 +307,9 @@ def solve_exact(
 
     Parameters
     ----------
-    rows : TrainingRows
-    core : KernelMap
-    loss : MarginLoss
+    problem : KernelProblem
         The hinge is smoothed: its corner is rounded, less from stage to stage, each of which
         starts from the one before.
-    lam : float
-        Lambda.
     beta : ndarray of shape (r, K), float64
         Where to begin.
     tol : float, default=1e-4
@@ -347,8 +339,8 @@ def solve_exact(
     ----------
     Chapelle (2007), Training a support vector machine in the primal.
     """
-    max_hessian_rows = max(_MIN_HESSIAN_ROWS, 100 * len(core))
-    newton = Newton(rows, core, Span.of(core), loss, lam, tol, max_hessian_rows, seed)
+    max_hessian_rows = max(_MIN_HESSIAN_ROWS, 100 * len(problem.core))
+    newton = Newton(problem, Span.of(problem.core), tol, max_hessian_rows, seed)
     bent = np.ones(beta.shape[1])
     if not beta.any():
         beta, bent = newton.pilots(beta)

@@ -29,12 +29,15 @@ from daskcoreset.core.sampling import (
     split_quota,
 )
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.estimators.kernel.kernels import KernelMap
+from daskcoreset.estimators.kernel.losses import MarginLoss
 from daskcoreset.estimators.kernel.objective import (
     Draw,
     ObjectiveQuery,
     ObjectiveTerms,
     draw_rows,
     evaluate_block,
+    squared_norms,
 )
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import row_blocks
@@ -163,6 +166,43 @@ class TrainingRows:
 
 def _concatenate_two(first: Block, second: Block) -> Block:
     return concatenate([first, second])
+
+
+@dataclass(frozen=True, eq=False)
+class KernelProblem:
+    r"""What is minimised over the combinations of the core points, for every class.
+
+    .. math:: f(w) = \frac12 |w|^2 + \frac{\lambda}{M} \sum_i u_i\, l(z_i)
+
+    Attributes
+    ----------
+    rows : TrainingRows
+    core : KernelMap
+    loss : MarginLoss
+    lam : float
+        Lambda.
+    """
+
+    rows: TrainingRows
+    core: KernelMap
+    loss: MarginLoss
+    lam: float
+
+    @property
+    def factor(self) -> float:
+        """Factor of the sum of losses."""
+        return self.lam / self.rows.weight
+
+    def evaluate(
+        self, beta: FloatArray, gradient: str = "none", draw: Draw | None = None
+    ) -> ObjectiveTerms:
+        """Read all rows once; see `ObjectiveQuery`."""
+        query = ObjectiveQuery(self.core, self.loss, self.rows.classes, beta, gradient=gradient)
+        return self.rows.evaluate(replace(query, draw=draw))
+
+    def objectives(self, gram: FloatArray, beta: FloatArray, losses: FloatArray) -> FloatArray:
+        """Objective of every problem, from the sums of losses."""
+        return 0.5 * squared_norms(gram, beta) + self.factor * losses
 
 
 @dataclass(frozen=True, eq=False)

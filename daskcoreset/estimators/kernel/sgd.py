@@ -20,13 +20,8 @@ from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap, Span
 from daskcoreset.estimators.kernel.losses import MarginLoss
-from daskcoreset.estimators.kernel.objective import (
-    ObjectiveQuery,
-    n_problems,
-    signs_of,
-    squared_norms,
-)
-from daskcoreset.estimators.kernel.rows import ROOT, Solution, TrainingRows
+from daskcoreset.estimators.kernel.objective import n_problems, signs_of, squared_norms
+from daskcoreset.estimators.kernel.rows import ROOT, KernelProblem, Solution
 
 MAX_STEPS = 1_000_000
 """Inner steps of an epoch at most, about a second for 300 core points."""
@@ -150,10 +145,7 @@ def approximation_bound(kernel: Isotropic, diameter: float, loss: MarginLoss, la
 
 
 def solve_csvrg(
-    rows: TrainingRows,
-    core: KernelMap,
-    loss: MarginLoss,
-    lam: float,
+    problem: KernelProblem,
     *,
     beta: FloatArray,
     n_epochs: int = 20,
@@ -167,12 +159,8 @@ def solve_csvrg(
 
     Parameters
     ----------
-    rows : TrainingRows
-    core : KernelMap
-        Core points of a delta-cover of the rows.
-    loss : MarginLoss
-    lam : float
-        Lambda.
+    problem : KernelProblem
+        Its core points are those of a delta-cover of the rows.
     beta : ndarray of shape (r, K), float64
         Where to begin.
     n_epochs : int, default=20
@@ -210,11 +198,12 @@ def solve_csvrg(
     ----------
     Tan, Zhang and Wang (2019), Algorithm 1 and Theorem 8; Johnson and Zhang (2013).
     """
-    constant = smoothness(loss, lam)
+    rows, core = problem.rows, problem.core
+    constant = smoothness(problem.loss, problem.lam)
     eta = 0.05 / constant if eta is None else eta
     if n_inner is None:
         n_inner = min(MAX_STEPS, int(np.ceil(100.0 * constant)))
-    gram, factor = core.gram(), lam / rows.weight
+    gram = core.gram()
     # All rows, once for all, where they fit; else as many as there are steps.
     all_rows = rows.n_rows <= max_sample_rows(len(core))
     count = None if all_rows else min(n_inner, max_sample_rows(len(core)))
@@ -223,17 +212,10 @@ def solve_csvrg(
     objectives = np.full(beta.shape[1], np.inf)
     for epoch in range(n_epochs + 1):
         draws = epoch < n_epochs and (sample is None or not all_rows)
-        query = ObjectiveQuery(
-            core,
-            loss,
-            rows.classes,
-            beta,
-            gradient="cells",
-            draw=rows.quotas(seed, epoch, count) if draws else None,
-        )
-        terms = rows.evaluate(query)
-        gradient = beta + factor * terms.gradient
-        values = 0.5 * squared_norms(gram, beta) + factor * terms.losses[0]
+        draw = rows.quotas(seed, epoch, count) if draws else None
+        terms = problem.evaluate(beta, "cells", draw)
+        gradient = beta + problem.factor * terms.gradient
+        values = problem.objectives(gram, beta, terms.losses[0])
         norm = np.sqrt(max(0.0, squared_norms(gram, gradient).sum()))
         objective = float(values.sum())
         rows.record(objective=objective, gradient=float(norm))
@@ -248,11 +230,11 @@ def solve_csvrg(
         rng = order_stream(seed, epoch)
         order = sample.order(n_inner, rng)
         keep = n_inner - 1 if option == "I" else int(rng.integers(n_inner))
-        steps = InnerSteps(sample, order[: keep + 1], gram, loss, lam, eta)
+        steps = InnerSteps(problem, sample, order[: keep + 1], gram, eta)
         beta = np.stack(
             [steps.run(k, beta[:, k], gradient[:, k]) for k in range(beta.shape[1])], axis=1
         )
-    gaps = _gaps(rows, core, loss, lam, best)
+    gaps = _gaps(problem, best)
     converged = bool((gaps <= tol * (objectives - gaps)).all())
     return Solution(best, objectives, gaps, epoch, converged)
 
@@ -266,31 +248,32 @@ class InnerSteps:
 
     Attributes
     ----------
+    problem : KernelProblem
     sample : Sample
     order : ndarray of shape (n_steps,), int64
         Row of the sample for every step.
     gram : ndarray of shape (r, r), float64
-    loss : MarginLoss
-    lam, eta : float
-        Lambda, and the length of steps.
+        Kernel between the core points.
+    eta : float
+        Length of the steps.
 
     References
     ----------
     Tan, Zhang and Wang (2019), Algorithm 1; equation 9 and the listing drop lambda.
     """
 
+    problem: KernelProblem
     sample: Sample
     order: IndexArray
     gram: FloatArray
-    loss: MarginLoss
-    lam: float
     eta: float
 
-    def run(self, problem: int, snapshot: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Return the last iterate, from coefficients and the full gradient there."""
+    def run(self, k: int, snapshot: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return the last iterate of problem k, from coefficients and the full gradient there."""
         from daskcoreset.estimators.kernel import sgd_numba as loops
 
-        sample, signs = self.sample, self.sample.signs[problem]
+        loss, lam = self.problem.loss, self.problem.lam
+        sample, signs = self.sample, self.sample.signs[k]
         beta = snapshot.copy()
         with one_thread():
             z = signs * (sample.values @ beta)
@@ -298,49 +281,34 @@ class InnerSteps:
             sample.values,
             sample.cells,
             signs,
-            signs * self.loss.slope(z),
+            signs * loss.slope(z),
             self.order,
             np.ascontiguousarray(gradient - beta),
             self.gram,
-            np.array([self.lam, self.eta, self.loss.safe_radius(self.lam)]),
-            self.loss.numbers,
+            np.array([lam, self.eta, loss.safe_radius(lam)]),
+            loss.numbers,
             beta,
         )
         return beta
 
 
-def _gaps(
-    rows: TrainingRows, core: KernelMap, loss: MarginLoss, lam: float, beta: FloatArray
-) -> FloatArray:
+def _gaps(problem: KernelProblem, beta: FloatArray) -> FloatArray:
     """Read once more: how far, at most, objectives are above the least ones in the span."""
-    query = ObjectiveQuery(core, loss, rows.classes, beta, gradient="rows")
-    terms = rows.evaluate(query)
-    span = Span.of(core)
+    terms = problem.evaluate(beta, "rows")
+    span = Span.of(problem.core)
     with one_thread():
-        gradient = span.coordinates(beta) + lam / rows.weight * (span.into.T @ terms.gradient)
+        gradient = span.coordinates(beta) + problem.factor * (span.into.T @ terms.gradient)
     return np.asarray(0.5 * np.square(gradient).sum(axis=0))
 
 
-def solve_avm(
-    rows: TrainingRows,
-    core: KernelMap,
-    loss: MarginLoss,
-    lam: float,
-    *,
-    n_steps: int,
-    seed: int = 0,
-) -> Solution:
+def solve_avm(problem: KernelProblem, *, n_steps: int, seed: int = 0) -> Solution:
     r"""Take steps of length 1/t from zero, and average the second half of the iterates.
 
     .. math:: w \leftarrow \Pi\left((1 - \tfrac1t) w - \tfrac\lambda t a_t \varphi(c_t)\right)
 
     Parameters
     ----------
-    rows : TrainingRows
-    core : KernelMap
-    loss : MarginLoss
-    lam : float
-        Lambda.
+    problem : KernelProblem
     n_steps : int
         Steps, each on a row drawn in proportion to weights.
     seed : int, default=0
@@ -361,8 +329,8 @@ def solve_avm(
     """
     from daskcoreset.estimators.kernel import sgd_numba as loops
 
-    k = n_problems(len(rows.classes))
-    beta, total = np.zeros((k, len(core))), np.zeros((k, len(core)))
+    rows, core, loss, lam = problem.rows, problem.core, problem.loss, problem.lam
+    beta, total = np.zeros((2, n_problems(len(rows.classes)), len(core)))
     gram, burn_in = core.gram(), n_steps // 2
     max_rows = max_sample_rows(max(core.points.shape))
     all_rows = rows.n_rows <= max_rows
@@ -374,24 +342,23 @@ def solve_avm(
             drawn = rows.draw(seed, part, None if all_rows else count)
             sample = Sample.of(drawn, core, rows.classes, all_rows=all_rows)
         order = sample.order(count, order_stream(seed, part))
-        for problem in range(k):
+        for k in range(len(beta)):
             loops.average(
                 sample.values,
                 sample.cells,
-                sample.signs[problem],
+                sample.signs[k],
                 order,
                 gram,
                 np.array([lam, loss.safe_radius(lam), float(taken), float(burn_in)]),
                 loss.numbers,
-                beta[problem],
-                total[problem],
+                beta[k],
+                total[k],
             )
         taken += count
         part += 1
         if taken < n_steps:
             rows.record(steps=taken)
     mean = total.T / (n_steps - burn_in)
-    losses = rows.evaluate(ObjectiveQuery(core, loss, rows.classes, mean)).losses[0]
-    objectives = 0.5 * squared_norms(gram, mean) + lam / rows.weight * losses
+    objectives = problem.objectives(gram, mean, problem.evaluate(mean).losses[0])
     rows.record(steps=taken, objective=float(objectives.sum()))
     return Solution(mean, objectives, None, taken, None)

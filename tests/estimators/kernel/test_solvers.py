@@ -34,6 +34,7 @@ from daskcoreset.estimators.kernel.odm import solve_dual
 from daskcoreset.estimators.kernel.rows import (
     PAST,
     ROOT,
+    KernelProblem,
     TrainingRows,
     quotas_of,
     sample_classes,
@@ -227,7 +228,7 @@ def test_solve_exact__no_pilots_where_it_begins_with_coefficients(
 
     monkeypatch.setattr(newton.Newton, "pilots", pilots)
     beta = np.full((40, 1), 1e-3)
-    found = solve_exact(rows(), CORE, ODM, 10.0, beta=beta, tol=1e-2)
+    found = solve_exact(KernelProblem(rows(), CORE, ODM, 10.0), beta=beta, tol=1e-2)
     assert found.objectives[0] < 10.0
 
 
@@ -256,9 +257,9 @@ def test_split_evenly__up_to_the_limits() -> None:
 def test_averaged_steps__same_in_plain_numpy(
     loss: MarginLoss, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = solve_avm(rows(), CORE, loss, 10.0, n_steps=80, seed=5).beta
+    found = solve_avm(KernelProblem(rows(), CORE, loss, 10.0), n_steps=80, seed=5).beta
     use_plain_loops(monkeypatch)
-    again = solve_avm(rows(), CORE, loss, 10.0, n_steps=80, seed=5).beta
+    again = solve_avm(KernelProblem(rows(), CORE, loss, 10.0), n_steps=80, seed=5).beta
     assert np.abs(found).max() > 0.01
     np.testing.assert_allclose(again, found, atol=1e-10)
 
@@ -289,7 +290,7 @@ def test_gram_sum__of_rows_that_come_in_pieces(
 @pytest.mark.parametrize("loss", SMOOTH, ids=lambda loss: str(loss.name))
 def test_solve_exact__as_a_general_minimiser(loss: MarginLoss, lam: float) -> None:
     data = rows()
-    found = solve_exact(data, CORE, loss, lam, beta=np.zeros((40, 1)), tol=1e-10)
+    found = solve_exact(KernelProblem(data, CORE, loss, lam), beta=np.zeros((40, 1)), tol=1e-10)
     into = Span.of(CORE).into
     features = CORE.kernel(((X[:, np.newaxis] - CORE.points) ** 2).sum(axis=2)) @ into
 
@@ -334,7 +335,9 @@ def test_solve_exact__hinge_with_every_row_a_core_point(lam: float) -> None:
     n = 120
     core = KernelMap(Isotropic("rbf", 5.0), X[:n])
     data = rows(50, n=n)
-    found = solve_exact(data, core, LOSSES["hinge"], lam, beta=np.zeros((n, 1)), tol=1e-5)
+    found = solve_exact(
+        KernelProblem(data, core, LOSSES["hinge"], lam), beta=np.zeros((n, 1)), tol=1e-5
+    )
     best = quadratic_program(core.gram(), Y[:n].astype(float), lam * U[:n] / U[:n].sum())
     assert found.converged
     assert best * (1 - 1e-7) <= found.objectives[0] <= best * (1 + 1e-4)
@@ -357,7 +360,9 @@ def test_solve_exact__hinge_where_the_penalty_counts_for_little(lam: float) -> N
     )
     assert program.success
     gamma = program.x[:q]
-    found = solve_exact(rows(), CORE, LOSSES["hinge"], lam, beta=np.zeros((40, 1)), max_iter=300)
+    found = solve_exact(
+        KernelProblem(rows(), CORE, LOSSES["hinge"], lam), beta=np.zeros((40, 1)), max_iter=300
+    )
     assert found.converged
     assert found.objectives[0] >= lam * program.fun * (1 - 1e-9)
     assert found.objectives[0] <= (lam * program.fun + 0.5 * gamma @ gamma) * (1 + 1e-3)
@@ -373,8 +378,10 @@ def test_all_solvers__same_optimum_with_every_row_a_core_point(loss: MarginLoss)
     assert dual.converged
     assert dual.gaps is not None
     start = np.zeros((n, 1))
-    exact = solve_exact(rows(40, n=n), core, loss, lam, beta=start, tol=1e-8)
-    noisy = solve_csvrg(rows(40, n=n), core, loss, lam, beta=start, n_epochs=40, tol=1e-8)
+    exact = solve_exact(KernelProblem(rows(40, n=n), core, loss, lam), beta=start, tol=1e-8)
+    noisy = solve_csvrg(
+        KernelProblem(rows(40, n=n), core, loss, lam), beta=start, n_epochs=40, tol=1e-8
+    )
     assert exact.objectives[0] == pytest.approx(dual.objectives[0], rel=1e-6)
     assert noisy.objectives[0] == pytest.approx(dual.objectives[0], rel=1e-4)
     assert noisy.objectives[0] >= dual.objectives[0] - dual.gaps[0]
@@ -387,9 +394,9 @@ def test_solve_exact__stops_where_a_step_would_gain_little(
     loss: MarginLoss, lam: float, tol: float
 ) -> None:
     start = np.zeros((40, 1))
-    best = solve_exact(rows(), CORE, loss, lam, beta=start, tol=1e-12).objectives[0]
+    best = solve_exact(KernelProblem(rows(), CORE, loss, lam), beta=start, tol=1e-12).objectives[0]
     data = rows()
-    found = solve_exact(data, CORE, loss, lam, beta=start, tol=tol)
+    found = solve_exact(KernelProblem(data, CORE, loss, lam), beta=start, tol=tol)
     assert found.converged
     assert found.objectives[0] <= best * (1 + tol)
     assert found.gaps is not None
@@ -406,9 +413,8 @@ def test_solve_exact__pilots_and_hessian_of_a_share(loss: MarginLoss) -> None:
     beta, bent, results = np.zeros((40, 1)), np.ones(1), []
     for pilots, max_hessian_rows, seed in ((False, 20_000, 0), (True, 3_000, 0), (True, 3_000, 1)):
         data = TrainingRows(blocks, found.classes, found.weight, found.n_rows, dict(found.weights))
-        solver = newton_steps.Newton(
-            data, CORE, Span.of(CORE), loss, 3000.0, 1e-4, max_hessian_rows, seed
-        )
+        whole = KernelProblem(data, CORE, loss, 3000.0)
+        solver = newton_steps.Newton(whole, Span.of(CORE), 1e-4, max_hessian_rows, seed)
         start = solver.pilots(beta) if pilots else (beta, bent)
         result, _ = solver.solve(*start)
         assert result.converged
@@ -428,17 +434,20 @@ def test_solve_exact__one_against_the_rest_is_three_problems() -> None:
     blocks = row_blocks(X, labels, U, chunks=100)
     found = summarise_classes(blocks)
     data = TrainingRows(blocks, found.classes, found.weight, found.n_rows)
-    together = solve_exact(data, CORE, ODM, 50.0, beta=np.zeros((40, 3)), tol=1e-8)
+    together = solve_exact(KernelProblem(data, CORE, ODM, 50.0), beta=np.zeros((40, 3)), tol=1e-8)
     for k in range(3):
         blocks = row_blocks(X, np.where(labels == k, 1, -1), U, chunks=100)
         alone = TrainingRows(blocks, np.array([-1, 1]), found.weight, found.n_rows)
-        one = solve_exact(alone, CORE, ODM, 50.0, beta=np.zeros((40, 1)), tol=1e-8)
+        one = solve_exact(KernelProblem(alone, CORE, ODM, 50.0), beta=np.zeros((40, 1)), tol=1e-8)
         assert together.objectives[k] == pytest.approx(one.objectives[0], rel=1e-7)
 
 
 def test_solve_exact__stops_at_max_iter_and_keeps_the_best() -> None:
     found = solve_exact(
-        rows(), CORE, LOSSES["hinge"], 500.0, beta=np.zeros((40, 1)), tol=1e-9, max_iter=7
+        KernelProblem(rows(), CORE, LOSSES["hinge"], 500.0),
+        beta=np.zeros((40, 1)),
+        tol=1e-9,
+        max_iter=7,
     )
     assert not found.converged
     assert found.n_iter == 7
@@ -470,12 +479,11 @@ def test_span__what_is_rounding_is_a_part_of_the_largest_eigenvalue() -> None:
 
 def newton_of_two(
     loss: MarginLoss, tol: float = 1e-4
-) -> tuple[newton_steps.Newton, newton_steps.Problem]:
+) -> tuple[newton_steps.Newton, newton_steps.Iterate]:
     """One problem with two coordinates, and factor one."""
     data, span = rows(), Span(np.eye(2), np.eye(2))
-    found = newton_steps.Newton(
-        data, CORE, span, loss, data.weight, tol, max_hessian_rows=10, seed=0
-    )
+    of_rows = KernelProblem(data, CORE, loss, data.weight)
+    found = newton_steps.Newton(of_rows, span, tol, max_hessian_rows=10, seed=0)
     return found, found.start(np.array([[1.0], [2.0]]), np.ones(1))[0]
 
 
@@ -509,7 +517,9 @@ def test_solve_csvrg__converges_linearly() -> None:
     """Theorem 8: with 100 L steps of 0.05 / L every epoch at least halves what is left."""
     core = KernelMap(Isotropic("rbf", 5.0), X)
     data = rows()
-    solve_csvrg(data, core, ODM, 4.0, beta=np.zeros((len(X), 1)), n_epochs=12, tol=0.0)
+    solve_csvrg(
+        KernelProblem(data, core, ODM, 4.0), beta=np.zeros((len(X), 1)), n_epochs=12, tol=0.0
+    )
     norms = [entry["gradient"] for entry in data.trace]
     assert data.reads == len(norms) + 1  # the last one is for the certificate
     for epoch in range(9):
@@ -521,8 +531,10 @@ def test_solve_csvrg__converges_linearly() -> None:
 def test_solve_csvrg__near_the_exact_solution(loss: MarginLoss, option: Any) -> None:
     core = KernelMap(Isotropic("rbf", 2.0), X[:150])
     start = np.zeros((150, 1))
-    exact = solve_exact(rows(), core, loss, 20.0, beta=start)
-    found = solve_csvrg(rows(), core, loss, 20.0, beta=start, n_epochs=25, option=option, tol=1e-6)
+    exact = solve_exact(KernelProblem(rows(), core, loss, 20.0), beta=start)
+    found = solve_csvrg(
+        KernelProblem(rows(), core, loss, 20.0), beta=start, n_epochs=25, option=option, tol=1e-6
+    )
     assert found.objectives[0] <= 1.02 * exact.objectives[0]
     assert found.objectives[0] == pytest.approx(objective(found.beta[:, 0], core, loss, 20.0))
 
@@ -533,9 +545,11 @@ def test_solve_csvrg__converged_says_how_far_from_the_least_objective(
     loss: MarginLoss, lam: float
 ) -> None:
     start = np.zeros((40, 1))
-    exact = solve_exact(rows(), CORE, loss, lam, beta=start, tol=1e-6)
+    exact = solve_exact(KernelProblem(rows(), CORE, loss, lam), beta=start, tol=1e-6)
     for n_inner, tol in ((20, 1e-1), (None, 1e-4), (None, 1e-1)):
-        found = solve_csvrg(rows(), CORE, loss, lam, beta=start, n_inner=n_inner, tol=tol)
+        found = solve_csvrg(
+            KernelProblem(rows(), CORE, loss, lam), beta=start, n_inner=n_inner, tol=tol
+        )
         assert found.gaps is not None
         # Above the least objective by no more than the certificate, and converged if that is small.
         assert found.objectives[0] - exact.objectives[0] <= found.gaps[0] * (1 + 1e-9)
@@ -545,23 +559,31 @@ def test_solve_csvrg__converged_says_how_far_from_the_least_objective(
 
 def test_solve_csvrg__few_steps_change_little_and_have_not_converged() -> None:
     start = np.zeros((40, 1))
-    found = solve_csvrg(rows(), CORE, ODM, 400.0, beta=start, n_inner=1, eta=1e-9, tol=1e-4)
-    exact = solve_exact(rows(), CORE, ODM, 400.0, beta=start)
+    found = solve_csvrg(
+        KernelProblem(rows(), CORE, ODM, 400.0), beta=start, n_inner=1, eta=1e-9, tol=1e-4
+    )
+    exact = solve_exact(KernelProblem(rows(), CORE, ODM, 400.0), beta=start)
     assert found.n_iter == 1  # an epoch that changes nothing ends it
     assert found.objectives[0] > 1.19 * exact.objectives[0]
     assert found.converged is False
     everything = KernelMap(Isotropic("rbf", 5.0), X)
-    exactly = solve_csvrg(rows(), everything, ODM, 4.0, beta=np.zeros((len(X), 1)), tol=1e-6)
+    exactly = solve_csvrg(
+        KernelProblem(rows(), everything, ODM, 4.0), beta=np.zeros((len(X), 1)), tol=1e-6
+    )
     assert exactly.converged is True
 
 
 def test_solve_csvrg__rows_by_quotas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("daskcoreset.estimators.kernel.sgd.SAMPLE_NUMBERS", 40 * 100)
-    exact = solve_exact(rows(), CORE, ODM, 20.0, beta=np.zeros((40, 1)))
+    exact = solve_exact(KernelProblem(rows(), CORE, ODM, 20.0), beta=np.zeros((40, 1)))
     for steps in (80, 3000):
         data = rows()
         found = solve_csvrg(
-            data, CORE, ODM, 20.0, beta=np.zeros((40, 1)), n_epochs=40, n_inner=steps, tol=1e-9
+            KernelProblem(data, CORE, ODM, 20.0),
+            beta=np.zeros((40, 1)),
+            n_epochs=40,
+            n_inner=steps,
+            tol=1e-9,
         )
         assert found.objectives[0] <= 1.1 * exact.objectives[0]
         # Rows come in the read of the gradient, and the certificate takes one of its own.
@@ -571,7 +593,12 @@ def test_solve_csvrg__rows_by_quotas(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_solve_csvrg__iterates_stay_in_the_safe_ball() -> None:
     data = rows()
     found = solve_csvrg(
-        data, CORE, ODM, 20.0, beta=np.zeros((40, 1)), n_epochs=3, eta=0.9, n_inner=50, tol=0.0
+        KernelProblem(data, CORE, ODM, 20.0),
+        beta=np.zeros((40, 1)),
+        n_epochs=3,
+        eta=0.9,
+        n_inner=50,
+        tol=0.0,
     )
     norm = np.sqrt(found.beta[:, 0] @ CORE.gram() @ found.beta[:, 0])
     assert norm <= ODM.safe_radius(20.0) * (1 + 1e-9)
@@ -584,11 +611,17 @@ def test_steps__numpy_as_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
             use_plain_loops(monkeypatch)
         parts = [
             solve_csvrg(
-                rows(), CORE, loss, 20.0, beta=np.zeros((40, 1)), n_epochs=2, n_inner=500, eta=0.01
+                KernelProblem(rows(), CORE, loss, 20.0),
+                beta=np.zeros((40, 1)),
+                n_epochs=2,
+                n_inner=500,
+                eta=0.01,
             ).beta
             for loss in ALL
         ]
-        parts += [solve_avm(rows(), CORE, loss, 20.0, n_steps=500).beta for loss in ALL]
+        parts += [
+            solve_avm(KernelProblem(rows(), CORE, loss, 20.0), n_steps=500).beta for loss in ALL
+        ]
         gram = KernelMap(Isotropic("rbf", 5.0), X[:50]).gram()
         dual = solve_dual(gram, Y[:50, np.newaxis].astype(float), U[:50], ODM, 50.0)
         answers.append([*parts, dual.beta])
@@ -600,12 +633,12 @@ def test_steps__numpy_as_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_solve_avm__comes_near_and_counts_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = solve_exact(rows(), CORE, LOSSES["hinge"], 10.0, beta=np.zeros((40, 1)))
-    found = solve_avm(rows(), CORE, LOSSES["hinge"], 10.0, n_steps=20_000)
+    exact = solve_exact(KernelProblem(rows(), CORE, LOSSES["hinge"], 10.0), beta=np.zeros((40, 1)))
+    found = solve_avm(KernelProblem(rows(), CORE, LOSSES["hinge"], 10.0), n_steps=20_000)
     assert exact.objectives[0] <= found.objectives[0] <= 1.1 * exact.objectives[0]
     monkeypatch.setattr("daskcoreset.estimators.kernel.sgd.SAMPLE_NUMBERS", 40 * 100)
     data = rows()
-    found = solve_avm(data, CORE, LOSSES["hinge"], 10.0, n_steps=1000)
+    found = solve_avm(KernelProblem(data, CORE, LOSSES["hinge"], 10.0), n_steps=1000)
     assert data.reads == 11
     assert found.objectives[0] <= 1.3 * exact.objectives[0]
 
@@ -750,7 +783,7 @@ def test_solve_avm__averages_the_second_half_of_the_iterates() -> None:
     """A plain reading of the steps, in the span of all core points, with its own projection."""
     loss, lam, n_steps = LOSSES["hinge"], 10.0, 301
     data = rows()
-    found = solve_avm(data, CORE, loss, lam, n_steps=n_steps, seed=5)
+    found = solve_avm(KernelProblem(data, CORE, loss, lam), n_steps=n_steps, seed=5)
     rng = stream(5, Stage.DESCENT, ROOT, _ORDER)
     order = draw_with_replacement(U, n_steps, rng)
     gram, values = CORE.gram(), CORE.kernel(((X[:, None] - CORE.points) ** 2).sum(axis=2))
