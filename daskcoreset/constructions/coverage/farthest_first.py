@@ -17,6 +17,7 @@ import numpy as np
 from daskcoreset.constructions.coverage.metric import Metric, Sorted, dense_tiles
 from daskcoreset.constructions.coverage.result import CoverRows, join, take_rows
 from daskcoreset.core.blocks import Block
+from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 
 _OFFERED = 200_000
@@ -78,6 +79,8 @@ def farthest_first(
     Gonzalez (1985), Clustering to minimize the maximum intercluster distance, section 2; Tsang,
     Kwok and Cheung (2005), Core vector machines, section 4.1.
     """
+    from daskcoreset.constructions.coverage import metric_numba as loops
+
     measures = np.full(points.shape[0], np.inf) if measures is None else measures
     rows: list[int] = []
     gaps: list[float] = []
@@ -88,9 +91,9 @@ def farthest_first(
             break
         rows.append(row)
         gaps.append(float(measures[row]))
-        center = next(dense_tiles(points[row : row + 1]))[1][0]
+        center = dense_rows(points[row : row + 1])[0].astype(np.float64)
         for start, tile in dense_tiles(points) if tiles is None else tiles:
-            metric.approach(tile, center, measures[start : start + len(tile)])
+            loops.approach(tile, center, metric.boxes, measures[start : start + len(tile)])
     return FarthestFirst(
         np.array(rows, dtype=np.int64), np.array(gaps), float(measures.max(initial=0.0))
     )

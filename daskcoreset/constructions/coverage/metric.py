@@ -76,48 +76,6 @@ class Metric:
         """Return the distances of measures."""
         return measures if self.boxes else np.sqrt(measures)
 
-    def open(  # noqa: PLR0917 - as the compiled loop takes them
-        self,
-        points: AnyArray,
-        start: int,
-        limit: float,
-        centers: FloatArray,
-        count: int,
-        rows: IndexArray,
-    ) -> tuple[int, int]:
-        """Let every row outside all cells open a new one.
-
-        Parameters
-        ----------
-        points : ndarray of shape (n, d)
-        start : int
-            First row to look at.
-        limit : float
-            Measure up to which a row is covered.
-        centers : ndarray of shape (capacity, d), float64
-            Core points; those opened are written behind the first `count`.
-        count : int
-        rows : ndarray of shape (capacity,), int64
-            Where the rows that open a cell are written.
-
-        Returns
-        -------
-        count, stop : int
-            Core points now, and the first row not looked at: one more would not fit.
-        """
-        from daskcoreset.constructions.coverage import metric_numba as loops
-
-        state: tuple[int, int] = loops.open_cells(
-            points, start, limit, self.boxes, centers, count, rows
-        )
-        return state
-
-    def approach(self, points: AnyArray, center: AnyArray, measures: FloatArray) -> None:
-        """Lower `measures`, in place, where a row is nearer to a new center."""
-        from daskcoreset.constructions.coverage import metric_numba as loops
-
-        loops.approach(points, center.astype(np.float64), self.boxes, measures)
-
 
 def metric_of(cells: Cells) -> Metric:
     """Return how the cells measure."""

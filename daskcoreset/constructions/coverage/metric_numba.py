@@ -1,4 +1,4 @@
-"""The loops of coverage, compiled; only `metric.py` beside this file imports them."""
+"""The loops of coverage, compiled; the files beside this one import them when they call one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,28 @@ def open_cells(  # noqa: PLR0917 - numba takes arguments by position
     count: int,
     rows: IndexArray,
 ) -> tuple[int, int]:  # pragma: no cover - runs compiled
-    """Open a cell at every row outside all others; return their number and the next row."""
+    """Let every row outside all cells open a new one.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d)
+    start : int
+        First row to look at.
+    limit : float
+        Measure up to which a row is covered.
+    boxes : bool
+        Whether cells are boxes, not balls.
+    centers : ndarray of shape (capacity, d), float64
+        Core points; those opened are written behind the first `count`.
+    count : int
+    rows : ndarray of shape (capacity,), int64
+        Where the rows that open a cell are written.
+
+    Returns
+    -------
+    count, stop : int
+        Core points now, and the first row not looked at: one more would not fit.
+    """
     n, d = points.shape
     for i in range(start, n):
         covered = False
@@ -50,7 +71,7 @@ def open_cells(  # noqa: PLR0917 - numba takes arguments by position
 def approach(
     points: AnyArray, center: FloatArray, boxes: bool, measures: FloatArray
 ) -> None:  # pragma: no cover - runs compiled
-    """Lower the measures of rows to which a new center is nearer."""
+    """Lower `measures`, in place, where a row is nearer to a new center."""
     n, d = points.shape
     for i in range(n):
         measure = 0.0

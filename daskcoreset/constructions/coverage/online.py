@@ -49,6 +49,8 @@ def at_most(
     Charikar, Chekuri, Feder and Motwani (2004), Incremental clustering and dynamic information
     retrieval, section 3.
     """
+    from daskcoreset.constructions.coverage import metric_numba as loops
+
     n_features = points.shape[1]
     # One too many shows that the radius must grow.
     centers = np.empty((max_points + 1, n_features))
@@ -58,7 +60,7 @@ def at_most(
         stop, before = 0, count
         while True:
             limit = metric.limit(radius, n_features)
-            count, stop = metric.open(tile, stop, limit, centers, count, rows)
+            count, stop = loops.open_cells(tile, stop, limit, metric.boxes, centers, count, rows)
             rows[before:count] += first
             if count <= max_points:
                 break
@@ -142,6 +144,8 @@ def online(
     ----------
     Le et al. (2017), Approximation Vector Machines, section 4.
     """
+    from daskcoreset.constructions.coverage import metric_numba as loops
+
     n_features = points.shape[1]
     n_known = 0 if known is None else len(known)
     limit = metric.limit(radius, n_features)
@@ -153,7 +157,7 @@ def online(
     for first, tile in dense_tiles(points):
         stop, before = 0, count
         while True:
-            count, stop = metric.open(tile, stop, limit, centers, count, rows)
+            count, stop = loops.open_cells(tile, stop, limit, metric.boxes, centers, count, rows)
             if stop == len(tile) or count == largest:
                 break
             room = min(len(centers), largest - len(centers))

@@ -154,22 +154,24 @@ class Search:
         rough = self._read(rule.open_cells, rule.merge)
         farthest = farthest_first(rough.core.points, self.max_points, self.metric)
         # One more row than there may be cells, pairwise at least so far apart.
-        least = max(rough.apart, self.metric.distance(farthest.remaining))
+        least_diameter = max(rough.apart, self.metric.distance(farthest.remaining))
         # Else every row that differs from others is a core point, or distances overflow.
-        if 0.0 < least < np.inf:
-            diameter, opened = self._bisected(least)
+        if 0.0 < least_diameter < np.inf:
+            diameter, opened = self._bisected(least_diameter)
             for _ in range(_TRIALS):
                 core, fits = self._completed(diameter, opened)
                 if fits:
-                    return self._counted(core, diameter / 2, least=least)
+                    return self._counted(core, diameter / 2, least_diameter=least_diameter)
                 diameter *= _CLOSE
                 opened = self._opened(diameter)
-        return self._counted(rough.core.take(farthest.rows), least=least)
+        return self._counted(rough.core.take(farthest.rows), least_diameter=least_diameter)
 
-    def _bisected(self, least: float) -> tuple[float, Opened]:
+    def _bisected(self, least_diameter: float) -> tuple[float, Opened]:
         """Bisect the diameter, by the number of core points after one read."""
-        low, high = least, np.inf
-        trial = 2.0 * least  # where the farthest rows, one after another, would be sure to do
+        low, high = least_diameter, np.inf
+        trial = (
+            2.0 * least_diameter
+        )  # where the farthest rows, one after another, would be sure to do
         best: Opened | None = None
         trials = 0
         while high > _CLOSE * low:
@@ -201,15 +203,15 @@ class Search:
             summary = self._summary(known, radius, limit, n_offered)
             if core is not None and (summary.farthest <= limit or not room):
                 break
-            core, least = extend(core, known, summary, room, limit, self.metric)
+            core, new_gap = extend(core, known, summary, room, limit, self.metric)
             core = self._in_order(core)
             known = Sorted.of(core.points, self.metric)
-            gap = min(gap, least)
+            gap = min(gap, new_gap)
         if diameter is not None and summary.farthest > limit:
             raise self._too_many(core, diameter)
         # With the farthest row, these core points are one row more than cells there may be.
-        least = self.metric.distance(min(gap, summary.farthest))
-        return self._finished(core, summary, diameter, least)
+        least_diameter = self.metric.distance(min(gap, summary.farthest))
+        return self._finished(core, summary, diameter, least_diameter)
 
     # --- the end
 
@@ -219,12 +221,12 @@ class Search:
         radius: float = np.inf,
         *,
         diameter: float | None = None,
-        least: float = 0.0,
+        least_diameter: float = 0.0,
     ) -> Cover:
         """Read once more, to count the rows of every core point and to see the farthest."""
         core = self._in_order(core)
         summary = self._summary(Sorted.of(core.points, self.metric), radius)
-        return self._finished(core, summary, diameter, least)
+        return self._finished(core, summary, diameter, least_diameter)
 
     def _summary(
         self, known: Sorted | None, radius: float, limit: float = np.inf, n_offered: int = 0
@@ -237,7 +239,7 @@ class Search:
         return summary
 
     def _finished(
-        self, core: CoverRows, summary: CellSummary, diameter: float | None, least: float
+        self, core: CoverRows, summary: CellSummary, diameter: float | None, least_diameter: float
     ) -> Cover:
         if not np.isfinite(summary.farthest):
             raise InvalidInputError(
@@ -252,7 +254,7 @@ class Search:
         if diameter is None:
             diameter = self.metric.outside(2.0 * farthest, self.n_features)
         else:
-            least = 0.0
+            least_diameter = 0.0
         return Cover(
             points=core.points,
             weights=summary.weights,
@@ -263,6 +265,6 @@ class Search:
             reads=self.reads,
             labels=core.rows.labels,
             radius=farthest,
-            least_diameter=least,
+            least_diameter=least_diameter,
             sizes=self.last_read.sizes,
         )

@@ -382,8 +382,8 @@ def sample_core_points(strata: Strata, count: int) -> AnyArray:
     >>> from daskcoreset.inputs.blocks import row_blocks
     >>> X, classes = np.arange(100.0).reshape(-1, 1), np.array([False, True])
     >>> strata = sample_classes(row_blocks(X, X[:, 0] < 10), classes, points=8, seed=0)
-    >>> found = sample_core_points(strata, 8)
-    >>> found.shape, int((found < 10).sum())
+    >>> points = sample_core_points(strata, 8)
+    >>> points.shape, int((points < 10).sum())
     ((8, 1), 4)
     """
     few = [strata[label].smallest(_SPARE * count).rows for label in sorted(strata)]
@@ -418,8 +418,8 @@ def training_rows(strata: Strata, quotas: dict[Any, int]) -> Block:
     >>> X, classes = np.arange(1000.0).reshape(-1, 1), np.array([False, True])
     >>> quotas = {False: 40, True: 20}
     >>> strata = sample_classes(row_blocks(X, X[:, 0] < 100), classes, quotas=quotas, seed=0)
-    >>> found = training_rows(strata, quotas)
-    >>> len(found), int(found.labels.sum()), round(float(found.weights[found.labels].sum()))
+    >>> rows = training_rows(strata, quotas)
+    >>> len(rows), int(rows.labels.sum()), round(float(rows.weights[rows.labels].sum()))
     (60, 20, 100)
     """
     taken = []
