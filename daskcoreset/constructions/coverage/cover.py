@@ -88,11 +88,9 @@ class Coverage:
         """Cover all rows; see `cover`."""
         blocks.refuse_zeros()
         max_points = MAX_POINTS if self.max_points is None else int(self.max_points)
-        search = Search(blocks, self.cells, max_points, split_every, progress)
         diameter = None if self.diameter is None else float(self.diameter)
-        if self.strategy == "farthest":
-            return search.farthest(diameter)
-        return search.fitting() if diameter is None else search.online(diameter)
+        search = Search(blocks, self.cells, diameter, max_points, split_every, progress)
+        return search.farthest() if self.strategy == "farthest" else search.online()
 
 
 def cover(

@@ -49,6 +49,8 @@ class Search:
     ----------
     blocks : RowBlocks
     cells : {"euclidean", "chebyshev"}
+    diameter : float or None
+        Of the cells; None finds the one for `max_points`.
     max_points : int
         Core points at most.
     split_every : int
@@ -61,6 +63,7 @@ class Search:
 
     blocks: RowBlocks
     cells: Cells
+    diameter: float | None
     max_points: int
     split_every: int
     progress: bool | None
@@ -98,12 +101,14 @@ class Search:
 
     # --- the online rule
 
-    def online(self, diameter: float) -> Cover:
+    def online(self) -> Cover:
         """Open cells until all rows are covered, then count."""
-        core, fits = self._completed(diameter, self._opened(diameter))
+        if self.diameter is None:
+            return self._fitting()
+        core, fits = self._completed(self.diameter, self._opened(self.diameter))
         if not fits:
-            raise self._too_many(core, diameter)
-        return self._counted(core, diameter / 2, diameter=diameter)
+            raise self._too_many(core, self.diameter)
+        return self._counted(core, self.diameter / 2)
 
     def _opened(
         self, diameter: float, core: CoverRows | None = None, *, keep: bool = False
@@ -146,9 +151,7 @@ class Search:
             f"max_points alone, which finds the diameter."
         )
 
-    # --- a number of points
-
-    def fitting(self) -> Cover:
+    def _fitting(self) -> Cover:
         """Bound the diameter by doubling, then bisect it with the online rule."""
         rule = DoublingRule(_ROUGH * self.max_points, self.metric)
         rough = self._read(rule.open_cells, rule.merge)
@@ -161,17 +164,16 @@ class Search:
             for _ in range(_TRIALS):
                 core, fits = self._completed(diameter, opened)
                 if fits:
-                    return self._counted(core, diameter / 2, least_diameter=least_diameter)
+                    return self._counted(core, diameter / 2, least_diameter)
                 diameter *= _CLOSE
                 opened = self._opened(diameter)
-        return self._counted(rough.core.take(farthest.rows), least_diameter=least_diameter)
+        return self._counted(rough.core.take(farthest.rows), np.inf, least_diameter)
 
     def _bisected(self, least_diameter: float) -> tuple[float, Opened]:
         """Bisect the diameter, by the number of core points after one read."""
         low, high = least_diameter, np.inf
-        trial = (
-            2.0 * least_diameter
-        )  # where the farthest rows, one after another, would be sure to do
+        # Where the farthest rows, one after another, would be sure to do.
+        trial = 2.0 * least_diameter
         best: Opened | None = None
         trials = 0
         while high > _CLOSE * low:
@@ -189,10 +191,12 @@ class Search:
 
     # --- the farthest-point rule
 
-    def farthest(self, diameter: float | None) -> Cover:
+    def farthest(self) -> Cover:
         """Add the farthest rows until none is too far, or there is no room."""
-        radius = np.inf if diameter is None else diameter / 2
-        limit = 0.0 if diameter is None else self.metric.limit(radius, self.n_features)
+        radius, limit = np.inf, 0.0
+        if self.diameter is not None:
+            radius = self.diameter / 2
+            limit = self.metric.limit(radius, self.n_features)
         core: CoverRows | None = None
         known: Sorted | None = None
         gap = np.inf
@@ -207,26 +211,19 @@ class Search:
             core = self._in_order(core)
             known = Sorted.of(core.points, self.metric)
             gap = min(gap, new_gap)
-        if diameter is not None and summary.farthest > limit:
-            raise self._too_many(core, diameter)
+        if self.diameter is not None and summary.farthest > limit:
+            raise self._too_many(core, self.diameter)
         # With the farthest row, these core points are one row more than cells there may be.
         least_diameter = self.metric.distance(min(gap, summary.farthest))
-        return self._finished(core, summary, diameter, least_diameter)
+        return self._finished(core, summary, least_diameter)
 
     # --- the end
 
-    def _counted(
-        self,
-        core: CoverRows,
-        radius: float = np.inf,
-        *,
-        diameter: float | None = None,
-        least_diameter: float = 0.0,
-    ) -> Cover:
+    def _counted(self, core: CoverRows, radius: float, least_diameter: float = 0.0) -> Cover:
         """Read once more, to count the rows of every core point and to see the farthest."""
         core = self._in_order(core)
         summary = self._summary(Sorted.of(core.points, self.metric), radius)
-        return self._finished(core, summary, diameter, least_diameter)
+        return self._finished(core, summary, least_diameter)
 
     def _summary(
         self, known: Sorted | None, radius: float, limit: float = np.inf, n_offered: int = 0
@@ -238,9 +235,7 @@ class Search:
         summary: CellSummary = self._read(chunk, merge_summaries, known)
         return summary
 
-    def _finished(
-        self, core: CoverRows, summary: CellSummary, diameter: float | None, least_diameter: float
-    ) -> Cover:
+    def _finished(self, core: CoverRows, summary: CellSummary, least_diameter: float) -> Cover:
         if not np.isfinite(summary.farthest):
             raise InvalidInputError(
                 "X has values so large that squared distances overflow; scale the columns, for "
@@ -251,9 +246,10 @@ class Search:
                 "sample_weight is zero on every row; give at least one row a positive weight."
             )
         farthest = self.metric.distance(summary.farthest)
+        diameter = self.diameter
         if diameter is None:
             diameter = self.metric.outside(2.0 * farthest, self.n_features)
-        else:
+        else:  # nothing was asked of other diameters
             least_diameter = 0.0
         return Cover(
             points=core.points,
