@@ -45,7 +45,7 @@ class Coverage:
     max_points : int or None, default=None
     cells : {"euclidean", "chebyshev"}, default="euclidean"
     strategy : {"online", "farthest"}, default="online"
-        All as in `cover`, which says what they mean and which errors there are.
+        As in `cover`, with the same errors.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def build_cover(
     Parameters
     ----------
     X, y, sample_weight, chunks, on_invalid, split_every, progress
-        As in `daskcoreset.build`. The promise is about every row, also one of weight zero.
+        As in `daskcoreset.build`. Rows of weight zero are covered, too.
     method : "coverage" or Coverage, default="coverage"
     diameter : float or None, default=None
         :math:`\delta`; None finds the diameter for `size`.
@@ -295,7 +295,7 @@ def check_options(
     size : int, str or None
     compute, dry_run : bool
     **options : (object, object)
-        What was given, and the default.
+        Value, and default.
     """
     if dry_run or not compute:
         raise InvalidInputError(
@@ -325,7 +325,7 @@ class CoverReducer(Reducer):
     Totals are kept. What a node moves by its share, and the nodes above it by theirs, adds up: a
     row lies within the sum of the shares, `diameter` / 2, of a core point, if no node
     ran out of room. `daskcoreset.coverage.cover`, which may read more than once, needs far fewer
-    core points for the same promise.
+    core points for the same diameter.
 
     Parameters
     ----------
@@ -357,7 +357,7 @@ class CoverReducer(Reducer):
 
     def __post_init__(self) -> None:
         levels: Any = self.levels
-        # The same checks, one place; a number of points stands for the size of the tree.
+        # The same checks; one core point in place of the size of the tree.
         Coverage(self.diameter, 1, self.cells)
         if isinstance(levels, bool) or not isinstance(levels, int) or levels < 1:
             raise InvalidInputError(f"levels must be at least 1, got {levels!r}; pass an int.")

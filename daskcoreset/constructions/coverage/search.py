@@ -32,7 +32,7 @@ _CLOSE = 1.04
 """Ratio of diameters at which a search for the best stops."""
 
 _ROUGH = 2
-"""Core points that a block keeps for each one wanted, where the diameter is to be found."""
+"""Core points that a block keeps for each one of `max_points`, where there is no diameter."""
 
 _SPARE = 0.02
 """Superfluous core points are kept up to this share of all, rather than reading once more."""
@@ -123,7 +123,7 @@ class Search:
         return opened
 
     def _completed(self, diameter: float, opened: Opened) -> tuple[CoverRows, bool]:
-        """Go on from a first read until all rows are covered; say whether there was room."""
+        """Go on from a first read until all rows are covered; return whether there was room."""
         core = opened.core
         for extra_reads in range(_ROUNDS + 1):
             if extra_reads:
@@ -138,7 +138,7 @@ class Search:
         return core, False
 
     def _too_many(self, core: CoverRows, diameter: float) -> InvalidInputError:
-        # Half of the core points, the farthest first, say what diameter would need so many.
+        # Covered by half as many core points, the farthest first: the diameter that needs so many.
         some = core.points[:2048]
         half = farthest_first(some, max(1, len(some) // 2), self.metric)
         wider = diameter + 2 * self.metric.distance(half.remaining)
@@ -220,7 +220,7 @@ class Search:
     # --- the end
 
     def _counted(self, core: CoverRows, radius: float, least_diameter: float = 0.0) -> Cover:
-        """Read once more, to count the rows of every core point and to see the farthest."""
+        """Read once more, for the rows of every core point and the farthest row."""
         core = self._in_order(core)
         summary = self._summary(Sorted.of(core.points, self.metric), radius)
         return self._finished(core, summary, least_diameter)
@@ -249,7 +249,7 @@ class Search:
         diameter = self.diameter
         if diameter is None:
             diameter = self.metric.outside(2.0 * farthest, self.n_features)
-        else:  # nothing was asked of other diameters
+        else:  # the bound is for a number of core points
             least_diameter = 0.0
         return Cover(
             points=core.points,

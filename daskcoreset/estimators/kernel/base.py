@@ -55,7 +55,7 @@ _ARRANGE = 2**31 + 2
 """Address of the order in which small data are covered."""
 
 _SMALL = 10_000
-"""So many rows in memory are ordered by value, and equal ones merged, at no cost."""
+"""Rows in memory at most that are ordered by value, with equal ones merged."""
 
 MAX_POINTS = 500
 """Core points when neither their number nor the diameter is given."""
@@ -103,9 +103,9 @@ def _check_known(labels: AnyArray, names: AnyArray) -> None:
 
 
 def _arranged(data: InMemoryData, codes: AnyArray, seed: int) -> RowBlocks:
-    """Rows in memory as blocks; a few of them in an order that depends on their values alone.
+    """Rows in memory as blocks; up to 10,000 in an order that depends on their values alone.
 
-    Neither the order of the rows nor how their weight is split then matters.
+    The result is then independent of the order of the rows and of the split of their weight.
     """
     if data.X.shape[0] <= _SMALL:
         points, weights, labels = deduplicate(data.X, data.weights, codes)
@@ -148,7 +148,7 @@ class KernelModel(DecisionModel):
 
 
 class CorePointModel(KernelModel):
-    """Finds core points and trains their coefficients; subclasses say by which solver.
+    """Base of the classifiers on core points; subclasses define the solver of the coefficients.
 
     Attributes
     ----------
@@ -388,7 +388,7 @@ class CorePointModel(KernelModel):
         self._table = rows.table
 
     def _report(self, advance: Any, entry: dict[str, Any]) -> None:
-        """Show a new entry of the trace, where that is wanted."""
+        """Advance the progress bar, and print an entry of the trace where `verbose` is set."""
         advance(1)
         if self.verbose:
             facts = ", ".join(f"{key} {value:.6g}" for key, value in entry.items())

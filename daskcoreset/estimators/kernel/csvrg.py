@@ -136,7 +136,7 @@ class CSVRGClassifier(CorePointModel):
     Warns
     -----
     CoresetWarning
-        When features are not scaled: distances then see the widest columns only. The paper
+        When features are not scaled: the widest columns then dominate distances. The paper
         scales to [0, 1].
     sklearn.exceptions.ConvergenceWarning
         When `converged_` is False.

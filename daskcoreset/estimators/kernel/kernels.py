@@ -27,7 +27,7 @@ _UNEVEN = 100.0
 """Columns whose ranges differ by more are warned about."""
 
 _VANISHED = 1e-12
-"""Kernel values at a usual distance below which rows see nothing of each other."""
+"""Kernel value at the root mean square distance below which the kernel matrix is diagonal."""
 
 _PROBE = np.array([0.0, 0.25, 1.0, 4.0, 100.0])
 
@@ -42,7 +42,7 @@ class Isotropic:
     gamma : float, default=1.0
         Of "rbf", :math:`e^{-\gamma s}`, and "laplacian", :math:`e^{-\gamma \sqrt s}`, where s is
         the squared Euclidean distance. (`sklearn.metrics.pairwise.laplacian_kernel` takes the
-        Manhattan distance instead, of which a ball knows nothing.)
+        Manhattan distance instead, which cells of Euclidean distances do not bound.)
     profile : callable, optional
         Of "callable".
 
@@ -71,7 +71,7 @@ class Isotropic:
 
 
 def resolve_gamma(gamma: Any, n_features: int, variance: float) -> float:
-    """Return the number that `gamma` stands for, as in `sklearn.svm.SVC`.
+    """Return gamma as a number, as in `sklearn.svm.SVC`.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def resolve_gamma(gamma: Any, n_features: int, variance: float) -> float:
 
 
 def resolve_kernel(kernel: Any, gamma: float) -> Isotropic:
-    """Return the kernel that an argument stands for.
+    """Return the kernel of a name or function.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def resolve_kernel(kernel: Any, gamma: float) -> Isotropic:
 
 
 def warn_unscaled(summary: ClassSummary, kernel: Isotropic) -> None:
-    """Warn where a kernel of the distance sees some columns only, or no rows at all."""
+    """Warn where few columns dominate the distance, or the kernel vanishes between most rows."""
     ranges = (summary.high - summary.low)[summary.high > summary.low]
     advice = (
         "scale the features to [0, 1] as the authors do, for example with "
@@ -243,7 +243,7 @@ class KernelMap:
         ----------
         rows : ndarray of shape (n, d) or csr_array
         nearest : bool, default=False
-            Whether the nearest core point of every row is wanted too; the first of several.
+            Whether the nearest core point of every row is returned too; the first of several.
 
         Yields
         ------
@@ -331,7 +331,7 @@ class Span:
         Raises
         ------
         InvalidInputError
-            If K has a negative eigenvalue, so that the kernel is none.
+            If K has a negative eigenvalue: the kernel is not positive semi-definite.
         """
         gram = core.gram()
         with one_thread():

@@ -16,13 +16,13 @@ from daskcoreset.estimators.kernel.rows import KernelProblem, Solution, Training
 from daskcoreset.inputs.blocks import row_blocks
 
 LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 0.001)
-"""Parts of a step at which losses are summed in the read that looks at its end."""
+"""Parts of a step at which losses are summed in the read after it."""
 
 _FINE = tuple(0.6**i for i in range(20))
 """The same for the hinge, whose whole steps are often too long."""
 
 _SUFFICIENT = 1e-4
-"""Part of the decrease that the gradient promises which a whole step must bring (Armijo)."""
+"""Part of the first-order decrease that a whole step must reach (Armijo)."""
 
 _ROUNDING = 1e-9
 """Part of the objective below which a decrease cannot be told from rounding."""
@@ -37,8 +37,8 @@ _MIN_HESSIAN_ROWS = 20_000
 """Rows that Hessians of few core points are made from."""
 
 _PILOT_FACTOR, _MIN_PILOT, _PILOT_TOL = 4, 2_000, 3e-3
-"""Every pilot has so many times the rows of the one before, the first at least so many, and all
-of them end where a step would gain less than this part: their rows tell no more."""
+"""Rows of a pilot over those of the one before, rows of the first one at least, and tolerance of
+all of them: a sample determines the solution no better."""
 
 _WIDEST, _NARROWER = 2.0, 0.25
 """Width of the hinge's rounded corner at first, and from stage to stage."""
@@ -46,7 +46,7 @@ _WIDEST, _NARROWER = 2.0, 0.25
 
 @dataclass(eq=False)
 class Iterate:
-    """Where one binary problem stands, and the step that led there."""
+    """Coordinates of one binary problem, and the step that led there."""
 
     index: int  # its column among the coefficients
     gamma: FloatArray  # (q,): coordinates in the span
@@ -62,7 +62,7 @@ class Iterate:
     open: bool = True  # whether the stage is not over yet
 
     def begin_stage(self) -> None:
-        """Stand at gamma with a loss that was not evaluated there."""
+        """Begin at gamma, where the loss of the stage was not evaluated yet."""
         self.open = self.unsolved
         self.move = np.zeros_like(self.gamma)
         self.failures = 0
@@ -90,7 +90,7 @@ class Newton:
     seed: int
 
     def start(self, beta: FloatArray, bent: FloatArray) -> list[Iterate]:
-        """Stand at given coefficients, with nothing known."""
+        """Return the iterates at given coefficients, before any evaluation."""
         with one_thread():
             gamma = self.span.coordinates(beta)
         return [
@@ -99,7 +99,7 @@ class Newton:
         ]
 
     def pilots(self, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Solve on more and more drawn rows, for what `solve` begins with."""
+        """Solve on more and more drawn rows; return coefficients and `bent` for `solve`."""
         all_rows = bent = np.ones(beta.shape[1])
         rows, largest = self.problem.rows, max(_MIN_HESSIAN_ROWS, self.max_hessian_rows // 2)
         counts = [min(largest, rows.n_rows // _PILOT_FACTOR)]
@@ -315,7 +315,7 @@ def solve_exact(
     tol : float, default=1e-4
         A problem is solved when Newton's method promises less than half this part of its
         objective from a further step, and from a sharper corner, or when ``gaps`` prove as much.
-        (The proof alone takes twice as many reads: it knows of the Hessian only that it is at
+        (The proof alone takes twice as many reads: it uses of the Hessian only that it is at
         least the identity.)
     max_iter : int, default=100
         Reads at most.

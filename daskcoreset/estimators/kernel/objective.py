@@ -129,11 +129,11 @@ class ObjectiveTerms:
     truth, slopes : ndarray of shape (K,), float64
     gradient : ndarray of shape (r, K), float64
     hessian : ndarray of shape (K, r, r), float64
-        Without problems where it was not asked for.
+        Of shape (0, r, r) where the query has none.
     bent : ndarray of shape (K,), int64
         Rows that it was made from: those of its share that have a second derivative.
     table : ndarray of shape (r, n_classes), float64
-        Without classes where it was not asked for.
+        Of shape (r, 0) where the query has none.
     farthest : float
         Largest squared distance of a row from its core point, with `table`.
     drawn : Block or None
@@ -206,7 +206,7 @@ def evaluate_block(block: Block, block_index: int, query: ObjectiveQuery) -> Obj
 
 
 def _coins(block: Block, block_index: int, query: ObjectiveQuery) -> FloatArray:
-    """Uniform numbers that say which rows are in a share; zeros where all of them are."""
+    """Uniform numbers, below its share for a row of the Hessian; zeros where all rows are."""
     if query.hessian is None or query.hessian.min() >= 1.0:
         return np.zeros(len(block))
     return stream(query.seed, Stage.DESCENT, block_index, query.fold).random(len(block))

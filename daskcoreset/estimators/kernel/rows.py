@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
 PAST, ROOT = 2**31, 2**31 + 1
-"""Numbers of the block that stands for the past and of the root; no other block has them."""
+"""Indices of the block of past rows and of the root; no block of the data has them."""
 
 
 @dataclass(eq=False)
@@ -64,7 +64,7 @@ class TrainingRows:
     block_weights : dict of int to float
         Weight of every block by its number; that of the past under `PAST`.
     past : Block or None
-        Weighted rows in memory that stand for what is no longer at hand.
+        Weighted rows in memory that represent the rows of earlier calls.
     report : callable or None
         Called with every entry of `trace`.
     reads : int
@@ -98,7 +98,7 @@ class TrainingRows:
         drawn: Block | None,
         past: Block | None,
     ) -> TrainingRows:
-        """Return all rows of the blocks, or those that were drawn to stand for them, and the past.
+        """Return all rows of the blocks, or the sample drawn from them, and the past.
 
         The labels of the blocks are `classes`.
         """
@@ -112,7 +112,7 @@ class TrainingRows:
 
     def evaluate(self, query: ObjectiveQuery) -> ObjectiveTerms:
         """Read all rows once."""
-        # The core points stay the same, so that one read tells what their cells hold.
+        # The core points stay the same: one read suffices for the contents of their cells.
         query = replace(query, table=self.table is None)
         terms: ObjectiveTerms = map_reduce(
             self.blocks, evaluate_block, ObjectiveTerms.merged, broadcast=query
@@ -218,8 +218,8 @@ class Solution:
         How far the objectives are, at most, above the least ones in the span.
     n_iter : int
     converged : bool or None
-        Whether they are as near to those as was asked for, see the solvers; None where a number
-        of steps was asked for and nothing else.
+        Whether they are within the tolerance of the solver; None for a solver with a fixed number
+        of steps.
     """
 
     beta: FloatArray
@@ -237,13 +237,13 @@ class CorePoints:
     ----------
     points : ndarray of shape (r, d)
     diameter : float
-        What is promised of rows that were seen already.
+        Bound for the rows of earlier calls, or of a cover.
     measured : bool
-        Whether the rows at hand are to say how far they are from the core points.
+        Whether the distances of the training rows count for the diameter.
     beta : ndarray of shape (r, K), float64, or None
         Coefficients to begin with; None for zeros.
     table : ndarray of shape (r, n_classes), float64, or None
-        Weight of every class that stands at a core point, of rows of the past.
+        Weight of every class in the cell of a core point, of rows of earlier calls.
     drawn : Block or None
         Rows to train on that were drawn in the same read.
     """
@@ -261,7 +261,7 @@ class CorePoints:
         Returns
         -------
         CorePoints
-            With what stood at the core points that are gone at the nearest that is left.
+            With coefficients and weights of those left out added to the nearest one.
         diameter : float
             Of the cells.
         """
@@ -283,7 +283,7 @@ class CorePoints:
         return fewer, coverage.diameter
 
     def past(self, classes: AnyArray) -> Block | None:
-        """Return rows that stand for those of the past: core points, with weights of classes."""
+        """Return core points in place of the rows of earlier calls, weighted by `table`."""
         if self.table is None:
             return None
         which, codes = np.nonzero(self.table)
@@ -298,7 +298,7 @@ _FOLD = 2**30 - 2
 """Address of the keys of rows."""
 
 _SPARE = 2
-"""Candidates for every core point wanted: equal rows are of no use twice."""
+"""Candidates for every core point: equal rows count once."""
 
 
 def _sample_block(
@@ -343,9 +343,9 @@ def sample_classes(
     classes : ndarray of shape (k,)
         All labels there are.
     points : int, default=0
-        Core points wanted from `sample_core_points`.
+        Core points to be taken by `sample_core_points`.
     quotas : dict of label to int, optional
-        Rows wanted from `training_rows`.
+        Rows to be taken by `training_rows`.
     seed : int
 
     Returns
@@ -370,7 +370,7 @@ def sample_core_points(strata: Strata, count: int) -> AnyArray:
     ----------
     strata : dict of label to StratifiedReservoir
     count : int
-        Rows wanted.
+        Rows to return.
 
     Returns
     -------
@@ -398,7 +398,7 @@ def sample_core_points(strata: Strata, count: int) -> AnyArray:
 
 
 def training_rows(strata: Strata, quotas: dict[Any, int]) -> Block:
-    """Return rows that stand for all: in every class their weights add up to its own.
+    """Return a weighted sample: in every class, weights add up to that of the class.
 
     Parameters
     ----------

@@ -164,7 +164,7 @@ def solve_csvrg(
     beta : ndarray of shape (r, K), float64
         Where to begin.
     n_epochs : int, default=20
-        Snapshots that inner steps start from; each costs one read, and two more reads tell the
+        Snapshots that inner steps start from; each costs one read, and two more reads give the
         objective and the certificate at the end.
     option : {"I", "II"}, default="I"
         Snapshot of the next epoch: the last iterate, or one drawn uniformly.
@@ -175,7 +175,7 @@ def solve_csvrg(
         halves the distance from the optimum in every epoch, and a million at most.
     tol : float, default=1e-4
         Stop when an epoch changes the objective by less than this part of it. That is no sign of
-        being near the least one: it has converged if, in addition, the certificate says that
+        being near the least one: it has converged if, in addition, by the certificate
         the objectives are above the least ones in the span by no more than this part of them.
     seed : int, default=0
 
