@@ -229,8 +229,8 @@ def solve_csvrg(
         assert sample is not None  # noqa: S101 - the first epoch drew it
         rng = order_stream(seed, epoch)
         order = sample.order(n_inner, rng)
-        keep = n_inner - 1 if option == "I" else int(rng.integers(n_inner))
-        steps = InnerSteps(problem, sample, order[: keep + 1], gram, eta)
+        n_steps = n_inner if option == "I" else int(rng.integers(n_inner)) + 1
+        steps = InnerSteps(problem, sample, order[:n_steps], gram, eta)
         beta = np.stack(
             [steps.run(k, beta[:, k], gradient[:, k]) for k in range(beta.shape[1])], axis=1
         )
@@ -334,13 +334,11 @@ def solve_avm(problem: KernelProblem, *, n_steps: int, seed: int = 0) -> Solutio
     gram, burn_in = core.gram(), n_steps // 2
     max_rows = max_sample_rows(max(core.points.shape))
     all_rows = rows.n_rows <= max_rows
-    taken, part = 0, 0
-    sample: Sample | None = None
-    while taken < n_steps:
-        count = n_steps - taken if all_rows else min(max_rows, n_steps - taken)
-        if sample is None or not all_rows:
-            drawn = rows.draw(seed, part, None if all_rows else count)
-            sample = Sample.of(drawn, core, rows.classes, all_rows=all_rows)
+    steps_per_read = n_steps if all_rows else max_rows
+    for part, taken in enumerate(range(0, n_steps, steps_per_read)):
+        count = min(steps_per_read, n_steps - taken)
+        drawn = rows.draw(seed, part, None if all_rows else count)
+        sample = Sample.of(drawn, core, rows.classes, all_rows=all_rows)
         order = sample.order(count, order_stream(seed, part))
         for k in range(len(beta)):
             loops.average(
@@ -354,11 +352,9 @@ def solve_avm(problem: KernelProblem, *, n_steps: int, seed: int = 0) -> Solutio
                 beta[k],
                 total[k],
             )
-        taken += count
-        part += 1
-        if taken < n_steps:
-            rows.record(steps=taken)
+        if taken + count < n_steps:
+            rows.record(steps=taken + count)
     mean = total.T / (n_steps - burn_in)
     objectives = problem.objectives(gram, mean, problem.evaluate(mean).losses[0])
-    rows.record(steps=taken, objective=float(objectives.sum()))
-    return Solution(mean, objectives, None, taken, None)
+    rows.record(steps=n_steps, objective=float(objectives.sum()))
+    return Solution(mean, objectives, None, n_steps, None)
