@@ -37,6 +37,7 @@ from daskcoreset.estimators.kernel.objective import n_problems
 from daskcoreset.estimators.kernel.rows import (
     CorePoints,
     KernelProblem,
+    LabelledBlocks,
     Solution,
     TrainingRows,
     quotas_of,
@@ -211,8 +212,10 @@ class CorePointModel(KernelModel):
             _check_known(labels, names)
         check_two_classes(names)
         self.classes_ = names
+        block_classes = names if code_names is None else np.searchsorted(code_names, names)
+        data = LabelledBlocks(blocks, block_classes, summary)
         if resume:
-            core_points = self._extended(blocks, summary, seed)
+            core_points = self._extended(data, seed)
         else:
             self.gamma_ = resolve_gamma(self.gamma, self.n_features_in_, summary.variance)
             self._kernel = resolve_kernel(self.kernel, self.gamma_)
@@ -220,9 +223,8 @@ class CorePointModel(KernelModel):
             if warm and self.core_points_.shape[1] == self.n_features_in_:
                 core_points = self._earlier()
             else:
-                core_points = self._covered(blocks, summary, seed)
-        block_classes = names if code_names is None else np.searchsorted(code_names, names)
-        self._train(blocks, block_classes, summary, core_points, seed)
+                core_points = self._covered(data, seed)
+        self._train(data, core_points, seed)
         return self
 
     def _check_parameters(self) -> None:
@@ -279,7 +281,7 @@ class CorePointModel(KernelModel):
         same = beta.shape[1] == n_problems(len(self.classes_))
         return CorePoints(self.core_points_, self.diameter_, beta=beta if same else None)
 
-    def _covered(self, blocks: RowBlocks, summary: ClassSummary, seed: int) -> CorePoints:
+    def _covered(self, data: LabelledBlocks, seed: int) -> CorePoints:
         """Find core points; of drawn ones the diameter is known once the solver has read."""
         max_points = self._max_points
         strategy = self.strategy
@@ -287,14 +289,14 @@ class CorePointModel(KernelModel):
             strategy = "drawn" if self.diameter is None else "online"
         if strategy == "drawn":
             assert max_points is not None  # noqa: S101 - checked
-            quotas = self._quotas(summary, max_points)
+            quotas, classes = self._quotas(data.summary, max_points), data.summary.classes
             strata = sample_classes(
-                blocks, summary.classes, points=max_points, quotas=quotas, seed=seed
+                data.blocks, classes, points=max_points, quotas=quotas, seed=seed
             )
             drawn = None if quotas is None else training_rows(strata, quotas)
             return CorePoints(sample_core_points(strata, max_points), drawn=drawn)
         covered = cover(
-            blocks,
+            data.blocks,
             self.diameter,
             max_points=max_points,
             cells=self.cells,
@@ -303,13 +305,13 @@ class CorePointModel(KernelModel):
         )
         return CorePoints(covered.points, covered.diameter, measured=False)
 
-    def _extended(self, blocks: RowBlocks, summary: ClassSummary, seed: int) -> CorePoints:
+    def _extended(self, data: LabelledBlocks, seed: int) -> CorePoints:
         """Add the core points that further rows need; what is known of the past stays."""
         old, half = self.core_points_, self._cell / 2.0
         if half > 0:
-            new = cover(blocks, self._cell, cells=self.cells, progress=self.progress).points
+            new = cover(data.blocks, self._cell, cells=self.cells, progress=self.progress).points
         else:  # every row was a core point
-            new = self._covered(blocks, summary, seed).points
+            new = self._covered(data, seed).points
         gaps, _ = cKDTree(old.astype(np.float64)).query(
             new.astype(np.float64), p=np.inf if self.cells == "chebyshev" else 2
         )
@@ -341,25 +343,18 @@ class CorePointModel(KernelModel):
             return None
         return quotas_of(size, summary.classes, summary.class_weights)
 
-    def _train(
-        self,
-        blocks: RowBlocks,
-        classes: AnyArray,
-        summary: ClassSummary,
-        core_points: CorePoints,
-        seed: int,
-    ) -> None:
-        """Run the solver, and set the attributes; `classes` are the labels in the blocks."""
-        drawn, quotas = core_points.drawn, self._quotas(summary, len(core_points.points))
+    def _train(self, data: LabelledBlocks, core_points: CorePoints, seed: int) -> None:
+        """Run the solver, and set the attributes."""
+        drawn, quotas = core_points.drawn, self._quotas(data.summary, len(core_points.points))
         if drawn is None and quotas is not None:
-            strata = sample_classes(blocks, summary.classes, quotas=quotas, seed=seed)
+            strata = sample_classes(data.blocks, data.summary.classes, quotas=quotas, seed=seed)
             drawn = training_rows(strata, quotas)
-        rows = TrainingRows.of(blocks, classes, summary, drawn, core_points.past(classes))
+        rows = TrainingRows.of(data, drawn, core_points.past(data.classes))
         self.lam_ = resolve_lambda(self.lam, self.C, rows.weight)
         loss = resolve_loss(self.loss, theta=self.theta, mu=self.mu)
         start = core_points.beta
         if start is None:
-            start = np.zeros((len(core_points.points), n_problems(len(classes))))
+            start = np.zeros((len(core_points.points), n_problems(len(data.classes))))
         core = KernelMap(self._kernel, np.asarray(core_points.points, dtype=np.float64))
         with count_reads(self.progress, self._max_reads(), unit="read") as advance:
             rows.report = partial(self._report, advance)

@@ -49,6 +49,23 @@ PAST, ROOT = 2**31, 2**31 + 1
 """Indices of the block of past rows and of the root; no block of the data has them."""
 
 
+@dataclass(frozen=True, eq=False)
+class LabelledBlocks:
+    """Labelled data, after the read that summarises them.
+
+    Attributes
+    ----------
+    blocks : RowBlocks
+    classes : ndarray of shape (n_classes,)
+        All labels there may be in the blocks.
+    summary : ClassSummary
+    """
+
+    blocks: RowBlocks
+    classes: AnyArray
+    summary: ClassSummary
+
+
 @dataclass(eq=False)
 class TrainingRows:
     """The rows that a model is trained on, and how often they were read.
@@ -90,25 +107,16 @@ class TrainingRows:
     started: float = field(default_factory=time.perf_counter)
 
     @classmethod
-    def of(
-        cls,
-        blocks: RowBlocks,
-        classes: AnyArray,
-        summary: ClassSummary,
-        drawn: Block | None,
-        past: Block | None,
-    ) -> TrainingRows:
-        """Return all rows of the blocks, or the sample drawn from them, and the past.
-
-        The labels of the blocks are `classes`.
-        """
+    def of(cls, data: LabelledBlocks, drawn: Block | None, past: Block | None) -> TrainingRows:
+        """Return all rows of the data, or the sample drawn from them, and the past."""
+        blocks, summary = data.blocks, data.summary
         n_rows, weights = summary.n_rows, dict(summary.weights)
         if drawn is not None:
             n_rows, weights = len(drawn), {0: summary.weight}
             blocks = row_blocks(drawn.points, drawn.labels, drawn.weights, chunks=n_rows)
         if past is not None:
             n_rows, weights[PAST] = n_rows + len(past), float(past.weights.sum())
-        return cls(blocks, classes, sum(weights.values()), n_rows, weights, past)
+        return cls(blocks, data.classes, sum(weights.values()), n_rows, weights, past)
 
     def evaluate(self, query: ObjectiveQuery) -> ObjectiveTerms:
         """Read all rows once."""
