@@ -147,19 +147,14 @@ class Newton:
         """
         loss, rows = self.problem.loss, self.problem.rows
         linear, trace = loss.linear, rows.trace
-        # Of the hinge, it is the part of the pilots' last stage, with a sharper corner.
+        # For the hinge, the pilots ended with a sharper corner, at which fewer rows are bent.
         iterates = self.start(beta, np.ones_like(bent) if linear else bent)
         width = _WIDEST * _NARROWER**2 if beta.any() else _WIDEST
         begun = len(trace)
-        # A corner that costs a thousandth of what is tolerated can be no hindrance any more.
         while (
             any(iterate.unsolved for iterate in iterates)
             and len(trace) - begun < max_iter
-            and (
-                not linear
-                or self.problem.lam * width
-                >= 2e-3 * self.tol * min(iterate.floor for iterate in iterates)
-            )
+            and self._corner_matters(width, iterates)
         ):
             stage = loss.smoothed(width) if linear else loss
             for iterate in iterates:
@@ -179,6 +174,13 @@ class Newton:
         converged = not any(iterate.unsolved for iterate in iterates)
         solution = Solution(beta, objectives, gaps, len(trace) - begun, converged)
         return solution, np.array([iterate.bent for iterate in iterates])
+
+    def _corner_matters(self, width: float, iterates: list[Iterate]) -> bool:
+        """Whether the corner of the hinge costs at least a thousandth of what is tolerated."""
+        if not self.problem.loss.linear:
+            return True
+        floor = min(iterate.floor for iterate in iterates)
+        return self.problem.lam * width >= 2e-3 * self.tol * floor
 
     def _step(self, iterates: list[Iterate], stage: MarginLoss) -> None:
         """Read once: accept the moves that led here, or shorten them, and make new ones."""
