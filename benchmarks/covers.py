@@ -63,7 +63,7 @@ def covers(name: str) -> list[Sequence[Any]]:
     for options in asked:
         plain = "-"
         if "diameter" in options:
-            rows, _ = online(X, options["diameter"] / 2, Metric(boxes=False), most=20_000)
+            rows, _ = online(X, options["diameter"] / 2, Metric(boxes=False), max_points=20_000)
             plain = f"{len(rows):,}"
         for strategy in ("online", "farthest"):
             try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -203,24 +202,23 @@ def own_distances(
     np.einsum("ij,ij->i", gaps, gaps, out=distances)
 
 
-def _measures(points: AnyArray, center: FloatArray, *, boxes: bool) -> FloatArray:
+def _measures(points: AnyArray, center: FloatArray, boxes: bool) -> FloatArray:
     gaps = np.abs(points.astype(np.float64) - center)
     return np.asarray(gaps.max(axis=1) if boxes else np.einsum("ij,ij->i", gaps, gaps))
 
 
-def _open(  # noqa: PLR0917 - as the compiled loops take them
+def open_cells(  # noqa: PLR0917 - as the compiled loop takes them
     points: AnyArray,
     start: int,
     limit: float,
+    boxes: bool,
     centers: FloatArray,
     count: int,
     rows: IndexArray,
-    *,
-    boxes: bool,
 ) -> tuple[int, int]:
     left = np.arange(start, len(points))
     for center in centers[:count]:
-        left = left[_measures(points[left], center, boxes=boxes) > limit]
+        left = left[_measures(points[left], center, boxes) > limit]
     while len(left):
         first = int(left[0])
         if count == len(centers):
@@ -228,16 +226,12 @@ def _open(  # noqa: PLR0917 - as the compiled loops take them
         centers[count] = points[first]
         rows[count] = first
         count += 1
-        left = left[_measures(points[left], centers[count - 1], boxes=boxes) > limit]
+        left = left[_measures(points[left], centers[count - 1], boxes) > limit]
     return count, len(points)
 
 
-def _approach(points: AnyArray, center: FloatArray, measures: FloatArray, *, boxes: bool) -> None:
-    np.minimum(measures, _measures(points, center, boxes=boxes), out=measures)
-
-
-open_balls, open_boxes = partial(_open, boxes=False), partial(_open, boxes=True)
-approach_ball, approach_box = partial(_approach, boxes=False), partial(_approach, boxes=True)
+def approach(points: AnyArray, center: FloatArray, boxes: bool, measures: FloatArray) -> None:
+    np.minimum(measures, _measures(points, center, boxes), out=measures)
 
 
 def _slope_of(z: float, shape: FloatArray) -> float:
@@ -257,12 +251,11 @@ def reduce_variance(  # noqa: PLR0917 - as the compiled loop takes them
     gram: FloatArray,
     numbers: FloatArray,
     shape: FloatArray,
-    keep: int,
     beta: FloatArray,
 ) -> None:
     lam, eta, radius = numbers
     image, drift = gram @ beta, gram @ shift
-    for i in order[: keep + 1]:
+    for i in order:
         a = signs[i] * _slope_of(signs[i] * float(values[i] @ beta), shape)
         push = eta * lam * (a - known[i])
         beta *= 1.0 - eta
@@ -363,7 +356,7 @@ LOOPS: dict[str, tuple[str, ...]] = {
         "kmeans_plus_plus", "nearest_center", "cell_means", "own_distances",
     ),
     "daskcoreset.constructions.coverage.metric_numba": (
-        "open_balls", "open_boxes", "approach_ball", "approach_box", "nearest",
+        "open_cells", "approach", "nearest",
     ),
     "daskcoreset.estimators.kernel.sgd_numba": ("reduce_variance", "average", "sweep_dual"),
 }  # fmt: skip

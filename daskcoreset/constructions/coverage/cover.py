@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from daskcoreset.constructions.coverage.farthest_first import farthest_first
-from daskcoreset.constructions.coverage.metric import Cells, Sorted, dense_tiles, metric_of
+from daskcoreset.constructions.coverage.metric import Cells, Sorted, metric_of
 from daskcoreset.constructions.coverage.result import Cover
 from daskcoreset.constructions.coverage.search import Search
 from daskcoreset.constructions.tree.reducer import Reducer
@@ -20,19 +20,18 @@ from daskcoreset.core.errors import (
     package_versions,
     warn_user,
 )
+from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.validation import as_int, is_choice, is_number
+from daskcoreset.core.validation import as_int, check_choice, is_number
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
 Strategy = Literal["online", "farthest"]
-
 """How core points are chosen: as rows come, or the farthest row next."""
 
-MOST_POINTS = 100_000
-
+MAX_POINTS = 100_000
 """Core points at most where nothing is said: more would be neither small nor quick to use."""
 
 
@@ -46,15 +45,15 @@ class Coverage:
     max_points : int or None, default=None
     cells : {"euclidean", "chebyshev"}, default="euclidean"
     strategy : {"online", "farthest"}, default="online"
-        All as in `cover`, which says what they mean and which errors there are.
+        As in `cover`, with the same errors.
 
     Examples
     --------
     >>> import numpy as np
     >>> from daskcoreset.inputs.blocks import row_blocks
     >>> X = np.random.default_rng(0).random((1000, 2))
-    >>> found = Coverage(max_points=10).cover(row_blocks(X))
-    >>> len(found) <= 10, 0.5 < found.diameter < 0.8
+    >>> few = Coverage(max_points=10).cover(row_blocks(X))
+    >>> len(few) <= 10, 0.5 < few.diameter < 0.8
     (True, True)
     """
 
@@ -67,7 +66,17 @@ class Coverage:
     citation: ClassVar[str] = "tan2019coreset, Definitions 1 and 2"
 
     def __post_init__(self) -> None:
-        _check(self.diameter, self.max_points, self.cells, self.strategy)
+        check_choice("cells", self.cells, "euclidean", "chebyshev")
+        check_choice("strategy", self.strategy, "online", "farthest")
+        if self.diameter is None and self.max_points is None:
+            raise InvalidInputError(
+                "neither diameter nor max_points is given; pass a diameter, or the number of core "
+                "points to find one for."
+            )
+        if self.diameter is not None:
+            _check_diameter(self.diameter)
+        if self.max_points is not None:
+            as_int("max_points", self.max_points)
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters by name."""
@@ -78,12 +87,10 @@ class Coverage:
     ) -> Cover:
         """Cover all rows; see `cover`."""
         blocks.refuse_zeros()
-        most = MOST_POINTS if self.max_points is None else int(self.max_points)
-        search = Search(blocks, self.cells, most, split_every, progress)
+        max_points = MAX_POINTS if self.max_points is None else int(self.max_points)
         diameter = None if self.diameter is None else float(self.diameter)
-        if self.strategy == "farthest":
-            return search.farthest(diameter)
-        return search.fitting() if diameter is None else search.online(diameter)
+        search = Search(blocks, self.cells, diameter, max_points, split_every, progress)
+        return search.farthest() if self.strategy == "farthest" else search.online()
 
 
 def cover(
@@ -144,8 +151,8 @@ def cover(
     >>> import numpy as np
     >>> from daskcoreset.inputs.blocks import row_blocks
     >>> X = np.random.default_rng(0).random((1000, 2))
-    >>> found = cover(row_blocks(X), 0.5)
-    >>> float(found.weights.sum()), bool(found.nearest(X)[1].max() <= 0.25)
+    >>> core = cover(row_blocks(X), 0.5)
+    >>> float(core.weights.sum()), bool(core.nearest(X)[1].max() <= 0.25)
     (1000.0, True)
 
     References
@@ -153,33 +160,18 @@ def cover(
     Tan, Zhang and Wang (2019), Definitions 1 and 2; Le et al. (2017); Tsang, Kwok and Cheung
     (2005).
     """
-    wanted = Coverage(diameter, max_points, cells, strategy)
-    return wanted.cover(blocks, split_every=split_every, progress=progress)
+    coverage = Coverage(diameter, max_points, cells, strategy)
+    return coverage.cover(blocks, split_every=split_every, progress=progress)
 
 
-def _check(diameter: Any, max_points: Any, cells: Any, strategy: Any) -> None:
-    if not is_choice(cells, ("euclidean", "chebyshev")):
-        found = f'cells must be "euclidean" or "chebyshev", got {cells!r}'
-        raise InvalidInputError(f"{found}; pass one of these.")
-    if not is_choice(strategy, ("online", "farthest")):
-        found = f'strategy must be "online" or "farthest", got {strategy!r}'
-        raise InvalidInputError(f"{found}; pass one of these.")
-    if diameter is None and max_points is None:
+def _check_diameter(diameter: Any) -> None:
+    if not is_number(diameter):
+        raise InvalidTypeError(f"diameter must be a number, got {diameter!r}; pass a float.")
+    if not 1e-140 < float(diameter) < 1e140:  # its square must be a number as well
         raise InvalidInputError(
-            "neither diameter nor max_points is given; pass a diameter, or the number of core "
-            "points to find one for."
+            f"diameter must be positive and finite (and its square, too), got {diameter}; "
+            f"pass about a tenth of the extent of the data to begin with."
         )
-    if diameter is not None:
-        if not is_number(diameter):
-            raise InvalidTypeError(f"diameter must be a number, got {diameter!r}; pass a float.")
-        if not 1e-140 < float(diameter) < 1e140:  # its square must be a number as well
-            raise InvalidInputError(
-                f"diameter must be positive and finite (and its square, too), got {diameter}; "
-                f"pass about a tenth of the extent of the data to begin with."
-            )
-    if max_points is None:
-        return
-    as_int("max_points", max_points)
 
 
 def build_cover(
@@ -202,7 +194,7 @@ def build_cover(
     Parameters
     ----------
     X, y, sample_weight, chunks, on_invalid, split_every, progress
-        As in `daskcoreset.build`. The promise is about every row, also one of weight zero.
+        As in `daskcoreset.build`. Rows of weight zero are covered, too.
     method : "coverage" or Coverage, default="coverage"
     diameter : float or None, default=None
         :math:`\delta`; None finds the diameter for `size`.
@@ -239,20 +231,20 @@ def build_cover(
     ----------
     Tan, Zhang and Wang (2019), Definitions 1 and 2.
     """
-    wanted = _construction(method, diameter, size)
+    coverage = _construction(method, diameter, size)
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    found = wanted.cover(blocks, split_every=split_every, progress=progress)
-    if len(found) == found.n_rows > 1:
+    core = coverage.cover(blocks, split_every=split_every, progress=progress)
+    if len(core) == core.n_rows > 1:
         warn_user(
-            f"every one of the {found.n_rows} rows is a core point at diameter={found.diameter:g}: "
+            f"every one of the {core.n_rows} rows is a core point at diameter={core.diameter:g}: "
             f"nothing was reduced; pass a larger diameter."
         )
     return Coreset(
-        points=sp.csr_array(found.points) if blocks.sparse else found.points,
-        weights=found.weights,
-        indices=found.indices,
-        labels=found.labels,
-        provenance=_provenance(wanted, blocks, found),
+        points=sp.csr_array(core.points) if blocks.sparse else core.points,
+        weights=core.weights,
+        indices=core.indices,
+        labels=core.labels,
+        provenance=_provenance(coverage, blocks, core),
     )
 
 
@@ -270,23 +262,23 @@ def _construction(method: str | Coverage, diameter: float | None, size: int | No
     return method if size is None else replace(method, max_points=size)
 
 
-def _provenance(wanted: Coverage, blocks: RowBlocks, found: Cover) -> dict[str, Any]:
+def _provenance(coverage: Coverage, blocks: RowBlocks, core: Cover) -> dict[str, Any]:
     return {
-        "method": wanted.name,
-        "parameters": wanted.parameters(),
-        "citation": wanted.citation,
-        "passes": found.reads,
-        "size": len(found) if wanted.max_points is None else int(wanted.max_points),
-        "m": len(found),
-        "n": found.n_rows,
-        "n_dropped": sum(found.sizes.values()) - found.n_rows,
+        "method": coverage.name,
+        "parameters": coverage.parameters(),
+        "citation": coverage.citation,
+        "passes": core.reads,
+        "size": len(core) if coverage.max_points is None else int(coverage.max_points),
+        "m": len(core),
+        "n": core.n_rows,
+        "n_dropped": sum(core.sizes.values()) - core.n_rows,
         "d": blocks.schema.n_features,
         "n_blocks": blocks.n_blocks,
-        "total_weight": float(found.weights.sum()),
-        "cells": found.cells,
-        "diameter": found.diameter,
-        "radius": found.radius,
-        "least_diameter": found.least_diameter,
+        "total_weight": float(core.weights.sum()),
+        "cells": core.cells,
+        "diameter": core.diameter,
+        "radius": core.radius,
+        "least_diameter": core.least_diameter,
         "source": blocks.name,
         "columns": None if blocks.columns is None else list(blocks.columns),
         "versions": package_versions(),
@@ -294,16 +286,16 @@ def _provenance(wanted: Coverage, blocks: RowBlocks, found: Cover) -> dict[str, 
 
 
 def check_options(
-    size: Any, *, compute: bool, dry_run: bool, **options: tuple[Any, Any]
+    size: int | str | None, *, compute: bool, dry_run: bool, **options: tuple[Any, Any]
 ) -> int | None:
     """Refuse options of `daskcoreset.build` that a cover has no use for; return the size.
 
     Parameters
     ----------
-    size : object
+    size : int, str or None
     compute, dry_run : bool
     **options : (object, object)
-        What was given, and the default.
+        Value, and default.
     """
     if dry_run or not compute:
         raise InvalidInputError(
@@ -315,14 +307,13 @@ def check_options(
             f'size={size!r} is for constructions that draw; with method="coverage" pass a '
             f"diameter, a number of core points, or both."
         )
-    for name, (given, default) in options.items():
-        if given != default or isinstance(given, float):
+    for name, (value, default) in options.items():
+        if value != default or isinstance(value, float):
             raise InvalidInputError(
-                f'{name}={given!r} has no use with method="coverage", which draws nothing; leave '
+                f'{name}={value!r} has no use with method="coverage", which draws nothing; leave '
                 f"it out."
             )
-    found: int | None = size
-    return found
+    return size
 
 
 @dataclass(frozen=True)
@@ -334,7 +325,7 @@ class CoverReducer(Reducer):
     Totals are kept. What a node moves by its share, and the nodes above it by theirs, adds up: a
     row lies within the sum of the shares, `diameter` / 2, of a core point, if no node
     ran out of room. `daskcoreset.coverage.cover`, which may read more than once, needs far fewer
-    core points for the same promise.
+    core points for the same diameter.
 
     Parameters
     ----------
@@ -366,7 +357,7 @@ class CoverReducer(Reducer):
 
     def __post_init__(self) -> None:
         levels: Any = self.levels
-        # The same checks, one place; a number of points stands for the size of the tree.
+        # The same checks; one core point in place of the size of the tree.
         Coverage(self.diameter, 1, self.cells)
         if isinstance(levels, bool) or not isinstance(levels, int) or levels < 1:
             raise InvalidInputError(f"levels must be at least 1, got {levels!r}; pass an int.")
@@ -385,9 +376,6 @@ class CoverReducer(Reducer):
         if len(rows) == len(points):
             return points
         kept = points.take(rows)
-        known = Sorted.of(np.concatenate([tile for _, tile in dense_tiles(kept.points)]), metric)
-        weights = np.zeros(len(kept))
-        for start, tile in dense_tiles(points.points):
-            labels, _ = known.nearest(tile)
-            weights += np.bincount(labels, points.weights[start : start + len(tile)], len(kept))
+        known = Sorted.of(dense_rows(kept.points), metric)
+        weights, _ = known.cell_weights(points.points, points.weights)
         return WeightedPoints(kept.points, weights, kept.indices, kept.labels)

@@ -17,6 +17,7 @@ import numpy as np
 from daskcoreset.constructions.coverage.metric import Metric, Sorted, dense_tiles
 from daskcoreset.constructions.coverage.result import CoverRows, join, take_rows
 from daskcoreset.core.blocks import Block
+from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 
 _OFFERED = 200_000
@@ -78,6 +79,8 @@ def farthest_first(
     Gonzalez (1985), Clustering to minimize the maximum intercluster distance, section 2; Tsang,
     Kwok and Cheung (2005), Core vector machines, section 4.1.
     """
+    from daskcoreset.constructions.coverage import metric_numba as loops
+
     measures = np.full(points.shape[0], np.inf) if measures is None else measures
     rows: list[int] = []
     gaps: list[float] = []
@@ -88,9 +91,9 @@ def farthest_first(
             break
         rows.append(row)
         gaps.append(float(measures[row]))
-        center = next(dense_tiles(points[row : row + 1]))[1][0]
+        center = dense_rows(points[row : row + 1])[0].astype(np.float64)
         for start, tile in dense_tiles(points) if tiles is None else tiles:
-            metric.approach(tile, center, measures[start : start + len(tile)])
+            loops.approach(tile, center, metric.boxes, measures[start : start + len(tile)])
     return FarthestFirst(
         np.array(rows, dtype=np.int64), np.array(gaps), float(measures.max(initial=0.0))
     )
@@ -106,7 +109,6 @@ class CellSummary:
         Weight of the rows nearest to each.
     farthest : float
         Measure of the farthest row.
-    n_rows : int
     offered : CoverRows
         Rows far away.
     remaining : float
@@ -115,7 +117,6 @@ class CellSummary:
 
     weights: FloatArray
     farthest: float
-    n_rows: int
     offered: CoverRows
     remaining: float
 
@@ -144,17 +145,14 @@ def summarise_cells(
     n_offered : int
         Rows to offer at most.
     """
-    measures = np.full(len(block), np.inf)
-    weights = np.zeros(0 if core is None else len(core.order))
-    if core is not None:
-        for start, tile in dense_tiles(block.points):
-            stop = start + len(tile)
-            labels, measures[start:stop] = core.nearest(tile, radius)
-            weights += np.bincount(labels, block.weights[start:stop], len(weights))
+    if core is None:
+        weights, measures = np.empty(0), np.full(len(block), np.inf)
+    else:
+        weights, measures = core.cell_weights(block.points, block.weights, radius)
     farthest = float(measures.max(initial=0.0))
     chosen = farthest_first(block.points, n_offered, metric, measures=measures, limit=limit)
     offered = take_rows(block, block_index, chosen.rows)
-    return CellSummary(weights, farthest, len(block), offered, chosen.remaining)
+    return CellSummary(weights, farthest, offered, chosen.remaining)
 
 
 def merge_summaries(first: CellSummary, second: CellSummary) -> CellSummary:
@@ -162,7 +160,6 @@ def merge_summaries(first: CellSummary, second: CellSummary) -> CellSummary:
     return CellSummary(
         first.weights + second.weights,
         max(first.farthest, second.farthest),
-        first.n_rows + second.n_rows,
         join([first.offered, second.offered]),
         max(first.remaining, second.remaining),
     )

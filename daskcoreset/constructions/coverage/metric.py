@@ -76,56 +76,6 @@ class Metric:
         """Return the distances of measures."""
         return measures if self.boxes else np.sqrt(measures)
 
-    def open(  # noqa: PLR0917 - as the compiled loop takes them
-        self,
-        points: AnyArray,
-        start: int,
-        limit: float,
-        centers: FloatArray,
-        count: int,
-        rows: IndexArray,
-    ) -> tuple[int, int]:
-        """Let every row outside all cells open a new one.
-
-        Parameters
-        ----------
-        points : ndarray of shape (n, d)
-        start : int
-            First row to look at.
-        limit : float
-            Measure up to which a row is covered.
-        centers : ndarray of shape (capacity, d), float64
-            Core points; those opened are written behind the first `count`.
-        count : int
-        rows : ndarray of shape (capacity,), int64
-            Where the rows that open a cell are written.
-
-        Returns
-        -------
-        count, stop : int
-            Core points now, and the first row not looked at: one more would not fit.
-        """
-        from daskcoreset.constructions.coverage import metric_numba as loops
-
-        opened = loops.open_boxes if self.boxes else loops.open_balls
-        found: tuple[int, int] = opened(points, start, limit, centers, count, rows)
-        return found
-
-    def approach(self, points: AnyArray, center: AnyArray, measures: FloatArray) -> None:
-        """Lower `measures`, in place, where a row is nearer to a new center."""
-        from daskcoreset.constructions.coverage import metric_numba as loops
-
-        approach = loops.approach_box if self.boxes else loops.approach_ball
-        approach(points, center.astype(np.float64), measures)
-
-    def measures(self, points: AnyArray, center: FloatArray) -> FloatArray:
-        """Measures of rows to one center, in plain NumPy."""
-        with np.errstate(over="ignore"):  # infinitely far is far
-            gaps = points.astype(np.float64) - center
-            if self.boxes:
-                return np.asarray(np.abs(gaps).max(axis=1))
-            return np.asarray(np.einsum("ij,ij->i", gaps, gaps))
-
 
 def metric_of(cells: Cells) -> Metric:
     """Return how the cells measure."""
@@ -185,6 +135,32 @@ class Sorted:
             labels, measures,
         )  # fmt: skip
         return labels, measures
+
+    def cell_weights(
+        self, points: Points, weights: FloatArray, radius: float = np.inf
+    ) -> tuple[FloatArray, FloatArray]:
+        """Weigh the cells of weighted rows.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n, d) or csr_array
+        weights : ndarray of shape (n,), float64
+        radius : float, default=infinity
+            As in `nearest`.
+
+        Returns
+        -------
+        totals : ndarray of shape (r,), float64
+            Weight of the rows nearest to each core point.
+        measures : ndarray of shape (n,), float64
+            Of every row to its nearest core point.
+        """
+        totals, measures = np.zeros(len(self.order)), np.empty(points.shape[0])
+        for start, tile in dense_tiles(points):
+            part = slice(start, start + len(tile))
+            labels, measures[part] = self.nearest(tile, radius)
+            totals += np.bincount(labels, weights[part], len(totals))
+        return totals, measures
 
 
 def dense_tiles(points: Points) -> Iterator[tuple[int, AnyArray]]:

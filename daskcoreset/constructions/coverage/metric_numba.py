@@ -1,4 +1,4 @@
-"""The loops of coverage, compiled; only `metric.py` beside this file imports them."""
+"""The loops of coverage, compiled; the files beside this one import them when they call one."""
 
 from __future__ import annotations
 
@@ -9,55 +9,52 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 
 @jit(ROW_SUMS)
-def open_balls(  # noqa: PLR0917 - numba takes arguments by position
+def open_cells(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     start: int,
     limit: float,
+    boxes: bool,
     centers: FloatArray,
     count: int,
     rows: IndexArray,
 ) -> tuple[int, int]:  # pragma: no cover - runs compiled
-    """Open a ball at every row outside all others; return their number and the next row."""
+    """Let every row outside all cells open a new one.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d)
+    start : int
+        First row to look at.
+    limit : float
+        Measure up to which a row is covered.
+    boxes : bool
+        Whether cells are boxes, not balls.
+    centers : ndarray of shape (capacity, d), float64
+        Core points; those opened are written behind the first `count`.
+    count : int
+    rows : ndarray of shape (capacity,), int64
+        Where the rows that open a cell are written.
+
+    Returns
+    -------
+    count, stop : int
+        Core points now, and the first row not looked at: one more would not fit.
+    """
     n, d = points.shape
     for i in range(start, n):
         covered = False
         for c in range(count):
-            total = 0.0
-            for j in range(d):
-                gap = np.float64(points[i, j]) - centers[c, j]
-                total += gap * gap
-            if total <= limit:
-                covered = True
-                break
-        if not covered:
-            if count == centers.shape[0]:
-                return count, i
-            for j in range(d):
-                centers[count, j] = points[i, j]
-            rows[count] = i
-            count += 1
-    return count, n
-
-
-@jit(IN_ORDER)
-def open_boxes(  # noqa: PLR0917 - numba takes arguments by position
-    points: AnyArray,
-    start: int,
-    limit: float,
-    centers: FloatArray,
-    count: int,
-    rows: IndexArray,
-) -> tuple[int, int]:  # pragma: no cover - runs compiled
-    """Do as `open_balls` does, with boxes; most are left at their first column."""
-    n, d = points.shape
-    for i in range(start, n):
-        covered = False
-        for c in range(count):
-            covered = True
-            for j in range(d):
-                if abs(np.float64(points[i, j]) - centers[c, j]) > limit:
-                    covered = False
-                    break
+            if boxes:  # most are left at their first column
+                j = 0
+                while j < d and abs(np.float64(points[i, j]) - centers[c, j]) <= limit:
+                    j += 1
+                covered = j == d
+            else:
+                total = 0.0
+                for j in range(d):
+                    gap = np.float64(points[i, j]) - centers[c, j]
+                    total += gap * gap
+                covered = total <= limit
             if covered:
                 break
         if not covered:
@@ -71,34 +68,23 @@ def open_boxes(  # noqa: PLR0917 - numba takes arguments by position
 
 
 @jit(ROW_SUMS)
-def approach_ball(
-    points: AnyArray, center: FloatArray, measures: FloatArray
+def approach(
+    points: AnyArray, center: FloatArray, boxes: bool, measures: FloatArray
 ) -> None:  # pragma: no cover - runs compiled
-    """Lower the squared distances of rows to which a new center is nearer."""
+    """Lower `measures`, in place, where a row is nearer to a new center."""
     n, d = points.shape
     for i in range(n):
-        total = 0.0
-        for j in range(d):
-            gap = np.float64(points[i, j]) - center[j]
-            total += gap * gap
-        measures[i] = min(measures[i], total)
-
-
-@jit(IN_ORDER)
-def approach_box(
-    points: AnyArray, center: FloatArray, measures: FloatArray
-) -> None:  # pragma: no cover - runs compiled
-    """Lower the largest differences of rows to which a new center is nearer."""
-    n, d = points.shape
-    for i in range(n):
-        largest = 0.0
-        for j in range(d):
-            gap = abs(np.float64(points[i, j]) - center[j])
-            if gap > largest:
-                largest = gap
-                if largest >= measures[i]:
+        measure = 0.0
+        if boxes:
+            for j in range(d):
+                measure = max(measure, abs(np.float64(points[i, j]) - center[j]))
+                if measure >= measures[i]:
                     break
-        measures[i] = min(measures[i], largest)
+        else:
+            for j in range(d):
+                gap = np.float64(points[i, j]) - center[j]
+                measure += gap * gap
+        measures[i] = min(measures[i], measure)
 
 
 @jit(IN_ORDER)

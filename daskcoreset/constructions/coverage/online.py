@@ -10,22 +10,21 @@ from daskcoreset.constructions.coverage.farthest_first import farthest_first
 from daskcoreset.constructions.coverage.metric import Metric, dense_tiles
 from daskcoreset.constructions.coverage.result import CoverRows, join, take_rows
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.core.typing import AnyArray, IndexArray, Points
 
 _GROWTH = 1.5
-
 """The radius grows at least so much at a time, so that what is lost is a geometric series."""
 
 
 def at_most(
-    points: Points, most: int, metric: Metric, radius: float = 0.0
+    points: Points, max_points: int, metric: Metric, radius: float = 0.0
 ) -> tuple[IndexArray, float, float]:
     """Choose at most so many core points, in one go through the rows.
 
     Parameters
     ----------
     points : ndarray of shape (n, d) or csr_array
-    most : int
+    max_points : int
     metric : Metric
     radius : float, default=0.0
         Where to start.
@@ -37,7 +36,7 @@ def at_most(
     radius : float
         At the end. From a start of zero, rows lie within three times as much of a core point.
     apart : float
-        More than half of `most` rows lie pairwise at least so far apart.
+        More than half of `max_points` rows lie pairwise at least so far apart.
 
     Examples
     --------
@@ -50,21 +49,24 @@ def at_most(
     Charikar, Chekuri, Feder and Motwani (2004), Incremental clustering and dynamic information
     retrieval, section 3.
     """
+    from daskcoreset.constructions.coverage import metric_numba as loops
+
     n_features = points.shape[1]
-    centers = np.empty((most + 1, n_features))  # one too many shows that the radius must grow
-    rows = np.empty(most + 1, dtype=np.int64)
+    # One too many shows that the radius must grow.
+    centers = np.empty((max_points + 1, n_features))
+    rows = np.empty(max_points + 1, dtype=np.int64)
     count, apart = 0, 0.0
     for first, tile in dense_tiles(points):
         stop, before = 0, count
         while True:
             limit = metric.limit(radius, n_features)
-            count, stop = metric.open(tile, stop, limit, centers, count, rows)
+            count, stop = loops.open_cells(tile, stop, limit, metric.boxes, centers, count, rows)
             rows[before:count] += first
-            if count <= most:
+            if count <= max_points:
                 break
-            chosen = farthest_first(centers, max(1, most // 2), metric)
-            kept = np.sort(chosen.rows)
-            apart = max(apart, metric.distance(chosen.remaining))
+            half = farthest_first(centers, max(1, max_points // 2), metric)
+            kept = np.sort(half.rows)
+            apart = max(apart, metric.distance(half.remaining))
             radius = max(apart, _GROWTH * radius)
             centers[: len(kept)], rows[: len(kept)] = centers[kept], rows[kept]
             count = before = len(kept)
@@ -80,26 +82,27 @@ class DoublingCover:
     apart: float
 
 
-def open_at_most(
-    block: Block, block_index: int, _: object, *, max_points: int, metric: Metric
-) -> DoublingCover:
-    """Choose at most so many core points of a block."""
-    rows, radius, apart = at_most(block.points, max_points, metric)
-    return DoublingCover(take_rows(block, block_index, rows), radius, apart)
+@dataclass(frozen=True)
+class DoublingRule:
+    """The reduction that chooses at most so many core points in one read, see `at_most`."""
 
+    max_points: int
+    metric: Metric
 
-def merge_doubling(
-    first: DoublingCover, second: DoublingCover, *, max_points: int, metric: Metric
-) -> DoublingCover:
-    """Choose among the core points of neighbouring blocks in the same way."""
-    both = join([first.core, second.core])
-    radius = max(first.radius, second.radius)
-    rows, radius, apart = at_most(both.points, max_points, metric, radius)
-    return DoublingCover(both.take(rows), radius, max(first.apart, second.apart, apart))
+    def open_cells(self, block: Block, block_index: int, _: object) -> DoublingCover:
+        """Choose core points of a block."""
+        rows, radius, apart = at_most(block.points, self.max_points, self.metric)
+        return DoublingCover(take_rows(block, block_index, rows), radius, apart)
+
+    def merge(self, first: DoublingCover, second: DoublingCover) -> DoublingCover:
+        """Choose among the core points of neighbouring blocks in the same way."""
+        both = join([first.core, second.core])
+        radius = max(first.radius, second.radius)
+        rows, radius, apart = at_most(both.points, self.max_points, self.metric, radius)
+        return DoublingCover(both.take(rows), radius, max(first.apart, second.apart, apart))
 
 
 _CAPACITY = 1024
-
 """Core points that a block makes room for at first; the room doubles when it is full."""
 
 
@@ -109,7 +112,7 @@ def online(
     metric: Metric,
     *,
     known: AnyArray | None = None,
-    most: int,
+    max_points: int,
 ) -> tuple[IndexArray, bool]:
     r"""Choose core points among rows, in their order.
 
@@ -121,7 +124,7 @@ def online(
     metric : Metric
     known : ndarray of shape (s, d), optional
         Core points that are there already.
-    most : int
+    max_points : int
         New core points to stop at.
 
     Returns
@@ -129,46 +132,41 @@ def online(
     rows : ndarray of shape (r,), int64
         Rows that became core points, increasing.
     full : bool
-        Whether there would be more than `most`.
+        Whether there would be more than `max_points`.
 
     Examples
     --------
     >>> rows = np.array([[0.0], [0.9], [3.0], [2.9]])
-    >>> online(rows, 1.0, Metric(boxes=False), most=9)
+    >>> online(rows, 1.0, Metric(boxes=False), max_points=9)
     (array([0, 2]), False)
 
     References
     ----------
     Le et al. (2017), Approximation Vector Machines, section 4.
     """
+    from daskcoreset.constructions.coverage import metric_numba as loops
+
     n_features = points.shape[1]
     n_known = 0 if known is None else len(known)
     limit = metric.limit(radius, n_features)
-    centers = np.empty((n_known + min(_CAPACITY, most), n_features))
+    centers = np.empty((n_known + min(_CAPACITY, max_points), n_features))
     if known is not None:
         centers[:n_known] = known
     rows = np.empty(len(centers), dtype=np.int64)
-    count = n_known
+    count, largest = n_known, n_known + max_points
     for first, tile in dense_tiles(points):
         stop, before = 0, count
         while True:
-            count, stop = metric.open(tile, stop, limit, centers, count, rows)
-            if stop == len(tile) or count == n_known + most:
+            count, stop = loops.open_cells(tile, stop, limit, metric.boxes, centers, count, rows)
+            if stop == len(tile) or count == largest:
                 break
-            centers, rows = _room(centers, rows, n_known + most)
+            room = min(len(centers), largest - len(centers))
+            centers = np.concatenate([centers, np.empty((room, n_features))])
+            rows = np.concatenate([rows, np.empty(room, dtype=np.int64)])
         rows[before:count] += first
         if stop < len(tile):
             break
     return rows[n_known:count].copy(), stop < len(tile)
-
-
-def _room(centers: FloatArray, rows: IndexArray, most: int) -> tuple[FloatArray, IndexArray]:
-    size = min(2 * len(centers), most)
-    wider = np.empty((size, centers.shape[1]))
-    wider[: len(centers)] = centers
-    longer = np.empty(size, dtype=np.int64)
-    longer[: len(rows)] = rows
-    return wider, longer
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,41 +188,42 @@ class Opened:
     full: bool
 
 
-def open_cells(
-    block: Block,
-    block_index: int,
-    core_points: AnyArray | None,
-    *,
-    radius: float,
-    metric: Metric,
-    max_points: int,
-) -> Opened:
-    """Cover the rows of a block, beside the core points there are, with so many more at most."""
-    rows, full = online(block.points, radius, metric, known=core_points, most=max_points)
-    core = take_rows(block, block_index, rows)
-    return Opened(core, core.take(rows[:0]), full)
+@dataclass(frozen=True)
+class OnlineRule:
+    """The reduction that opens cells in every block and merges them, see `online`.
 
-
-def merge_opened(
-    first: Opened,
-    second: Opened,
-    *,
-    radius: float,
-    metric: Metric,
-    max_points: int,
-    max_dropped: int,
-) -> Opened:
-    """Keep the core points of the first, and those of the second that it does not cover.
-
-    Of those that are dropped, at most `max_dropped` are kept aside.
+    Attributes
+    ----------
+    radius : float
+    metric : Metric
+    max_points : int
+        New core points at most.
+    max_dropped : int
+        Superfluous ones that are kept aside at most.
     """
-    room = max(0, max_points - len(first.core))
-    points = second.core.points
-    kept, full = online(points, radius, metric, known=first.core.points, most=room)
-    dropped = None
-    if first.dropped is not None and second.dropped is not None:
-        covered = np.setdiff1d(np.arange(len(second.core)), kept)
-        if len(first.dropped) + len(second.dropped) + len(covered) <= max_dropped:
-            dropped = join([first.dropped, second.dropped, second.core.take(covered)])
-    core = join([first.core, second.core.take(kept)])
-    return Opened(core, dropped, first.full or second.full or full)
+
+    radius: float
+    metric: Metric
+    max_points: int
+    max_dropped: int
+
+    def open_cells(self, block: Block, block_index: int, known: AnyArray | None) -> Opened:
+        """Cover the rows of a block, beside the core points there are."""
+        rows, full = online(
+            block.points, self.radius, self.metric, known=known, max_points=self.max_points
+        )
+        core = take_rows(block, block_index, rows)
+        return Opened(core, core.take(rows[:0]), full)
+
+    def merge(self, first: Opened, second: Opened) -> Opened:
+        """Keep the core points of the first, and those of the second that it does not cover."""
+        points, known = second.core.points, first.core.points
+        room = max(0, self.max_points - len(first.core))
+        rows, full = online(points, self.radius, self.metric, known=known, max_points=room)
+        dropped = None
+        if first.dropped is not None and second.dropped is not None:
+            covered = np.setdiff1d(np.arange(len(second.core)), rows)
+            if len(first.dropped) + len(second.dropped) + len(covered) <= self.max_dropped:
+                dropped = join([first.dropped, second.dropped, second.core.take(covered)])
+        core = join([first.core, second.core.take(rows)])
+        return Opened(core, dropped, first.full or second.full or full)

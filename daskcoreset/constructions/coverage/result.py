@@ -88,8 +88,7 @@ class Cover:
         Largest distance of a row from its nearest core point, at most ``diameter / 2``.
     least_diameter : float
         No cover of as many core points has a smaller diameter; ``diameter / least_diameter`` is
-        how far from the best this one may be. Zero where that was not asked: where the diameter
-        was given.
+        an upper bound of the distance from the best one. Zero where the diameter was given.
     sizes : dict of int to int
         Rows of every block as read.
     """

@@ -5,123 +5,22 @@ from __future__ import annotations
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from daskcoreset.core.blocks import Block
-from daskcoreset.core.linalg import one_thread
-from daskcoreset.core.random import RandomState, Stage, stream
-from daskcoreset.core.sampling import draw_with_replacement
-from daskcoreset.core.typing import IndexArray
-from daskcoreset.estimators.kernel.base import COVER_CONSTRAINTS, CoverModel
-from daskcoreset.estimators.kernel.kernels import KernelMap, Solution
-from daskcoreset.estimators.kernel.losses import MarginLoss
-from daskcoreset.estimators.kernel.objective import ObjectiveQuery, n_problems
-from daskcoreset.estimators.kernel.rows import ROOT, TrainingRows
-from daskcoreset.estimators.kernel.sgd import Sample, averaged_steps
+from daskcoreset.core.random import RandomState
+from daskcoreset.estimators.kernel.base import CORE_POINT_CONSTRAINTS, CorePointModel
+from daskcoreset.estimators.kernel.sgd import solve_avm
 
 if TYPE_CHECKING:
+    from daskcoreset.core.typing import FloatArray
     from daskcoreset.estimators.kernel.kernels import Profile
-
-SAMPLE_NUMBERS = 2**23
-
-"""Kernel values, and numbers of rows, held for the steps of one read: 64 MiB each."""
-
-_ORDER = 2**30
-
-"""Added to the number of a read where the order of steps is drawn."""
-
-
-def solve_avm(
-    rows: TrainingRows,
-    core: KernelMap,
-    loss: MarginLoss,
-    lam: float,
-    *,
-    n_steps: int,
-    seed: int = 0,
-) -> Solution:
-    r"""Take steps of length 1/t from zero, and average the second half of the iterates.
-
-    Parameters
-    ----------
-    rows : TrainingRows
-    core : KernelMap
-    loss : MarginLoss
-    lam : float
-        Lambda.
-    n_steps : int
-        Steps, each on a row drawn in proportion to weights.
-    seed : int, default=0
-
-    Returns
-    -------
-    Solution
-
-    Notes
-    -----
-    The authors read rows as they come; here they are drawn by quotas over the blocks, since
-    blocks need not be alike, and every row is approximated.
-
-    References
-    ----------
-    Le et al. (2017), Approximation vector machines for large-scale online learning.
-    """
-    k = n_problems(len(rows.classes))
-    beta, total = np.zeros((k, len(core))), np.zeros((k, len(core)))
-    with one_thread():
-        gram = core.gram()
-    ball, burn_in = loss.safe_radius(lam), n_steps // 2
-    max_rows = max(1, SAMPLE_NUMBERS // max(core.points.shape))
-    all_rows = rows.n_rows <= max_rows
-    taken, part = 0, 0
-    sample: Sample | None = None
-    while taken < n_steps:
-        count = n_steps - taken if all_rows else min(max_rows, n_steps - taken)
-        if sample is None or not all_rows:
-            drawn: Block = rows.draw(seed, part, None if all_rows else count)
-            sample = Sample.of(drawn, core, rows.classes)
-        rng = stream(seed, Stage.DESCENT, ROOT, _ORDER + part)
-        order = _order(sample, count, rng, all_rows=all_rows)
-        for problem in range(k):
-            averaged_steps(
-                sample,
-                problem,
-                order,
-                gram=gram,
-                loss=loss,
-                lam=lam,
-                radius=ball,
-                taken=taken,
-                burn_in=burn_in,
-                beta=beta[problem],
-                total=total[problem],
-            )
-        taken += count
-        part += 1
-        if taken < n_steps:
-            rows.record(steps=taken)
-    mean = total.T / (n_steps - burn_in)
-    terms = rows.evaluate(ObjectiveQuery(core, loss, rows.classes, mean, table=True))
-    with one_thread():
-        norms = np.einsum("jk,jk->k", mean, gram @ mean)
-    objectives = 0.5 * norms + lam / rows.weight * terms.losses[0]
-    rows.record(steps=taken, objective=float(objectives.sum()))
-    assert terms.table is not None  # noqa: S101 - asked for
-    radius = float(np.sqrt(terms.farthest))
-    return Solution(mean, objectives, None, taken, None, terms.table, radius)
-
-
-def _order(sample: Sample, count: int, rng: np.random.Generator, *, all_rows: bool) -> IndexArray:
-    if all_rows:
-        return draw_with_replacement(sample.weights, count, rng)
-    return np.asarray(rng.permutation(len(sample)), dtype=np.int64)
-
+    from daskcoreset.estimators.kernel.rows import KernelProblem, Solution
 
 _MIN_STEPS = 10_000
+"""Steps of ``n_steps="auto"`` at least."""
 
 
-class AVMClassifier(CoverModel):
+class AVMClassifier(CorePointModel):
     r"""Stochastic gradient steps of length 1/t, every row's gradient at its core point.
 
     The baseline of `CSVRGClassifier`, with its objective and cover: one pass of plain steps
@@ -174,7 +73,7 @@ class AVMClassifier(CoverModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **COVER_CONSTRAINTS,
+        **CORE_POINT_CONSTRAINTS,
         "n_steps": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
 
@@ -235,12 +134,10 @@ class AVMClassifier(CoverModel):
         """
         return self._fit(X, y, sample_weight)
 
-    def _steps(self) -> int:
+    def _max_reads(self) -> int:
         return 2
 
-    def _solve(
-        self, rows: TrainingRows, core: KernelMap, loss: MarginLoss, *, start: Any, seed: int
-    ) -> Solution:
-        del start
-        n_steps = max(_MIN_STEPS, rows.n_rows) if self.n_steps == "auto" else self.n_steps
-        return solve_avm(rows, core, loss, self.lam_, n_steps=n_steps, seed=seed)
+    def _solve(self, problem: KernelProblem, start: FloatArray, seed: int) -> Solution:
+        del start  # steps begin at zero
+        n_steps = max(_MIN_STEPS, problem.rows.n_rows) if self.n_steps == "auto" else self.n_steps
+        return solve_avm(problem, n_steps=n_steps, seed=seed)

@@ -1,12 +1,17 @@
-"""Kernel classifiers on core points: validation of labelled data, fit and partial_fit."""
+"""Kernel classifiers on core points: labelled data, core points, fit and partial_fit."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import sys
+import warnings
+from abc import abstractmethod
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from scipy.spatial import cKDTree
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -18,62 +23,55 @@ from daskcoreset.core.random import Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.awaiting import announced_classes
 from daskcoreset.estimators.base import InMemoryData
-from daskcoreset.estimators.kernel.kernels import resolve_gamma, resolve_kernel
-from daskcoreset.estimators.kernel.losses import LOSSES, resolve_loss
-from daskcoreset.estimators.kernel.model import (
-    KERNEL_CONSTRAINTS,
-    check_two_classes,
-    resolve_lambda,
+from daskcoreset.estimators.classifier import DecisionModel
+from daskcoreset.estimators.kernel.kernels import (
+    Isotropic,
+    KernelDecision,
+    KernelMap,
+    resolve_gamma,
+    resolve_kernel,
     warn_unscaled,
 )
+from daskcoreset.estimators.kernel.losses import LOSSES, resolve_lambda, resolve_loss
 from daskcoreset.estimators.kernel.objective import n_problems
-from daskcoreset.estimators.kernel.training import CorePoints, TrainedModel, nearest_gaps, thinned
-from daskcoreset.estimators.kernel.training_rows import (
+from daskcoreset.estimators.kernel.rows import (
+    CorePoints,
+    KernelProblem,
+    LabelledBlocks,
+    Solution,
+    TrainingRows,
+    quotas_of,
     sample_classes,
     sample_core_points,
     training_rows,
 )
+from daskcoreset.estimators.kernel.sgd import approximation_bound
+from daskcoreset.execution.progress import count_reads
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
     from daskcoreset.inputs.blocks import RowBlocks
 
 _ARRANGE = 2**31 + 2
-
 """Address of the order in which small data are covered."""
 
 _SMALL = 10_000
-
-"""So many rows in memory are ordered by value, and equal ones merged, at no cost."""
-
-
-def check_known(labels: AnyArray, names: AnyArray) -> None:
-    """Refuse classes that are not among `names`."""
-    unknown = labels[~np.isin(labels, names)]
-    if len(unknown):
-        raise InvalidInputError(
-            f"y has the class {unknown[0]}, which is not among {names}; pass all classes in the "
-            f"first call of partial_fit."
-        )
-
-
-def arranged(data: InMemoryData, codes: AnyArray, seed: int) -> RowBlocks:
-    """Rows in memory as blocks; a few of them in an order that depends on their values alone.
-
-    Neither the order of the rows nor how their weight is split then matters.
-    """
-    if data.X.shape[0] <= _SMALL:
-        points, merged, labels = deduplicate(data.X, data.weights, codes)
-        order = stream(seed, Stage.DESCENT, _ARRANGE).permutation(len(merged))
-        return row_blocks(points[order], labels[order], merged[order])  # type: ignore[index] # given
-    return row_blocks(data.X, codes, data.sample_weight)
-
+"""Rows in memory at most that are ordered by value, with equal ones merged."""
 
 MAX_POINTS = 500
-
 """Core points when neither their number nor the diameter is given."""
 
-COVER_CONSTRAINTS: dict[str, list[Any]] = {
+KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
+    "kernel": [str, callable],
+    "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
+    "lam": [Interval(Real, 0, None, closed="neither"), None],
+    "C": [Interval(Real, 0, None, closed="neither"), None],
+    "mu": [Real],
+    "theta": [Real],
+}
+"""What the parameters of all kernel classifiers may be."""
+
+CORE_POINT_CONSTRAINTS: dict[str, list[Any]] = {
     "loss": [StrOptions(set(LOSSES))],
     **KERNEL_CONSTRAINTS,
     "diameter": [Real, None],
@@ -83,22 +81,112 @@ COVER_CONSTRAINTS: dict[str, list[Any]] = {
     "verbose": ["verbose"],
     "progress": ["boolean", None],
 }
+"""What the parameters of all kernel classifiers on core points may be."""
 
-"""What the parameters of all subclasses may be."""
+
+def check_two_classes(classes: AnyArray) -> None:
+    """Refuse labels of one class."""
+    if len(classes) < 2:
+        raise InvalidInputError(
+            f"y has one class only, {classes[:1]}, among the rows with a positive weight; pass "
+            f"rows of two classes or more."
+        )
 
 
-class CoverModel(TrainedModel):
-    """Covers the rows, and trains coefficients of the core points; subclasses say how."""
+def _check_known(labels: AnyArray, names: AnyArray) -> None:
+    """Refuse classes that are not among `names`."""
+    unknown = labels[~np.isin(labels, names)]
+    if len(unknown):
+        raise InvalidInputError(
+            f"y has the class {unknown[0]}, which is not among {names}; pass all classes in the "
+            f"first call of partial_fit."
+        )
 
+
+def _arranged(data: InMemoryData, codes: AnyArray, seed: int) -> RowBlocks:
+    """Rows in memory as blocks; up to 10,000 in an order that depends on their values alone.
+
+    The result is then independent of the order of the rows and of the split of their weight.
+    """
+    if data.X.shape[0] <= _SMALL:
+        points, weights, labels = deduplicate(data.X, data.weights, codes)
+        order = stream(seed, Stage.DESCENT, _ARRANGE).permutation(len(weights))
+        return row_blocks(points[order], labels[order], weights[order])  # type: ignore[index] # given
+    return row_blocks(data.X, codes, data.sample_weight)
+
+
+class KernelModel(DecisionModel):
+    """Base of the kernel classifiers.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (n_problems, r), float64
+    objective_ : float, or ndarray of shape (n_problems,)
+    gap_ : ndarray of shape (n_problems,) or None
+    n_iter_ : int
+    """
+
+    dual_coef_: FloatArray
     gamma_: float
+    lam_: float
 
     kernel: Any
     gamma: Any
+    lam: Any
+    C: Any
+    mu: Any
+    theta: Any
+    random_state: Any
+
+    def _set_solution(self, core: KernelMap, solution: Solution) -> None:
+        """Set what a solver found."""
+        self.dual_coef_ = np.ascontiguousarray(solution.beta.T)
+        self.objective_: Any = solution.objectives
+        if len(solution.objectives) == 1:
+            self.objective_ = float(solution.objectives[0])
+        self.gap_, self.n_iter_ = solution.gaps, solution.n_iter
+        self._decision = KernelDecision(core, solution.beta, self.classes_)
+
+
+class CorePointModel(KernelModel):
+    """Base of the classifiers on core points; subclasses define the solver of the coefficients.
+
+    Attributes
+    ----------
+    core_points_ : ndarray of shape (n_core_points_, d)
+    dual_coef_ : ndarray of shape (n_problems, n_core_points_), float64
+    """
+
+    core_points_: AnyArray
+    diameter_: float
+    _cell: float
+    _kernel: Isotropic
+    _table: Any
+
+    loss: Any
     diameter: Any
     max_points: Any
     cells: Any
     strategy: Any
-    random_state: Any
+    verbose: Any
+    progress: Any
+
+    @property
+    def n_core_points_(self) -> int:
+        """Number of core points, the size of the model."""
+        return len(self.core_points_)
+
+    @abstractmethod
+    def _solve(self, problem: KernelProblem, start: FloatArray, seed: int) -> Solution:
+        """Find coefficients."""
+
+    @abstractmethod
+    def _max_reads(self) -> int:
+        """Return the reads of `_solve`, at most, for the bar of progress."""
+
+    def _size(self, _n_points: int) -> int | None:
+        """Rows to train on, for so many core points; None for all of them."""
+        return None
 
     def _fit(
         self,
@@ -112,41 +200,34 @@ class CoverModel(TrainedModel):
     ) -> Self:
         """Train on rows: from new core points, from those of before, or on top of the past."""
         self._validate_params()
-        self._check_early()
+        self._check_parameters()
         seed = resolve_seed(self.random_state)
         names = announced_classes(classes, self.classes_ if resume else None)
-        blocks, in_memory_names = self._labelled(X, y, sample_weight, seed, names, reset=not resume)
+        blocks, code_names = self._labelled(X, y, sample_weight, seed, names, reset=not resume)
         summary = summarise_classes(blocks, progress=self.progress)
-        labels = summary.classes
-        if in_memory_names is not None:
-            labels = in_memory_names[labels]
+        labels = summary.classes if code_names is None else code_names[summary.classes]
         if names is None:
-            names, block_classes = labels, summary.classes
+            names = labels
         else:
-            check_known(labels, names)
-            block_classes = names if in_memory_names is None else np.arange(len(names))
-        self.classes_ = names
+            _check_known(labels, names)
         check_two_classes(names)
+        self.classes_ = names
+        block_classes = names if code_names is None else np.searchsorted(code_names, names)
+        data = LabelledBlocks(blocks, block_classes, summary)
         if resume:
-            core, start = self._extended(blocks, summary, seed)
+            core_points = self._extended(data, seed)
         else:
-            core, start = self._initial(blocks, summary, seed, warm=warm)
-        self._train(blocks, block_classes, summary, core, start=start, seed=seed)
+            self.gamma_ = resolve_gamma(self.gamma, self.n_features_in_, summary.variance)
+            self._kernel = resolve_kernel(self.kernel, self.gamma_)
+            warn_unscaled(summary, self._kernel)
+            if warm and self.core_points_.shape[1] == self.n_features_in_:
+                core_points = self._earlier()
+            else:
+                core_points = self._covered(data, seed)
+        self._train(data, core_points, seed)
         return self
 
-    def _initial(
-        self, blocks: RowBlocks, summary: ClassSummary, seed: int, *, warm: bool
-    ) -> tuple[CorePoints, FloatArray | None]:
-        """Set the kernel, and return core points and, of an earlier fit, coefficients."""
-        self.gamma_ = resolve_gamma(self.gamma, self.n_features_in_, summary.variance)
-        self._kernel = resolve_kernel(self.kernel, self.gamma_)
-        warn_unscaled(summary, self._kernel)
-        if not warm or self.core_points_.shape[1] != self.n_features_in_:
-            return self._covered(blocks, summary, seed), None
-        core, start = CorePoints(self.core_points_, self.diameter_), self.dual_coef_.T
-        return core, start if start.shape[1] == n_problems(len(self.classes_)) else None
-
-    def _check_early(self) -> None:
+    def _check_parameters(self) -> None:
         """Refuse what can be refused before the data are read."""
         resolve_loss(self.loss, theta=self.theta, mu=self.mu)
         resolve_lambda(self.lam, self.C, 1.0)
@@ -163,35 +244,29 @@ class CoverModel(TrainedModel):
             )
 
     def _labelled(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        seed: int,
-        names: AnyArray | None,
-        *,
-        reset: bool = True,
+        self, X: Any, y: Any, sample_weight: Any, seed: int, names: AnyArray | None, *, reset: bool
     ) -> tuple[RowBlocks, AnyArray | None]:
-        """Open data that a cover can take; in memory labels become positions in the names."""
+        """Open data that a cover can take; in memory, labels become codes of the names returned."""
         data = self._validate_in_memory(X, y, sample_weight, reset=reset)
-        if data is None:
+        if data is not None:
+            check_classification_targets(data.y)
+            if names is None:
+                names = np.unique(data.y)
+            else:
+                _check_known(np.unique(data.y), names)
+            blocks = _arranged(data, np.searchsorted(names, data.y), seed)
+        else:
             self._require_labels(y)
+            names = None
             if reset:
                 blocks = row_blocks(X, y, sample_weight)
                 self._set_features(X, blocks.schema.n_features, blocks.columns)
             else:
                 blocks = self._open(X, y, sample_weight)
-            blocks.refuse_zeros()
-            return blocks, None
-        check_classification_targets(data.y)
-        if names is None:
-            names, codes = np.unique(data.y, return_inverse=True)
-        else:
-            check_known(np.unique(data.y), names)
-            codes = np.searchsorted(names, data.y)
-        blocks = arranged(data, codes, seed)
         blocks.refuse_zeros()
         return blocks, names
+
+    # --- core points
 
     @property
     def _max_points(self) -> int | None:
@@ -200,7 +275,13 @@ class CoverModel(TrainedModel):
             return MAX_POINTS
         return self.max_points  # type: ignore[no-any-return]
 
-    def _covered(self, blocks: RowBlocks, summary: ClassSummary, seed: int) -> CorePoints:
+    def _earlier(self) -> CorePoints:
+        """Return those of an earlier fit, with their coefficients where problems are as many."""
+        beta = self.dual_coef_.T
+        same = beta.shape[1] == n_problems(len(self.classes_))
+        return CorePoints(self.core_points_, self.diameter_, beta=beta if same else None)
+
+    def _covered(self, data: LabelledBlocks, seed: int) -> CorePoints:
         """Find core points; of drawn ones the diameter is known once the solver has read."""
         max_points = self._max_points
         strategy = self.strategy
@@ -208,14 +289,14 @@ class CoverModel(TrainedModel):
             strategy = "drawn" if self.diameter is None else "online"
         if strategy == "drawn":
             assert max_points is not None  # noqa: S101 - checked
-            quotas = self._quotas(summary, max_points)
+            quotas, classes = self._quotas(data.summary, max_points), data.summary.classes
             strata = sample_classes(
-                blocks, summary.classes, points=max_points, quotas=quotas, seed=seed
+                data.blocks, classes, points=max_points, quotas=quotas, seed=seed
             )
             drawn = None if quotas is None else training_rows(strata, quotas)
             return CorePoints(sample_core_points(strata, max_points), drawn=drawn)
         covered = cover(
-            blocks,
+            data.blocks,
             self.diameter,
             max_points=max_points,
             cells=self.cells,
@@ -224,27 +305,91 @@ class CoverModel(TrainedModel):
         )
         return CorePoints(covered.points, covered.diameter, measured=False)
 
-    def _extended(
-        self, blocks: RowBlocks, summary: ClassSummary, seed: int
-    ) -> tuple[CorePoints, FloatArray | None]:
+    def _extended(self, data: LabelledBlocks, seed: int) -> CorePoints:
         """Add the core points that further rows need; what is known of the past stays."""
         old, half = self.core_points_, self._cell / 2.0
         if half > 0:
-            new = cover(blocks, self._cell, cells=self.cells, progress=self.progress).points
+            new = cover(data.blocks, self._cell, cells=self.cells, progress=self.progress).points
         else:  # every row was a core point
-            new = self._covered(blocks, summary, seed).points
-        added = new[nearest_gaps(new, old, self.cells) > half]
-        points = np.concatenate([old, added.astype(old.dtype)])
-        table = np.concatenate([self._table, np.zeros((len(added), self._table.shape[1]))])
-        start = np.concatenate([self.dual_coef_.T, np.zeros((len(added), len(self.dual_coef_)))])
-        max_points = self._max_points
-        if max_points is None or len(points) <= max_points:
-            return CorePoints(points, self.diameter_, table=table), start
+            new = self._covered(data, seed).points
+        gaps, _ = cKDTree(old.astype(np.float64)).query(
+            new.astype(np.float64), p=np.inf if self.cells == "chebyshev" else 2
+        )
+        added = new[gaps > half]
+        core_points = CorePoints(
+            np.concatenate([old, added.astype(old.dtype)]),
+            self.diameter_,
+            beta=_with_zeros(self.dual_coef_.T, len(added)),
+            table=_with_zeros(self._table, len(added)),
+        )
+        n_points, max_points = len(core_points.points), self._max_points
+        if max_points is None or n_points <= max_points:
+            return core_points
         if self.diameter is not None:
             raise InvalidInputError(
                 f"max_points={max_points}, but with these rows cells of diameter={self.diameter} "
-                f"need {len(points)} core points; raise one of them, or give max_points alone."
+                f"need {n_points} core points; raise one of them, or give max_points alone."
             )
-        fewer, diameter, carried = thinned(points, table, start, max_points, self.cells)
+        core_points, diameter = core_points.thinned(max_points, self.cells)
         self._cell = max(self._cell, diameter)
-        return replace(fewer, diameter=self.diameter_ + diameter), carried
+        return core_points
+
+    # --- training
+
+    def _quotas(self, summary: ClassSummary, n_points: int) -> dict[Any, int] | None:
+        """Rows of every class to train on; None for all rows."""
+        size = self._size(n_points)
+        if size is None or size >= summary.n_rows:
+            return None
+        return quotas_of(size, summary.classes, summary.class_weights)
+
+    def _train(self, data: LabelledBlocks, core_points: CorePoints, seed: int) -> None:
+        """Run the solver, and set the attributes."""
+        drawn, quotas = core_points.drawn, self._quotas(data.summary, len(core_points.points))
+        if drawn is None and quotas is not None:
+            strata = sample_classes(data.blocks, data.summary.classes, quotas=quotas, seed=seed)
+            drawn = training_rows(strata, quotas)
+        rows = TrainingRows.of(data, drawn, core_points.past(data.classes))
+        self.lam_ = resolve_lambda(self.lam, self.C, rows.weight)
+        loss = resolve_loss(self.loss, theta=self.theta, mu=self.mu)
+        start = core_points.beta
+        if start is None:
+            start = np.zeros((len(core_points.points), n_problems(len(data.classes))))
+        core = KernelMap(self._kernel, np.asarray(core_points.points, dtype=np.float64))
+        with count_reads(self.progress, self._max_reads(), unit="read") as advance:
+            rows.report = partial(self._report, advance)
+            solution = self._solve(KernelProblem(rows, core, loss, self.lam_), start, seed)
+        if solution.converged is False:
+            assert solution.gaps is not None  # noqa: S101 - it was asked for
+            above = float((solution.gaps / solution.objectives).max())
+            warnings.warn(
+                f"{type(self).__name__} stopped after {solution.n_iter} iterations before tol was "
+                f"reached: the objective may be up to {above:.2g} of itself above the least one. "
+                f'Raise max_iter or tol, or take solver="exact".',
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        self.core_points_ = core_points.points
+        measured = 2.0 * rows.radius if core_points.measured else 0.0
+        self.diameter_ = max(core_points.diameter, measured)
+        if rows.past is None:
+            self._cell = self.diameter_
+        self._set_solution(core, solution)
+        self.converged_, self.trace_ = solution.converged, rows.trace
+        self.approximation_bound_ = approximation_bound(
+            self._kernel, self.diameter_, loss, self.lam_
+        )
+        # What partial_fit keeps of these rows; those of the past stood at core points already.
+        self._table = rows.table
+
+    def _report(self, advance: Any, entry: dict[str, Any]) -> None:
+        """Advance the progress bar, and print an entry of the trace where `verbose` is set."""
+        advance(1)
+        if self.verbose:
+            facts = ", ".join(f"{key} {value:.6g}" for key, value in entry.items())
+            sys.stdout.write(f"[{type(self).__name__}] {facts}\n")
+
+
+def _with_zeros(values: FloatArray, count: int) -> FloatArray:
+    """Append rows of zeros."""
+    return np.concatenate([values, np.zeros((count, values.shape[1]))])

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskcoreset.core.random import RandomState
-from daskcoreset.estimators.kernel.base import COVER_CONSTRAINTS, CoverModel
-from daskcoreset.estimators.kernel.kernels import Solution
+from daskcoreset.estimators.kernel.base import CORE_POINT_CONSTRAINTS, CorePointModel
 from daskcoreset.estimators.kernel.newton import solve_exact
-from daskcoreset.estimators.kernel.svrg import solve_csvrg
+from daskcoreset.estimators.kernel.sgd import solve_csvrg
 
 if TYPE_CHECKING:
-    from daskcoreset.estimators.kernel.kernels import KernelMap, Profile
-    from daskcoreset.estimators.kernel.losses import MarginLoss
-    from daskcoreset.estimators.kernel.rows import TrainingRows
+    from daskcoreset.core.typing import FloatArray
+    from daskcoreset.estimators.kernel.kernels import Profile
+    from daskcoreset.estimators.kernel.rows import KernelProblem, Solution
 
 _MAX_HESSIAN_NUMBERS = 2**27
 """Numbers in the Hessians of all problems, 1 GiB, up to which "auto" is "exact"."""
@@ -25,7 +24,7 @@ _MIN_ROWS, _ROWS_PER_POINT = 10_000, 100
 """Rows that ``size="auto"`` draws at least, and for every core point."""
 
 
-class CSVRGClassifier(CoverModel):
+class CSVRGClassifier(CorePointModel):
     r"""Kernel classifier with few core points, for any number of rows.
 
     Minimises :math:`|w|^2 / 2 + (\lambda / M) \sum_i u_i\, l(y_i \langle w, \varphi(x_i)
@@ -137,7 +136,7 @@ class CSVRGClassifier(CoverModel):
     Warns
     -----
     CoresetWarning
-        When features are not scaled: distances then see the widest columns only. The paper
+        When features are not scaled: the widest columns then dominate distances. The paper
         scales to [0, 1].
     sklearn.exceptions.ConvergenceWarning
         When `converged_` is False.
@@ -171,7 +170,7 @@ class CSVRGClassifier(CoverModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **COVER_CONSTRAINTS,
+        **CORE_POINT_CONSTRAINTS,
         "solver": [StrOptions({"auto", "exact", "csvrg"})],
         "size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -291,35 +290,21 @@ class CSVRGClassifier(CoverModel):
         """
         return self._fit(X, y, sample_weight, classes=classes, resume=hasattr(self, "_table"))
 
-    def _steps(self) -> int:
+    def _max_reads(self) -> int:
         return self.max_iter + 2
 
     def _size(self, n_points: int) -> int | None:
         return max(_MIN_ROWS, _ROWS_PER_POINT * n_points) if self.size == "auto" else self.size
 
-    def _solve(
-        self, rows: TrainingRows, core: KernelMap, loss: MarginLoss, *, start: Any, seed: int
-    ) -> Solution:
-        solver = self.solver
-        if solver == "auto":
-            solver = "exact" if start.shape[1] * len(core) ** 2 <= _MAX_HESSIAN_NUMBERS else "csvrg"
-        self.solver_ = solver
-        if solver == "exact":
-            return solve_exact(
-                rows,
-                core,
-                loss,
-                self.lam_,
-                beta=start,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                seed=seed,
-            )
+    def _solve(self, problem: KernelProblem, start: FloatArray, seed: int) -> Solution:
+        self.solver_ = "exact" if self.solver == "auto" else self.solver
+        n_hessian_numbers = start.shape[1] * len(problem.core) ** 2
+        if self.solver == "auto" and n_hessian_numbers > _MAX_HESSIAN_NUMBERS:
+            self.solver_ = "csvrg"
+        if self.solver_ == "exact":
+            return solve_exact(problem, beta=start, tol=self.tol, max_iter=self.max_iter, seed=seed)
         return solve_csvrg(
-            rows,
-            core,
-            loss,
-            self.lam_,
+            problem,
             beta=start,
             n_epochs=self.max_iter,
             option=self.option,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.linalg import dense, one_thread, product
-from daskcoreset.core.typing import FloatArray, IndexArray, Points
+from daskcoreset.constructions.class_summary import ClassSummary
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
+from daskcoreset.core.linalg import dense, one_thread, product, thin_product
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import is_choice, is_number
+from daskcoreset.estimators.classifier import DecisionFunction
 
 Profile = Callable[[FloatArray], FloatArray]
 
@@ -20,6 +22,12 @@ Profile = Callable[[FloatArray], FloatArray]
 _TILE_NUMBERS = 2**17
 
 """Numbers in a tile of kernel values: 1 MiB, so that the sweeps over it stay in the cache."""
+
+_UNEVEN = 100.0
+"""Columns whose ranges differ by more are warned about."""
+
+_VANISHED = 1e-12
+"""Kernel value at the root mean square distance below which the kernel matrix is diagonal."""
 
 _PROBE = np.array([0.0, 0.25, 1.0, 4.0, 100.0])
 
@@ -34,7 +42,7 @@ class Isotropic:
     gamma : float, default=1.0
         Of "rbf", :math:`e^{-\gamma s}`, and "laplacian", :math:`e^{-\gamma \sqrt s}`, where s is
         the squared Euclidean distance. (`sklearn.metrics.pairwise.laplacian_kernel` takes the
-        Manhattan distance instead, of which a ball knows nothing.)
+        Manhattan distance instead, which cells of Euclidean distances do not bound.)
     profile : callable, optional
         Of "callable".
 
@@ -63,7 +71,7 @@ class Isotropic:
 
 
 def resolve_gamma(gamma: Any, n_features: int, variance: float) -> float:
-    """Return the number that `gamma` stands for, as in `sklearn.svm.SVC`.
+    """Return gamma as a number, as in `sklearn.svm.SVC`.
 
     Parameters
     ----------
@@ -99,7 +107,7 @@ def resolve_gamma(gamma: Any, n_features: int, variance: float) -> float:
 
 
 def resolve_kernel(kernel: Any, gamma: float) -> Isotropic:
-    """Return the kernel that an argument stands for.
+    """Return the kernel of a name or function.
 
     Parameters
     ----------
@@ -158,8 +166,28 @@ def resolve_kernel(kernel: Any, gamma: float) -> Isotropic:
     return Isotropic("callable", profile=kernel)
 
 
-@dataclass(frozen=True, eq=False)
-class Nearest:
+def warn_unscaled(summary: ClassSummary, kernel: Isotropic) -> None:
+    """Warn where few columns dominate the distance, or the kernel vanishes between most rows."""
+    ranges = (summary.high - summary.low)[summary.high > summary.low]
+    advice = (
+        "scale the features to [0, 1] as the authors do, for example with "
+        "sklearn.preprocessing.MinMaxScaler."
+    )
+    if len(ranges) and ranges.max() > _UNEVEN * ranges.min():
+        warn_user(
+            f"features are not scaled: the range of one column is {ranges.max():.3g}, of another "
+            f"{ranges.min():.3g}, and only the wide ones count in a distance; {advice}"
+        )
+        return
+    usual = float(kernel(np.array([2.0 * summary.total_variance]))[0])
+    if usual < _VANISHED:
+        warn_user(
+            f"features are not scaled to the kernel, which is {usual:.1e} at the root mean square "
+            f"distance of two rows: no row sees another one. Lower gamma, or {advice}"
+        )
+
+
+class Nearest(NamedTuple):
     """The nearest core point of every row.
 
     Attributes
@@ -172,12 +200,6 @@ class Nearest:
 
     cells: IndexArray
     farthest: float
-
-    @classmethod
-    def of(cls, squares: FloatArray) -> Nearest:
-        """Find it among squared distances."""
-        cells: IndexArray = squares.argmin(axis=1)
-        return cls(cells, float(squares[np.arange(len(cells)), cells].max(initial=0.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +243,7 @@ class KernelMap:
         ----------
         rows : ndarray of shape (n, d) or csr_array
         nearest : bool, default=False
-            Whether the nearest core point of every row is wanted too; the first of several.
+            Whether the nearest core point of every row is returned too; the first of several.
 
         Yields
         ------
@@ -251,44 +273,41 @@ class KernelMap:
             np.einsum("ij,ij->i", inner, inner, out=tile[:, n_features + 1])
             squares = product(tile, right)
             np.maximum(squares, 0.0, out=squares)  # rounding
-            nearest_points = Nearest.of(squares) if nearest else None
+            nearest_points = None
+            if nearest:
+                cells = squares.argmin(axis=1)
+                gaps = squares[np.arange(len(cells)), cells]
+                nearest_points = Nearest(cells, float(gaps.max(initial=0.0)))
             yield part, self.kernel.overwrite(squares), nearest_points
+
+
+@dataclass(frozen=True, eq=False)
+class KernelDecision(DecisionFunction):
+    """A combination of core points, or one for each of more than two classes.
+
+    Attributes
+    ----------
+    core : KernelMap
+    beta : ndarray of shape (r, K), float64
+    classes : ndarray of shape (n_classes,)
+    """
+
+    core: KernelMap
+    beta: FloatArray
+    classes: AnyArray
+
+    def values(self, points: Points) -> FloatArray:
+        """Decision values of rows."""
+        values = np.empty((points.shape[0], self.beta.shape[1]))
+        for part, kernel_values, _ in self.core.tiles(points):
+            values[part] = thin_product(kernel_values, self.beta)
+        return values
 
 
 _CUT = 1e-11
 
 """Directions of K with a smaller share of its largest eigenvalue are left out: they are below
 the rounding errors of kernel values, and nearly equal core points make many."""
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """Coefficients of the core points, and how they were found.
-
-    Attributes
-    ----------
-    beta : ndarray of shape (r, K), float64
-    objectives : ndarray of shape (K,), float64
-        Of the K problems, at `beta`.
-    gaps : ndarray of shape (K,), float64, or None
-        How far the objectives are, at most, above the least ones in the span.
-    n_iter : int
-    converged : bool or None
-        Whether they are as near to those as was asked for, see the solvers; None where a number
-        of steps was asked for and nothing else.
-    table : ndarray of shape (r, n_classes), float64
-        Weight of every class in the cell of every core point.
-    radius : float
-        Largest distance of a row from its nearest core point.
-    """
-
-    beta: FloatArray
-    objectives: FloatArray
-    gaps: FloatArray | None
-    n_iter: int
-    converged: bool | None
-    table: FloatArray
-    radius: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,7 +331,7 @@ class Span:
         Raises
         ------
         InvalidInputError
-            If K has a negative eigenvalue, so that the kernel is none.
+            If K has a negative eigenvalue: the kernel is not positive semi-definite.
         """
         gram = core.gram()
         with one_thread():

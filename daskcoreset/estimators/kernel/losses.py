@@ -66,6 +66,11 @@ class MarginLoss:
         """Factor of the squares."""
         return 1.0 / (1.0 - self.theta) ** 2
 
+    @property
+    def numbers(self) -> FloatArray:
+        """The parameters as the compiled loops take them."""
+        return np.array([self.low, self.high, self.scale, self.mu, float(self.linear)])
+
     def value(self, z: FloatArray) -> FloatArray:
         """Loss of margins.
 
@@ -213,3 +218,23 @@ def resolve_loss(name: str, *, theta: float, mu: float) -> MarginLoss:
         )
     loss = LOSSES[name]
     return replace(loss, theta=float(theta), mu=float(mu)) if name == "odm" else loss
+
+
+def resolve_lambda(lam: float | None, C: float | None, weight: float) -> float:
+    r"""Return :math:`\lambda = C M`, of which exactly one is given; C is 1 without both.
+
+    Raises
+    ------
+    InvalidInputError
+        If both are given.
+
+    Examples
+    --------
+    >>> resolve_lambda(None, 0.5, 100.0), resolve_lambda(8.0, None, 100.0)
+    (50.0, 8.0)
+    """
+    if lam is not None and C is not None:
+        raise InvalidInputError(
+            f"lam={lam} and C={C} are two scales of the same thing, lam = C * n; pass one of them."
+        )
+    return float(lam) if lam is not None else (1.0 if C is None else float(C)) * weight

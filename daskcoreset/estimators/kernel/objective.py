@@ -8,12 +8,11 @@ row i is :math:`z_{ik} = y_{ik} \sum_j \beta_{jk} k(c_j, x_i)`, at the true row.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from daskcoreset.core.blocks import Block, concatenate, labels_of
-from daskcoreset.core.linalg import GramSum, thin_product
+from daskcoreset.core.linalg import GramSum, one_thread, thin_product
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
@@ -46,6 +45,12 @@ def signs_of(labels: AnyArray, classes: AnyArray) -> FloatArray:
     return np.where(codes[:, np.newaxis] == np.arange(len(classes)), 1.0, -1.0)
 
 
+def squared_norms(gram: FloatArray, beta: FloatArray) -> FloatArray:
+    """Squared norms of the combinations of core points with coefficients `beta`."""
+    with one_thread():
+        return np.asarray(np.einsum("jk,jk->k", beta, gram @ beta))
+
+
 @dataclass(frozen=True)
 class Draw:
     """Rows to be drawn from the blocks.
@@ -62,13 +67,13 @@ class Draw:
     fold: int
     counts: dict[int, int] | None
 
-    def of(self, block: Block, block_index: int) -> Block:
-        """Return the rows drawn from a block."""
-        if self.counts is None:
-            return block.all_rows()
-        rng = stream(self.seed, Stage.DESCENT, block_index, self.fold)
-        rows = draw_with_replacement(block.weights, self.counts.get(block_index, 0), rng)
-        return block.take(rows)
+
+def draw_rows(block: Block, block_index: int, draw: Draw) -> Block:
+    """Return the rows drawn from a block."""
+    if draw.counts is None:
+        return block.all_rows()
+    rng = stream(draw.seed, Stage.DESCENT, block_index, draw.fold)
+    return block.take(draw_with_replacement(block.weights, draw.counts.get(block_index, 0), rng))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,10 +128,12 @@ class ObjectiveTerms:
     losses : ndarray of shape (len(lengths), K), float64
     truth, slopes : ndarray of shape (K,), float64
     gradient : ndarray of shape (r, K), float64
-    hessian : ndarray of shape (K, r, r), float64, or None
+    hessian : ndarray of shape (K, r, r), float64
+        Of shape (0, r, r) where the query has none.
     bent : ndarray of shape (K,), int64
         Rows that it was made from: those of its share that have a second derivative.
-    table : ndarray of shape (r, n_classes), float64, or None
+    table : ndarray of shape (r, n_classes), float64
+        Of shape (r, 0) where the query has none.
     farthest : float
         Largest squared distance of a row from its core point, with `table`.
     drawn : Block or None
@@ -136,9 +143,9 @@ class ObjectiveTerms:
     truth: FloatArray
     slopes: FloatArray
     gradient: FloatArray
+    hessian: FloatArray
     bent: IndexArray
-    hessian: FloatArray | None = None
-    table: FloatArray | None = None
+    table: FloatArray
     farthest: float = 0.0
     drawn: Block | None = None
 
@@ -150,27 +157,28 @@ class ObjectiveTerms:
             self.truth + other.truth,
             self.slopes + other.slopes,
             self.gradient + other.gradient,
+            self.hessian + other.hessian,
             self.bent + other.bent,
-            _sum(self.hessian, other.hessian),
-            _sum(self.table, other.table),
+            self.table + other.table,
             max(self.farthest, other.farthest),
             concatenate(drawn) if drawn else None,
         )
 
 
-def _sum(first: Any, second: Any) -> Any:
-    return first if second is None else second if first is None else first + second
-
-
 def evaluate_block(block: Block, block_index: int, query: ObjectiveQuery) -> ObjectiveTerms:
     """Evaluate the rows of one block, in tiles."""
     r, k = query.beta.shape
-    grams = [] if query.hessian is None else [GramSum(r, k) for _ in range(k)]
-    table = np.zeros((r, len(query.classes))) if query.table else None
-    losses, gradient = np.zeros((len(query.lengths), k)), np.zeros((r, k))
+    n_classes = len(query.classes) if query.table else 0
     sums = ObjectiveTerms(
-        losses, np.zeros(k), np.zeros(k), gradient, np.zeros(k, dtype=np.int64), None, table
+        losses=np.zeros((len(query.lengths), k)),
+        truth=np.zeros(k),
+        slopes=np.zeros(k),
+        gradient=np.zeros((r, k)),
+        hessian=np.zeros((0, r, r)),
+        bent=np.zeros(k, dtype=np.int64),
+        table=np.zeros((r, n_classes)),
     )
+    grams = [] if query.hessian is None else [GramSum(r, k) for _ in range(k)]
     labels = labels_of(block)
     coins, farthest = _coins(block, block_index, query), 0.0
     needs_cells = query.table or query.gradient == "cells"
@@ -183,18 +191,22 @@ def evaluate_block(block: Block, block_index: int, query: ObjectiveQuery) -> Obj
         margins = tile.add_losses()
         tile.add_gradient(margins)
         tile.add_hessian(grams, margins, coins[part])
-        if table is not None and nearest is not None:
+        if query.table and nearest is not None:
             farthest = max(farthest, nearest.farthest)
-            codes = np.searchsorted(query.classes, labels[part]).clip(max=table.shape[1] - 1)
-            flat = nearest.cells * table.shape[1] + codes
-            table += np.bincount(flat, tile.weights, table.size).reshape(table.shape)
-    drawn = None if query.draw is None else query.draw.of(block, block_index)
-    hessian = np.stack([gram.total() for gram in grams]) if grams else None
-    return replace(sums, hessian=hessian, farthest=farthest, drawn=drawn)
+            codes = np.searchsorted(query.classes, labels[part]).clip(max=n_classes - 1)
+            flat = nearest.cells * n_classes + codes
+            counts = np.bincount(flat, tile.weights, sums.table.size)
+            sums.table[:] += counts.reshape(sums.table.shape)
+    return replace(
+        sums,
+        hessian=np.stack([gram.total() for gram in grams]) if grams else sums.hessian,
+        farthest=farthest,
+        drawn=None if query.draw is None else draw_rows(block, block_index, query.draw),
+    )
 
 
 def _coins(block: Block, block_index: int, query: ObjectiveQuery) -> FloatArray:
-    """Uniform numbers that say which rows are in a share; zeros where all of them are."""
+    """Uniform numbers, below its share for a row of the Hessian; zeros where all rows are."""
     if query.hessian is None or query.hessian.min() >= 1.0:
         return np.zeros(len(block))
     return stream(query.seed, Stage.DESCENT, block_index, query.fold).random(len(block))

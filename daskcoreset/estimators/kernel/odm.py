@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -18,44 +18,15 @@ from daskcoreset.core.moments import moments_of
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.estimators.classifier import DecisionModel
+from daskcoreset.estimators.kernel.base import KERNEL_CONSTRAINTS, KernelModel, check_two_classes
 from daskcoreset.estimators.kernel.kernels import KernelMap, resolve_gamma, resolve_kernel
-from daskcoreset.estimators.kernel.losses import MarginLoss, resolve_loss
-from daskcoreset.estimators.kernel.model import (
-    KERNEL_CONSTRAINTS,
-    KernelDecision,
-    check_two_classes,
-    resolve_lambda,
-)
+from daskcoreset.estimators.kernel.losses import MarginLoss, resolve_lambda, resolve_loss
 from daskcoreset.estimators.kernel.objective import signs_of
+from daskcoreset.estimators.kernel.rows import Solution
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
     from daskcoreset.estimators.kernel.kernels import Profile
-
-
-@dataclass(frozen=True, eq=False)
-class DualSolution:
-    """Coefficients of the rows.
-
-    Attributes
-    ----------
-    coefficients : ndarray of shape (n,), float64
-        ``alpha * y``; zero for rows inside the band.
-    objective : float
-        Of the primal problem.
-    gap : float
-        Between primal and dual: the objective is above the least one by no more.
-    n_iter : int
-        Sweeps over all rows.
-    converged : bool
-    """
-
-    coefficients: FloatArray
-    objective: float
-    gap: float
-    n_iter: int
-    converged: bool
 
 
 def solve_dual(
@@ -67,15 +38,16 @@ def solve_dual(
     *,
     tol: float = 1e-4,
     max_iter: int = 1000,
-    rng: np.random.Generator,
-) -> DualSolution:
+    seed: int = 0,
+) -> Solution:
     """Sweep over the rows in random order until primal and dual meet.
 
     Parameters
     ----------
     gram : ndarray of shape (n, n), float64
         Kernel between the rows.
-    signs : ndarray of shape (n,), float64
+    signs : ndarray of shape (n, K), float64
+        Of the rows in every problem.
     weights : ndarray of shape (n,), float64
         Positive.
     loss : MarginLoss
@@ -86,20 +58,21 @@ def solve_dual(
         Stop when the gap is below this part of the objective.
     max_iter : int, default=1000
         Sweeps at most.
-    rng : numpy.random.Generator
+    seed : int, default=0
 
     Returns
     -------
-    DualSolution
+    Solution
+        With ``alpha * y`` for coefficients, which are zero for rows inside the band, and the
+        differences between primal and dual for gaps.
 
     Examples
     --------
     >>> from daskcoreset.estimators.kernel.losses import LOSSES
-    >>> rng = np.random.default_rng(0)
-    >>> two, one = np.eye(2), np.ones(2)
-    >>> found = solve_dual(two, np.array([1.0, -1.0]), one, LOSSES["squared_hinge"], 2.0, rng=rng)
-    >>> found.coefficients.round(4), round(found.objective, 4)  # 2 (1 - z) = z
-    (array([ 0.6667, -0.6667]), 0.6667)
+    >>> signs = np.array([[1.0], [-1.0]])
+    >>> solution = solve_dual(np.eye(2), signs, np.ones(2), LOSSES["squared_hinge"], 2.0)
+    >>> solution.beta.round(4).ravel(), solution.objectives.round(4)  # 2 (1 - z) = z
+    (array([ 0.6667, -0.6667]), array([0.6667]))
 
     References
     ----------
@@ -111,33 +84,37 @@ def solve_dual(
     share = lam * weights / weights.sum()
     down = 1.0 / (2.0 * loss.scale * share)
     up = down / loss.mu if loss.mu else np.full_like(down, np.inf)
-    alpha, image = np.zeros(len(signs)), np.zeros(len(signs))  # image = K (alpha y)
     band = np.array([loss.low, loss.high])
-    objective = gap = np.inf
-    sweeps = 0
-    for sweeps in range(1, max_iter + 1):
-        loops.sweep_dual(gram, signs, down, up, band, rng.permutation(len(signs)), alpha, image)
-        if sweeps % 5 and sweeps < max_iter:
-            continue
-        with one_thread():
-            image[:] = gram @ (alpha * signs)  # rounding does not add up
-            square = float(alpha * signs @ image)
-        objective = 0.5 * square + float(share @ loss.value(signs * image))
-        low, high = np.maximum(alpha, 0.0), np.minimum(alpha, 0.0)
-        cost = low**2 * down / 2.0 - loss.low * low - loss.high * high
-        cost += np.where(high < 0.0, high**2 * np.where(np.isfinite(up), up, 0.0) / 2.0, 0.0)
-        gap = objective + 0.5 * square + float(cost.sum())
-        if gap <= tol * objective:
-            break
-    return DualSolution(alpha * signs, objective, gap, sweeps, bool(gap <= tol * objective))
+    beta = np.zeros_like(signs)
+    objectives, gaps = np.full((2, signs.shape[1]), np.inf)
+    n_iter = 0
+    for k, own in enumerate(np.ascontiguousarray(signs.T)):
+        rng = stream(seed, Stage.DESCENT, k)
+        alpha, image = np.zeros(len(own)), np.zeros(len(own))  # image = K (alpha y)
+        for sweep in range(1, max_iter + 1):
+            loops.sweep_dual(gram, own, down, up, band, rng.permutation(len(own)), alpha, image)
+            if sweep % 5 and sweep < max_iter:
+                continue
+            with one_thread():
+                image[:] = gram @ (alpha * own)  # rounding does not add up
+                square = float(alpha * own @ image)
+            objective = 0.5 * square + float(share @ loss.value(own * image))
+            low, high = np.maximum(alpha, 0.0), np.minimum(alpha, 0.0)
+            cost = low**2 * down / 2.0 - loss.low * low - loss.high * high
+            cost += np.where(high < 0.0, high**2 * np.where(np.isfinite(up), up, 0.0) / 2.0, 0.0)
+            gap = objective + 0.5 * square + float(cost.sum())
+            if gap <= tol * objective:
+                break
+        beta[:, k], objectives[k], gaps[k] = alpha * own, objective, gap
+        n_iter = max(n_iter, sweep)
+    return Solution(beta, objectives, gaps, n_iter, bool((gaps <= tol * objectives).all()))
 
 
 _MAX_ROWS = 20_000
-
 """Rows whose kernel matrix takes 3.2 GB."""
 
 
-class ODMClassifier(DecisionModel):
+class ODMClassifier(KernelModel):
     r"""Optimal margin distribution machine with every row as a core point.
 
     Minimises :math:`|w|^2 / 2 + (\lambda / M) \sum_i u_i ([1 - \theta - z_i]_+^2 +
@@ -197,7 +174,6 @@ class ODMClassifier(DecisionModel):
     }
 
     support_vectors_: FloatArray
-    dual_coef_: FloatArray
 
     def __init__(
         self,
@@ -265,51 +241,37 @@ class ODMClassifier(DecisionModel):
         assert labels is not None  # noqa: S101 - scikit-learn has asked for them
         self.classes_ = np.unique(labels)
         check_two_classes(self.classes_)
-        _check_memory(len(weights))
+        if len(weights) > _MAX_ROWS:
+            raise InvalidInputError(
+                f"X has {len(weights)} distinct rows, whose kernel matrix takes "
+                f"{8e-9 * len(weights) ** 2:.1f} GB; use CSVRGClassifier, or pass at most "
+                f"{_MAX_ROWS}."
+            )
         rows = dense_rows(points).astype(np.float64)
         moments = moments_of(rows, weights)
         variance = float(moments.m2.mean() / moments.weight + moments.mean.var())
         self.gamma_ = resolve_gamma(self.gamma, self.n_features_in_, variance)
         self.lam_ = resolve_lambda(self.lam, self.C, moments.weight)
-        core = KernelMap(resolve_kernel(self.kernel, self.gamma_), rows)
-        gram, signs = core.gram(), signs_of(labels, self.classes_)
-        solutions = [
-            solve_dual(
-                gram,
-                np.ascontiguousarray(signs[:, k]),
-                weights,
-                loss,
-                self.lam_,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                rng=stream(seed, Stage.DESCENT, k),
-            )
-            for k in range(signs.shape[1])
-        ]
-        if not all(solution.converged for solution in solutions):
+        kernel = resolve_kernel(self.kernel, self.gamma_)
+        solution = solve_dual(
+            KernelMap(kernel, rows).gram(),
+            signs_of(labels, self.classes_),
+            weights,
+            loss,
+            self.lam_,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            seed=seed,
+        )
+        if not solution.converged:
             warnings.warn(
                 "ODMClassifier stopped before tol was reached; raise max_iter, or tol.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        objectives = np.array([solution.objective for solution in solutions])
-        self.objective_ = float(objectives[0]) if len(solutions) == 1 else objectives
-        self.gap_ = np.array([solution.gap for solution in solutions])
-        self.n_iter_ = max(solution.n_iter for solution in solutions)
-        beta = np.stack([solution.coefficients for solution in solutions], axis=1)
-        used: AnyArray = np.asarray(beta.any(axis=1))
+        used: AnyArray = np.asarray(solution.beta.any(axis=1))
         used[0] |= not used.any()  # a model needs a row
-        self.support_vectors_, beta = rows[used], np.ascontiguousarray(beta[used])
-        self.dual_coef_ = np.ascontiguousarray(beta.T)
-        self._decision = KernelDecision(
-            KernelMap(core.kernel, self.support_vectors_), beta, self.classes_
-        )
+        self.support_vectors_ = rows[used]
+        solution = replace(solution, beta=np.ascontiguousarray(solution.beta[used]))
+        self._set_solution(KernelMap(kernel, self.support_vectors_), solution)
         return self
-
-
-def _check_memory(n_rows: int) -> None:
-    if n_rows > _MAX_ROWS:
-        raise InvalidInputError(
-            f"X has {n_rows} distinct rows, whose kernel matrix takes {8e-9 * n_rows**2:.1f} GB; "
-            f"use CSVRGClassifier, or pass at most {_MAX_ROWS}."
-        )

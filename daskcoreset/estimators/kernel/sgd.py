@@ -1,23 +1,51 @@
-"""Inner loops of stochastic gradient methods: compiled where numba is at hand, else in NumPy."""
+r"""Stochastic gradient methods on core points, out of core: CSVRG, and its baseline AVM.
+
+The model keeps :math:`w = \sum_j \beta_j \varphi(c_j)` and every row's gradient
+:math:`a_i \varphi(x_i)` stands at its core point. Steps are taken on rows in memory by compiled
+loops. Of CSVRG, Algorithm 1, the full gradient at a snapshot is one read, in which a sample of rows
+for the inner steps is drawn too: one epoch is one read.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.linalg import one_thread
+from daskcoreset.core.random import Stage, stream
+from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-from daskcoreset.estimators.kernel.kernels import KernelMap
+from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap, Span
 from daskcoreset.estimators.kernel.losses import MarginLoss
-from daskcoreset.estimators.kernel.objective import signs_of
+from daskcoreset.estimators.kernel.objective import n_problems, signs_of, squared_norms
+from daskcoreset.estimators.kernel.rows import ROOT, KernelProblem, Solution
+
+MAX_STEPS = 1_000_000
+"""Inner steps of an epoch at most, about a second for 300 core points."""
+
+SAMPLE_NUMBERS = 2**23
+"""Numbers held for the steps of one read: 64 MiB."""
+
+_ORDER = 2**30
+"""Added to the number of a read where the order of steps is drawn."""
+
+
+def max_sample_rows(width: int) -> int:
+    """Rows of so many numbers that are held at most."""
+    return max(1, SAMPLE_NUMBERS // width)
+
+
+def order_stream(seed: int, index: int) -> np.random.Generator:
+    """Random numbers for the order of the steps after a read."""
+    return stream(seed, Stage.DESCENT, ROOT, _ORDER + index)
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows in memory as the inner loops need them.
+    """Rows in memory as the compiled loops need them.
 
     Attributes
     ----------
@@ -25,145 +53,308 @@ class Sample:
         Kernel between rows and core points.
     cells : ndarray of shape (m,), int64
         Nearest core point.
-    signs : ndarray of shape (m, K), float64
+    signs : ndarray of shape (K, m), float64
+        In every problem.
     weights : ndarray of shape (m,), float64
+    all_rows : bool
+        Whether they are all rows of the data, or were drawn in proportion to weights.
     """
 
     values: FloatArray
     cells: IndexArray
     signs: FloatArray
     weights: FloatArray
+    all_rows: bool
 
     @classmethod
-    def of(cls, block: Block, core: KernelMap, classes: AnyArray) -> Sample:
+    def of(cls, block: Block, core: KernelMap, classes: AnyArray, *, all_rows: bool) -> Sample:
         """Compute what is needed of a block."""
-        m = len(block)
-        values = np.empty((m, len(core)))
-        cells: Any = np.empty(m, dtype=np.int64)
+        values = np.empty((len(block), len(core)))
+        cells: Any = np.empty(len(block), dtype=np.int64)
         for part, tile, nearest in core.tiles(block.points, nearest=True):
             values[part] = tile
             cells[part] = nearest.cells  # type: ignore[union-attr] # asked for
         labels: Any = block.labels
-        return cls(values, cells, signs_of(labels, classes), block.weights)
+        signs = np.ascontiguousarray(signs_of(labels, classes).T)
+        return cls(values, cells, signs, block.weights, all_rows)
 
-    def __len__(self) -> int:
-        return len(self.weights)
+    def order(self, n_steps: int, rng: np.random.Generator) -> IndexArray:
+        """Draw the row of every step; drawn rows serve repeatedly where there are too few."""
+        n_rows = len(self.weights)
+        if self.all_rows:
+            return draw_with_replacement(self.weights, n_steps, rng)
+        if n_steps <= n_rows:
+            return np.asarray(rng.permutation(n_rows)[:n_steps], dtype=np.int64)
+        return np.asarray(rng.integers(n_rows, size=n_steps), dtype=np.int64)
 
 
-def _shape(loss: MarginLoss) -> FloatArray:
-    return np.array([loss.low, loss.high, loss.scale, loss.mu, float(loss.linear)])
+def smoothness(loss: MarginLoss, lam: float) -> float:
+    r"""Lipschitz constant L of the gradients of single rows, :math:`1 + \lambda \sup l''`.
+
+    The hinge has none (Theorem 8 leaves it out); its steps are those of the squared hinge.
+
+    Examples
+    --------
+    >>> from daskcoreset.estimators.kernel.losses import LOSSES
+    >>> smoothness(LOSSES["squared_hinge"], 4.0)
+    9.0
+    """
+    return 1.0 + lam * (2.0 if loss.linear else loss.smoothness)
 
 
-def reduced_steps(
-    sample: Sample,
-    problem: int,
-    order: IndexArray,
+def feature_diameter(kernel: Isotropic, diameter: float) -> float:
+    r""":math:`\delta_\varphi = 2 \sqrt{2 (1 - k(\delta^2 / 4))}`.
+
+    Twice the largest distance, among feature vectors, of a row from its core point.
+
+    Examples
+    --------
+    >>> round(feature_diameter(Isotropic("rbf"), 0.2), 4)
+    0.2821
+    """
+    at_rim = float(kernel(np.array([diameter**2 / 4.0]))[0])
+    return 2.0 * float(np.sqrt(max(0.0, 2.0 * (1.0 - at_rim))))
+
+
+def approximation_bound(kernel: Isotropic, diameter: float, loss: MarginLoss, lam: float) -> float:
+    r"""Bound of Theorem 4 on the error of one variance-reduced gradient.
+
+    :math:`\frac32 \lambda A \delta_\varphi`, where A bounds :math:`|a|` over the ball that holds
+    the iterates. (The theorem's gradients are those of losses without lambda.)
+
+    Parameters
+    ----------
+    kernel : Isotropic
+    diameter : float
+        Delta of the cover.
+    loss : MarginLoss
+    lam : float
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from daskcoreset.estimators.kernel.losses import LOSSES
+    >>> round(approximation_bound(Isotropic("rbf"), 0.2, LOSSES["hinge"], 2.0), 4)
+    0.8464
+    """
+    largest = loss.slope_bound(loss.safe_radius(lam))
+    return 1.5 * lam * largest * feature_diameter(kernel, diameter)
+
+
+def solve_csvrg(
+    problem: KernelProblem,
     *,
-    snapshot: FloatArray,
-    gradient: FloatArray,
-    gram: FloatArray,
-    loss: MarginLoss,
-    lam: float,
-    eta: float,
-    radius: float,
-    keep: int,
-) -> FloatArray:
-    r"""Variance-reduced steps of one problem from a snapshot.
+    beta: FloatArray,
+    n_epochs: int = 20,
+    option: Literal["I", "II"] = "I",
+    eta: float | None = None,
+    n_inner: int | None = None,
+    tol: float = 1e-4,
+    seed: int = 0,
+) -> Solution:
+    r"""Run CSVRG.
+
+    Parameters
+    ----------
+    problem : KernelProblem
+        Its core points are those of a delta-cover of the rows.
+    beta : ndarray of shape (r, K), float64
+        Where to begin.
+    n_epochs : int, default=20
+        Snapshots that inner steps start from; each costs one read, and two more reads give the
+        objective and the certificate at the end.
+    option : {"I", "II"}, default="I"
+        Snapshot of the next epoch: the last iterate, or one drawn uniformly.
+    eta : float, optional
+        Length of steps; ``0.05 / L`` by default.
+    n_inner : int, optional
+        Inner steps of an epoch. By default ``100 L``, with which the bound of Theorem 8 at least
+        halves the distance from the optimum in every epoch, and a million at most.
+    tol : float, default=1e-4
+        Stop when an epoch changes the objective by less than this part of it. That is no sign of
+        being near the least one: it has converged if, in addition, by the certificate
+        the objectives are above the least ones in the span by no more than this part of them.
+    seed : int, default=0
+
+    Returns
+    -------
+    Solution
+        The snapshot with the least objective, and with ``gaps`` :math:`|\nabla|^2 / 2`, the
+        gradient at the true rows, in the span: the objective is strongly convex with modulus
+        one, so that it is above its least value by no more, whatever the loss. For large lambda
+        the curvature is far above one and the gap far above the difference. The trace of `rows`
+        has "gradient", the norm of the full gradient of the algorithm, too.
+
+    Notes
+    -----
+    Rows for the inner steps are drawn by quotas over the blocks, in proportion to weights. When
+    there are more steps than the 64 MiB of kernel values hold rows, rows serve repeatedly within
+    the epoch.
+
+    References
+    ----------
+    Tan, Zhang and Wang (2019), Algorithm 1 and Theorem 8; Johnson and Zhang (2013).
+    """
+    rows, core = problem.rows, problem.core
+    constant = smoothness(problem.loss, problem.lam)
+    eta = 0.05 / constant if eta is None else eta
+    if n_inner is None:
+        n_inner = min(MAX_STEPS, int(np.ceil(100.0 * constant)))
+    gram = core.gram()
+    # All rows, once for all, where they fit; else as many as there are steps.
+    all_rows = rows.n_rows <= max_sample_rows(len(core))
+    count = None if all_rows else min(n_inner, max_sample_rows(len(core)))
+    sample: Sample | None = None
+    best, lowest, previous = beta, np.inf, np.inf
+    objectives = np.full(beta.shape[1], np.inf)
+    for epoch in range(n_epochs + 1):
+        draws = epoch < n_epochs and (sample is None or not all_rows)
+        draw = rows.quotas(seed, epoch, count) if draws else None
+        terms = problem.evaluate(beta, "cells", draw)
+        gradient = beta + problem.factor * terms.gradient
+        values = problem.objectives(gram, beta, terms.losses[0])
+        norm = np.sqrt(max(0.0, squared_norms(gram, gradient).sum()))
+        objective = float(values.sum())
+        rows.record(objective=objective, gradient=float(norm))
+        if objective < lowest:
+            best, lowest, objectives = beta, objective, values
+        if epoch == n_epochs or abs(previous - objective) <= tol * abs(objective):
+            break
+        previous = objective
+        if terms.drawn is not None:
+            sample = Sample.of(terms.drawn, core, rows.classes, all_rows=all_rows)
+        assert sample is not None  # noqa: S101 - the first epoch drew it
+        rng = order_stream(seed, epoch)
+        order = sample.order(n_inner, rng)
+        n_steps = n_inner if option == "I" else int(rng.integers(n_inner)) + 1
+        steps = InnerSteps(problem, sample, order[:n_steps], gram, eta)
+        beta = np.stack(
+            [steps.run(k, beta[:, k], gradient[:, k]) for k in range(beta.shape[1])], axis=1
+        )
+    gaps = _gaps(problem, best)
+    converged = bool((gaps <= tol * (objectives - gaps)).all())
+    return Solution(best, objectives, gaps, epoch, converged)
+
+
+@dataclass(frozen=True, eq=False)
+class InnerSteps:
+    r"""Variance-reduced steps from a snapshot.
 
     .. math:: h = w + \lambda (a_t - \tilde a_t) \varphi(c_t) + (G - \tilde w), \qquad
               w \leftarrow \Pi(w - \eta h)
 
-    Parameters
+    Attributes
     ----------
+    problem : KernelProblem
     sample : Sample
-    problem : int
     order : ndarray of shape (n_steps,), int64
         Row of the sample for every step.
-    snapshot, gradient : ndarray of shape (r,), float64
-        Coefficients of :math:`\tilde w` and of the full gradient G there.
     gram : ndarray of shape (r, r), float64
-    loss : MarginLoss
-    lam, eta, radius : float
-        Lambda, the length of steps, and the ball that iterates are projected onto.
-    keep : int
-        Step whose iterate is returned.
-
-    Returns
-    -------
-    ndarray of shape (r,), float64
+        Kernel between the core points.
+    eta : float
+        Length of the steps.
 
     References
     ----------
     Tan, Zhang and Wang (2019), Algorithm 1; equation 9 and the listing drop lambda.
     """
-    from daskcoreset.estimators.kernel import sgd_numba as loops
 
+    problem: KernelProblem
+    sample: Sample
+    order: IndexArray
+    gram: FloatArray
+    eta: float
+
+    def run(self, k: int, snapshot: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return the last iterate of problem k, from coefficients and the full gradient there."""
+        from daskcoreset.estimators.kernel import sgd_numba as loops
+
+        loss, lam = self.problem.loss, self.problem.lam
+        sample, signs = self.sample, self.sample.signs[k]
+        beta = snapshot.copy()
+        with one_thread():
+            z = signs * (sample.values @ beta)
+        loops.reduce_variance(
+            sample.values,
+            sample.cells,
+            signs,
+            signs * loss.slope(z),
+            self.order,
+            np.ascontiguousarray(gradient - beta),
+            self.gram,
+            np.array([lam, self.eta, loss.safe_radius(lam)]),
+            loss.numbers,
+            beta,
+        )
+        return beta
+
+
+def _gaps(problem: KernelProblem, beta: FloatArray) -> FloatArray:
+    """Read once more: how far, at most, objectives are above the least ones in the span."""
+    terms = problem.evaluate(beta, "rows")
+    span = Span.of(problem.core)
     with one_thread():
-        z = sample.signs[:, problem] * (sample.values @ snapshot)
-    known = sample.signs[:, problem] * loss.slope(z)
-    beta = snapshot.copy()
-    loops.reduce_variance(
-        sample.values,
-        sample.cells,
-        np.ascontiguousarray(sample.signs[:, problem]),
-        known,
-        order,
-        np.ascontiguousarray(gradient - snapshot),
-        gram,
-        np.array([lam, eta, radius]),
-        _shape(loss),
-        keep,
-        beta,
-    )
-    return beta
+        gradient = span.coordinates(beta) + problem.factor * (span.into.T @ terms.gradient)
+    return np.asarray(0.5 * np.square(gradient).sum(axis=0))
 
 
-def averaged_steps(
-    sample: Sample,
-    problem: int,
-    order: IndexArray,
-    *,
-    gram: FloatArray,
-    loss: MarginLoss,
-    lam: float,
-    radius: float,
-    taken: int,
-    burn_in: int,
-    beta: FloatArray,
-    total: FloatArray,
-) -> None:
-    r"""Take steps of length 1/t of one problem, in place.
+def solve_avm(problem: KernelProblem, *, n_steps: int, seed: int = 0) -> Solution:
+    r"""Take steps of length 1/t from zero, and average the second half of the iterates.
 
     .. math:: w \leftarrow \Pi\left((1 - \tfrac1t) w - \tfrac\lambda t a_t \varphi(c_t)\right)
 
     Parameters
     ----------
-    sample : Sample
-    problem : int
-    order : ndarray of shape (n_steps,), int64
-    gram : ndarray of shape (r, r), float64
-    loss : MarginLoss
-    lam, radius : float
-    taken, burn_in : int
-        Steps taken before; iterates after `burn_in` steps are added to `total`.
-    beta, total : ndarray of shape (r,), float64
-        Overwritten.
+    problem : KernelProblem
+    n_steps : int
+        Steps, each on a row drawn in proportion to weights.
+    seed : int, default=0
+
+    Returns
+    -------
+    Solution
+
+    Notes
+    -----
+    The authors read rows as they come; here they are drawn by quotas over the blocks, since
+    blocks need not be alike, and every row is approximated.
 
     References
     ----------
-    Le et al. (2017), Algorithm 2, in the scale of Tan, Zhang and Wang's objective, whose strong
-    convexity is one.
+    Le et al. (2017), Approximation vector machines for large-scale online learning, Algorithm 2,
+    in the scale of Tan, Zhang and Wang's objective, whose strong convexity is one.
     """
     from daskcoreset.estimators.kernel import sgd_numba as loops
 
-    loops.average(
-        sample.values,
-        sample.cells,
-        np.ascontiguousarray(sample.signs[:, problem]),
-        order,
-        gram,
-        np.array([lam, radius, float(taken), float(burn_in)]),
-        _shape(loss),
-        beta,
-        total,
-    )
+    rows, core, loss, lam = problem.rows, problem.core, problem.loss, problem.lam
+    beta, total = np.zeros((2, n_problems(len(rows.classes)), len(core)))
+    gram, burn_in = core.gram(), n_steps // 2
+    max_rows = max_sample_rows(max(core.points.shape))
+    all_rows = rows.n_rows <= max_rows
+    steps_per_read = n_steps if all_rows else max_rows
+    for part, taken in enumerate(range(0, n_steps, steps_per_read)):
+        count = min(steps_per_read, n_steps - taken)
+        drawn = rows.draw(seed, part, None if all_rows else count)
+        sample = Sample.of(drawn, core, rows.classes, all_rows=all_rows)
+        order = sample.order(count, order_stream(seed, part))
+        for k in range(len(beta)):
+            loops.average(
+                sample.values,
+                sample.cells,
+                sample.signs[k],
+                order,
+                gram,
+                np.array([lam, loss.safe_radius(lam), float(taken), float(burn_in)]),
+                loss.numbers,
+                beta[k],
+                total[k],
+            )
+        if taken + count < n_steps:
+            rows.record(steps=taken + count)
+    mean = total.T / (n_steps - burn_in)
+    objectives = problem.objectives(gram, mean, problem.evaluate(mean).losses[0])
+    rows.record(steps=n_steps, objective=float(objectives.sum()))
+    return Solution(mean, objectives, None, n_steps, None)

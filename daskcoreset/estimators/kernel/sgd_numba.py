@@ -1,6 +1,6 @@
 """The inner loops of stochastic gradient methods on core points, compiled by numba.
 
-Only `daskcoreset.estimators.kernel.sgd` imports it, when a loop is first needed: importing numba
+`sgd` and `odm` beside this file import it when a loop is first needed: importing numba
 takes half a second.
 """
 
@@ -37,10 +37,9 @@ def reduce_variance(  # noqa: PLR0917 - numba takes arguments by position
     gram: FloatArray,
     numbers: FloatArray,
     shape: FloatArray,
-    keep: int,
     beta: FloatArray,
 ) -> None:  # pragma: no cover - runs compiled
-    """Take the inner steps of one epoch; `beta` ends as the iterate after step `keep`.
+    """Take the inner steps of one epoch; `beta` ends as the last iterate.
 
     `known` are the a of the snapshot, `shift` is G - beta~, and `numbers` are lambda, eta and
     the radius.
@@ -52,7 +51,7 @@ def reduce_variance(  # noqa: PLR0917 - numba takes arguments by position
         for j in range(r):
             image[i] += gram[i, j] * beta[j]
             drift[i] += gram[i, j] * shift[j]
-    for step in range(keep + 1):
+    for step in range(order.shape[0]):
         i = order[step]
         c = cells[i]
         z = 0.0

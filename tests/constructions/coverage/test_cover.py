@@ -128,19 +128,19 @@ def test_cover__of_weighted_duplicates_under_an_offset(
 @pytest.mark.parametrize("cells", CELLS)
 def test_online__is_the_rule_read_row_by_row(cells: str) -> None:
     X = near_a_surface(500)
-    rows, full = online(X, 0.1, Metric(cells == "chebyshev"), most=10_000)
+    rows, full = online(X, 0.1, Metric(cells == "chebyshev"), max_points=10_000)
     assert rows.tolist() == one_pass(X, 0.2, cells)
     assert not full
-    some, full = online(X, 0.1, Metric(cells == "chebyshev"), most=7)
+    some, full = online(X, 0.1, Metric(cells == "chebyshev"), max_points=7)
     assert some.tolist() == rows[:7].tolist()
     assert full
-    known, _ = online(X[100:], 0.1, Metric(cells == "chebyshev"), known=X[rows], most=0)
+    known, _ = online(X[100:], 0.1, Metric(cells == "chebyshev"), known=X[rows], max_points=0)
     assert not len(known)
 
 
 def test_online__makes_more_room_as_it_goes() -> None:
     X = np.arange(5000.0)[:, None]
-    rows, full = online(X, 0.5, Metric(boxes=False), most=10_000)
+    rows, full = online(X, 0.5, Metric(boxes=False), max_points=10_000)
     assert rows.tolist() == list(range(5000))
     assert not full
 

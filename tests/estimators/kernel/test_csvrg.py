@@ -29,7 +29,7 @@ from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators import AVMClassifier, CSVRGClassifier, ODMClassifier
 from daskcoreset.estimators.kernel import csvrg
 from daskcoreset.estimators.kernel.losses import resolve_loss
-from daskcoreset.estimators.kernel.training_rows import quotas_of, sample_classes, training_rows
+from daskcoreset.estimators.kernel.rows import quotas_of, sample_classes, training_rows
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import CountingArray, CountingScheduler, shared_pool
 

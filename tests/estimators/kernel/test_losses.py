@@ -16,7 +16,7 @@ from daskcoreset.estimators.kernel.kernels import (
     resolve_kernel,
 )
 from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
-from daskcoreset.estimators.kernel.svrg import approximation_bound, feature_diameter, smoothness
+from daskcoreset.estimators.kernel.sgd import approximation_bound, feature_diameter, smoothness
 
 ALL = [
     LOSSES["hinge"],
