@@ -83,8 +83,8 @@ class MixtureCost(Objective[Mixture]):
         del others
         constants, gaps, norms = _by_component(solution, cells.centers)
         squares = np.broadcast_to(norms * norms / 2.0, gaps.shape)
-        nearest = constants + gaps * gaps / 2.0
-        bounds = np.stack([nearest, gaps * norms, squares, np.zeros_like(gaps)])
+        at_center = constants + gaps * gaps / 2.0
+        bounds = np.stack([at_center, gaps * norms, squares, np.zeros_like(gaps)])
         best = bounds[0].argmin(axis=1)
         high = bounds[:, np.arange(len(best)), best]
         yield bracket_below(high), None
