@@ -1,4 +1,4 @@
-"""One file per sensitivity, and the table of their names."""
+"""Sensitivities, one file for those that share their scores, and the table of their names."""
 
 from __future__ import annotations
 
