@@ -151,12 +151,8 @@ class LinearCost(Objective[LinearClassifier]):
         for i in range(1, 4):
             coef = np.asarray(rng.normal(size=rows.shape[1]))
             coef /= max(float(np.abs((rows - mean) @ coef).mean()), 1e-300)
-            yield (
-                f"random direction {i}",
-                LinearClassifier(
-                    coef, -float(coef @ mean) if self.intercept else 0.0, _positives(block)[-1]
-                ),
-            )
+            shift = -float(coef @ mean) if self.intercept else 0.0
+            yield f"random direction {i}", LinearClassifier(coef, shift, _positives(block)[-1])
 
     def read(self, solution: Any, n_features: int, name: str) -> LinearClassifier:
         """Return a `LinearClassifier`, or that of a fitted estimator of two classes."""

@@ -82,14 +82,9 @@ class MixtureCost(Objective[Mixture]):
         """
         del others
         constants, gaps, norms = _by_component(solution, cells.centers)
-        bounds = np.stack(
-            [
-                constants + gaps * gaps / 2.0,
-                gaps * norms,
-                np.broadcast_to(norms * norms / 2.0, gaps.shape),
-                np.zeros_like(gaps),
-            ]
-        )
+        squares = np.broadcast_to(norms * norms / 2.0, gaps.shape)
+        at_center = constants + gaps * gaps / 2.0
+        bounds = np.stack([at_center, gaps * norms, squares, np.zeros_like(gaps)])
         best = bounds[0].argmin(axis=1)
         high = bounds[:, np.arange(len(best)), best]
         yield bracket_below(high), None

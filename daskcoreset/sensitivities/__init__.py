@@ -1,4 +1,4 @@
-"""One file per sensitivity, and the table of their names."""
+"""Sensitivities, one file for those that share their scores, and the table of their names."""
 
 from __future__ import annotations
 
@@ -121,21 +121,19 @@ def construction_for(
     """
     if n_clusters is None:
         return resolve_method(method)
-    if isinstance(method, str):
-        try:
-            return resolve_method(method, n_clusters)
-        except InvalidInputError:
-            construction = resolve_method(method)
-            if takes_parts(construction, n_clusters):
-                return construction
-            raise
-    construction = resolve_method(method)
-    if takes_parts(construction, n_clusters):
-        return construction
-    raise InvalidInputError(
+    refusal = InvalidInputError(
         f"n_clusters={n_clusters} has no use beside the construction {method!r} unless "
         f'size="auto"; leave it out.'
     )
+    if isinstance(method, str):
+        try:
+            return resolve_method(method, n_clusters)
+        except InvalidInputError as error:  # perhaps it leaves the number of parts open
+            refusal = error
+    construction = resolve_method(method)
+    if takes_parts(construction, n_clusters):
+        return construction
+    raise refusal
 
 
 def _construct(construction: type[Sensitivity[Any]], n_clusters: int | None) -> Sensitivity[Any]:

@@ -53,6 +53,9 @@ class BregmanCells:
     spread: BregmanStatistics | None = None
     metric: Metric | None = None
 
+    def __len__(self) -> int:
+        return len(self.clusters)
+
     def distance(self, divergence: Divergence) -> Metric:
         """Return the distance, from these rows where nothing else is known."""
         if self.metric is not None:
@@ -250,7 +253,7 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
         """Return u s(x), its three terms apart."""
         scores = np.zeros((3, len(block)))
         if isinstance(summary, BregmanCells):
-            if not len(summary.clusters):
+            if not len(summary):
                 return scores
             summary = summary.solution(summary.distance(self._divergence))
         for rows in tiles(len(block), block.points.shape[1]):
@@ -263,7 +266,7 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
         """Return the sums of `scores`, as if every cell of the block lay in one of B."""
         assert isinstance(local, BregmanCells)  # noqa: S101 - of one block
         assert isinstance(summary, WhiteSolution)  # noqa: S101 - of all data
-        if not len(local.clusters):
+        if not len(local):
             return np.zeros(3)
         own = local.solution(summary.metric, summary.origin)
         return self._rough.total_scores(own.clusters, summary.clusters)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -210,20 +211,12 @@ class SVMDesign(SamplingDesign[Any]):
         classes, lam = summary.classes, self.lam
         points = np.concatenate([tile for _, tile in parts(rows, summary)])
         targets = signs_of(class_codes(rows, classes), len(classes))
+        tol = _TRIAL_TOL if roughly else _FINAL_TOL
+        fit_to = partial(solve_svm, points, intercept=self.intercept, tol=tol)
         fits = []
         for signs, coef, shift in zip(targets.T, summary.coef, summary.intercept, strict=True):
             pilot = np.append(coef, shift) if self.intercept else coef
-            fits.append(
-                solve_svm(
-                    points,
-                    signs,
-                    weights,
-                    lam,
-                    intercept=self.intercept,
-                    tol=_TRIAL_TOL if roughly else _FINAL_TOL,
-                    start=pilot if roughly else None,
-                )
-            )
+            fits.append(fit_to(signs, weights, lam, start=pilot if roughly else None))
         truth = signs_of(class_codes(candidates, classes), len(classes))
         losses = np.zeros(len(candidates))
         for part, tile in parts(candidates, summary):

@@ -305,10 +305,6 @@ def _opt(rough: PilotSolution, lam: float) -> float:
 def _moved(sums: PilotSums) -> PilotSolution:
     """Move the means and weights of the cells to what was summed up."""
     rough, used = sums.rough, sums.weights > 0.0
-    return replace(
-        rough,
-        centers=rough.centers[used],
-        owners=rough.owners[used],
-        means=rough.means[used] + sums.shifts[used] / sums.weights[used, np.newaxis],
-        weights=sums.weights[used],
-    )
+    centers, owners, weights = rough.centers[used], rough.owners[used], sums.weights[used]
+    means = rough.means[used] + sums.shifts[used] / weights[:, np.newaxis]
+    return replace(rough, centers=centers, owners=owners, means=means, weights=weights)

@@ -129,7 +129,7 @@ def test_strong_summary__cells_cost_what_their_rows_cost() -> None:
     A = matrix_of(KullbackLeibler()).diagonal()
     expected = WEIGHTS @ (((POSITIVE - mean) ** 2) @ A)
     assert summary.clusters.cost == pytest.approx(expected, rel=1e-9)
-    assert len(parts[0].clusters) == 1
+    assert len(parts[0]) == 1
 
 
 def test_lightweight_squared_euclidean__is_lightweight_to_the_bit() -> None:
@@ -262,7 +262,7 @@ def test_strong__no_scores_without_cells() -> None:
     construction = StrongBregman(3, "kl")
     nothing = construction.block_summary(block, None, np.random.default_rng(0))
 
-    assert len(nothing.clusters) == 0
+    assert len(nothing) == 0
     assert not construction.scores(block, nothing).any()
 
 

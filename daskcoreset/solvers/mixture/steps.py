@@ -170,13 +170,9 @@ def merge_components(first: ComponentMoments, second: ComponentMoments) -> Compo
         scatter += (between * gap.T) @ gap
     else:
         scatter += between[:, np.newaxis] * gap**2
-    return ComponentMoments(
-        first.covariance_type,
-        first.log_likelihood + second.log_likelihood,
-        weight,
-        first.mean + gap * share[:, np.newaxis],
-        scatter,
-    )
+    mean = first.mean + gap * share[:, np.newaxis]
+    log_likelihood = first.log_likelihood + second.log_likelihood
+    return ComponentMoments(first.covariance_type, log_likelihood, weight, mean, scatter)
 
 
 def maximisation(moments: ComponentMoments, previous: Mixture | None, reg_covar: float) -> Mixture:
