@@ -126,7 +126,7 @@ class ReadBlock:
     start: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # slots pickle without the names of the fields
 class BlockSchema:
     """What every block must be brought to.
 
