@@ -132,7 +132,7 @@ class ReadBlock:
         return self.block
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # slots pickle without the names of the fields
 class BlockSchema:
     """What every block must be brought to.
 

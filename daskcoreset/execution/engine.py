@@ -479,7 +479,7 @@ def _map_blocks(
     for array in clone_after(list(blocks.arrays.values()), broadcast, name):
         operands += [array, "ij" if array.ndim == 2 else "i"]
     return da.blockwise(
-        _BlockTask(work, blocks.schema, tuple(blocks.arrays)),
+        partial(_run_block, work, blocks.schema, tuple(blocks.arrays)),
         axes,
         *operands,
         name=name,  # never of a result: hashing every spec would cost more
@@ -491,19 +491,18 @@ def _map_blocks(
     )
 
 
-@dataclass(frozen=True)
-class _BlockTask:
-    """The task of one block; picklable, with a deterministic token."""
-
-    work: Callable[[ReadBlock, Any], Any]
-    schema: BlockSchema
-    names: tuple[str, ...]  # the parts that arrive as Dask blocks, in this order
-
-    def __call__(self, spec: BlockSpec, broadcast: Any, *arrays: Any) -> Any:
-        # Of an axis that the result has not, Dask hands over the list of its blocks: one.
-        parts = (part[0] if isinstance(part, list) else part for part in arrays)
-        rows = read_block(spec, dict(zip(self.names, parts, strict=True)), self.schema)
-        return self.work(rows, broadcast)
+def _run_block(
+    work: Callable[[ReadBlock, Any], Any],
+    schema: BlockSchema,
+    names: tuple[str, ...],
+    spec: BlockSpec,
+    broadcast: Any,
+    *arrays: Any,
+) -> Any:
+    """Read a block, of whose parts those with `names` arrive as Dask blocks, and work on it."""
+    # Of an axis that the result has not, Dask hands over the list of its blocks: one.
+    parts = (part[0] if isinstance(part, list) else part for part in arrays)
+    return work(read_block(spec, dict(zip(names, parts, strict=True)), schema), broadcast)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ FEW_BLOCKS = 64
 """So many chunks cost nothing, however small they are."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)  # slots pickle without the names of the fields
 class BlockSpec:
     """Which rows a block has.
 
@@ -211,23 +211,23 @@ def _align(
 ) -> tuple[dict[str, Any], tuple[int, ...] | None]:
     """Give all parts the same row blocks; sizes are None where Dask does not know them."""
     X = parts["X"]
-    if isinstance(X, Source):
-        if sparse:
-            row_bytes = -(-X.stored_bytes // X.shape[0])
-        sizes = _source_cut(X, chunk_rows, row_bytes)
-    elif np.isnan(X.shape[0]):
+    if np.isnan(X.shape[0]):
         _check_unknown(parts, chunk_rows)
         # Not one more layer where the columns are one chunk already.
         merged = X if X.numblocks[1] == 1 else X.rechunk({1: -1}, method="tasks")
         return {**parts, "X": merged}, None
+    if chunk_rows is not None:
+        sizes = even_cut(int(X.shape[0]), chunk_rows)
+    elif isinstance(X, Source):
+        sizes = _source_cut(X, -(-X.stored_bytes // X.shape[0]) if sparse else row_bytes)
+    elif sparse:  # what a row takes is not known before it is read
+        sizes = X.chunks[0]
     else:
-        sizes = _row_chunks(X.chunks[0], chunk_rows, None if sparse else row_bytes)
+        sizes = _row_chunks(X.chunks[0], row_bytes)
     return _rechunked(parts, sizes), sizes
 
 
-def _source_cut(X: Source, chunk_rows: int | None, row_bytes: int) -> tuple[int, ...]:
-    if chunk_rows is not None:
-        return even_cut(X.shape[0], chunk_rows)
+def _source_cut(X: Source, row_bytes: int) -> tuple[int, ...]:
     if X.in_memory and X.shape[0] * row_bytes <= HUGE_BYTES:
         return (X.shape[0],)  # of moderate size in memory: one block, no scheduler
     if SMALL_BYTES <= X.granularity * row_bytes <= TARGET_BYTES:
@@ -237,14 +237,8 @@ def _source_cut(X: Source, chunk_rows: int | None, row_bytes: int) -> tuple[int,
     return X.cut(max(1, TARGET_BYTES // row_bytes))
 
 
-def _row_chunks(
-    chunks: tuple[int, ...], chunk_rows: int | None, row_bytes: int | None
-) -> tuple[int, ...]:
+def _row_chunks(chunks: tuple[int, ...], row_bytes: int) -> tuple[int, ...]:
     """Chunks that Dask knows, grouped where tiny and many, split where huge."""
-    if chunk_rows is not None:
-        return even_cut(sum(chunks), chunk_rows)
-    if row_bytes is None:  # sparse: what a row takes is not known before it is read
-        return chunks
     crowded = len(chunks) > FEW_BLOCKS and sum(chunks) * row_bytes < len(chunks) * SMALL_BYTES
     target = max(1, TARGET_BYTES // row_bytes)
     huge = max(1, HUGE_BYTES // row_bytes)
@@ -279,18 +273,18 @@ def _rechunked(parts: dict[str, Any], sizes: tuple[int, ...]) -> dict[str, Any]:
 
 def _check_unknown(parts: dict[str, Any], chunk_rows: int | None) -> None:
     """Refuse what needs the number of rows in each block of X."""
-    know = (
+    remedy = (
         "call X.compute_chunk_sizes() first, or X.to_dask_array(lengths=True) on a Dask DataFrame"
     )
     if chunk_rows is not None:
         raise InvalidInputError(
-            f'chunks={chunk_rows}, but X has unknown chunk sizes; {know}, or pass chunks="auto".'
+            f'chunks={chunk_rows}, but X has unknown chunk sizes; {remedy}, or pass chunks="auto".'
         )
     for name, part in parts.items():
         if not is_dask_array(part):
             raise InvalidInputError(
                 f"X has unknown chunk sizes, so an in-memory or stored {name} cannot be paired "
-                f"with its rows; {know}, or pass {name} as a Dask collection with the same "
+                f"with its rows; {remedy}, or pass {name} as a Dask collection with the same "
                 f"partitions."
             )
         if part.numblocks[0] != parts["X"].numblocks[0]:

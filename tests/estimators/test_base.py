@@ -146,11 +146,12 @@ def test_map_rows__wrong_columns_in_a_block_of_unknown_size() -> None:
 
 
 def test_map_rows__tasks_pickle_with_a_sure_token() -> None:
-    from daskcoreset.execution.engine import _BlockTask, _row_values
+    from daskcoreset.execution.engine import _row_values, _run_block
 
     schema = row_blocks(X).schema
-    task = _BlockTask(partial(_row_values, first), schema, ("X",))
-    assert tokenize(task) == tokenize(_BlockTask(partial(_row_values, first), schema, ("X",)))
+    task = partial(_run_block, partial(_row_values, first), schema, ("X",))
+    again = partial(_run_block, partial(_row_values, first), schema, ("X",))
+    assert tokenize(task) == tokenize(again)
     assert tokenize(pickle.loads(pickle.dumps(task))) == tokenize(task)
 
 
