@@ -321,7 +321,7 @@ def _with_known_labels(
         plain_labels(known[1], len(indices)), state.labelled.classes, declared=declared
     )
     rows = pool.fetch(indices)
-    if len(rows.indices) < len(indices):
+    if len(rows) < len(indices):
         raise InvalidInputError(
             "known[0] names rows with NaN or infinity, which X leaves out; leave them out, too."
         )

@@ -23,6 +23,7 @@ from daskcoreset.constructions.margin.active_state import (
 from daskcoreset.constructions.margin.oracle import Oracle, answer, coded, plain_labels
 from daskcoreset.constructions.margin.query_strategy import add_labels, next_request
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.execution.progress import count_reads
@@ -416,7 +417,8 @@ def _check_pool(state: ActiveState, facts: dict[str, Any], pool: Pool) -> None:
     same = shape == expected
     if same and len(indices):
         fetched = pool.fetch(indices)
-        same = np.array_equal(fetched.indices, indices) and np.array_equal(fetched.rows, rows)
+        points = dense_rows(fetched.block.points)
+        same = np.array_equal(fetched.indices, indices) and np.array_equal(points, rows)
     if not same:
         raise InvalidInputError(
             f"X has {shape[0]} rows of {shape[1]} columns, {shape[2]} of them usable, and is not "

@@ -15,10 +15,11 @@ from daskcoreset.constructions.margin.core_set import evidence_of, solve_margin
 from daskcoreset.constructions.margin.pool import decision_values
 from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.pool import PoolRows
+    from daskcoreset.constructions.margin.rows import SelectedRows
 
 
 class Phase(enum.IntEnum):
@@ -495,12 +496,13 @@ class ActiveState:
         """Labels that were asked for."""
         return int((self.labelled.phases != Phase.GIVEN).sum())
 
-    def queued(self, rows: PoolRows | None) -> ActiveState:
+    def queued(self, rows: SelectedRows | None) -> ActiveState:
         """Return the run with rows to look at next, or none."""
         none = np.empty(0, np.int64)
         if rows is None:
             return replace(self, queue=none, queue_rows=self.queue_rows[:0], requested=none)
-        return replace(self, queue=rows.indices, queue_rows=rows.rows, requested=none)
+        points = dense_rows(rows.block.points)
+        return replace(self, queue=rows.indices, queue_rows=points, requested=none)
 
     def noted(self, closest: float = math.nan) -> ActiveState:
         """Return the run with one more step in its trace."""

@@ -160,7 +160,7 @@ class PoolLabels:
     def __call__(self, rows: AnyArray, indices: IndexArray) -> AnyArray:
         """Return the labels of rows by their numbers."""
         del rows
-        labels = self._pool.fetch(indices).labels
+        labels = self._pool.fetch(indices).block.labels
         self.n_asked += len(indices)
         assert labels is not None  # noqa: S101 - opened with labels
         return labels

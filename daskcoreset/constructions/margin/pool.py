@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daskcoreset.constructions.margin.rows import (
+    SelectedRows,
+    concatenate_rows,
+    select_rows,
+    smallest,
+)
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import row_blocks
 
@@ -42,54 +48,6 @@ def decision_values(points: Points, w: FloatArray, b: float) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class PoolRows:
-    """A few rows of the pool.
-
-    Attributes
-    ----------
-    indices : ndarray of shape (q,), int64
-        Their numbers in the whole pool.
-    rows : ndarray of shape (q, d), float32 or float64
-    keys : ndarray of shape (q,), float64
-        The values by which they were selected.
-    labels : ndarray of shape (q,) or None
-        None where the data have no labels.
-    """
-
-    indices: IndexArray
-    rows: AnyArray
-    keys: FloatArray
-    labels: AnyArray | None = None
-
-    def take(self, order: Any) -> PoolRows:
-        """Return some of the rows, in this order."""
-        labels = None if self.labels is None else self.labels[order]
-        return PoolRows(self.indices[order], self.rows[order], self.keys[order], labels)
-
-
-def join(first: PoolRows, second: PoolRows) -> PoolRows:
-    """Put rows after one another."""
-    labels = None
-    if first.labels is not None and second.labels is not None:
-        labels = np.concatenate([first.labels, second.labels])
-    return PoolRows(
-        np.concatenate([first.indices, second.indices]),
-        np.concatenate([first.rows, second.rows]),
-        np.concatenate([first.keys, second.keys]),
-        labels,
-    )
-
-
-def _pool_rows(block: Block, positions: IndexArray, start: int, keys: FloatArray) -> PoolRows:
-    """Rows of a block, dense, with their numbers in the pool."""
-    points: Any = block.points[positions]
-    rows = points if isinstance(points, np.ndarray) else points.toarray()
-    within = positions if block.rows is None else block.rows[positions]
-    labels = None if block.labels is None else block.take(positions).labels
-    return PoolRows(within.astype(np.int64) + start, rows, keys, labels)
-
-
-@dataclass(frozen=True, eq=False)
 class PoolQuery:
     """A query for rows without a label, by their distance from a boundary.
 
@@ -104,7 +62,7 @@ class PoolQuery:
     below : float
         Rows at this distance or farther do not count.
     after : int
-        Rows up to this one do not count where the first ones are looked for.
+        Rows up to this one do not count.
     """
 
     starts: IndexArray
@@ -115,60 +73,35 @@ class PoolQuery:
     after: int = -1
 
 
-def _gaps(block: Block, block_index: int, query: PoolQuery) -> FloatArray:
+def _gaps(block: Block, start: int, query: PoolQuery) -> FloatArray:
     """Distance of every usable row without a label from the boundary; infinite for others."""
     gaps = np.abs(decision_values(block.points, query.w, query.b))
-    gaps[block.weights == 0.0] = np.inf
-    within = query.known - int(query.starts[block_index])
-    if block.rows is None:
-        within = within[(within >= 0) & (within < len(block))]
-    elif len(block):
-        within = np.flatnonzero(np.isin(block.rows, within))
-    gaps[within] = np.inf
-    gaps[gaps >= query.below] = np.inf
+    within = np.arange(len(block)) if block.rows is None else block.rows
+    unusable = (block.weights == 0.0) | np.isin(within + start, query.known)
+    gaps[unusable | (gaps >= query.below) | (within + start <= query.after)] = np.inf
     return gaps
 
 
-def smallest(keys: FloatArray, count: int) -> IndexArray:
-    """Return the positions of the smallest finite keys in order, the first of equal ones first.
-
-    Examples
-    --------
-    >>> smallest(np.array([2.0, 1.0, np.inf, 1.0]), 3)
-    array([1, 3, 0])
-    """
-    if len(keys) > 4 * count:  # a sort of all rows would take longer than the read
-        reach = np.partition(keys, count - 1)[count - 1]
-        near = np.flatnonzero(keys <= reach)
-    else:
-        near = np.arange(len(keys))
-    near = near[np.isfinite(keys[near])]
-    order: IndexArray = near[np.argsort(keys[near], kind="stable")[:count]]
-    return order
+def _closest_rows(block: Block, block_index: int, query: PoolQuery, *, count: int) -> SelectedRows:
+    """Rows of a block that are closest to the boundary."""
+    start = int(query.starts[block_index])
+    gaps = _gaps(block, start, query)
+    closest = smallest(gaps, count)
+    return select_rows(block, closest, gaps[closest], start)
 
 
-def _closest_rows(block: Block, block_index: int, query: PoolQuery, *, count: int) -> PoolRows:
-    """Rows of a block that are closest to the boundary, the closest first."""
-    gaps = _gaps(block, block_index, query)
-    chosen = smallest(gaps, count)
-    return _pool_rows(block, chosen, int(query.starts[block_index]), gaps[chosen])
-
-
-def _merge_closest(first: PoolRows, second: PoolRows, *, count: int) -> PoolRows:
-    both = join(first, second)
-    return both.take(smallest(both.keys, count))
+def _merge_closest(first: SelectedRows, second: SelectedRows, *, count: int) -> SelectedRows:
+    return concatenate_rows(first, second).smallest(count)
 
 
 def _first_within_margin(
     block: Block, block_index: int, query: PoolQuery, *, count: int
-) -> PoolRows:
+) -> SelectedRows:
     """First rows of a block that follow row `query.after` and are closer than `query.below`."""
-    gaps = _gaps(block, block_index, query)
     start = int(query.starts[block_index])
-    within = np.arange(len(block)) if block.rows is None else block.rows
-    fits = np.isfinite(gaps) & (within + start > query.after)
-    chosen = np.flatnonzero(fits)[:count]
-    return _pool_rows(block, chosen, start, gaps[chosen])
+    gaps = _gaps(block, start, query)
+    firsts = np.flatnonzero(np.isfinite(gaps))[:count]
+    return select_rows(block, firsts, gaps[firsts], start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +114,7 @@ class _TakeRequest:
 
 def _take_rows(
     block: Block, block_index: int, request: _TakeRequest, *, by_weight: bool
-) -> PoolRows:
+) -> SelectedRows:
     """Take the requested rows of a block, in the order of the request."""
     values = request.values.get(block_index, np.empty(0))
     if by_weight:
@@ -195,8 +128,7 @@ def _take_rows(
         present = positions < len(within)
         present[present] = within[positions[present]] == values[present]
         positions, values = positions[present], values[present]
-    start = int(request.starts[block_index])
-    return _pool_rows(block, positions.astype(np.int64), start, values)
+    return select_rows(block, positions, values, int(request.starts[block_index]))
 
 
 def _weigh(block: Block, block_index: int, _: object) -> dict[int, tuple[float, int]]:
@@ -239,7 +171,7 @@ class Pool:
         """Number of the first row of every block."""
         return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
 
-    def closest(self, w: FloatArray, b: float, known: IndexArray, count: int) -> PoolRows:
+    def closest(self, w: FloatArray, b: float, known: IndexArray, count: int) -> SelectedRows:
         """Return the `count` rows of least distance to the boundary; one read.
 
         Parameters
@@ -252,18 +184,18 @@ class Pool:
 
         Returns
         -------
-        PoolRows
-            The closest first; rows at one distance in the order of the pool.
+        SelectedRows
+            The closest first, by their distances; rows at one distance in the order of the pool.
         """
         query = PoolQuery(self.starts, w, b, known)
         work = partial(_closest_rows, count=count)
         merge = partial(_merge_closest, count=count)
-        closest: PoolRows = map_reduce(self.blocks, work, merge, broadcast=query).value
-        return closest
+        closest = map_reduce(self.blocks, work, merge, broadcast=query).value
+        return closest.take(np.argsort(closest.values, kind="stable"))
 
     def first_below(
         self, w: FloatArray, b: float, known: IndexArray, count: int, *, below: float, after: int
-    ) -> PoolRows | None:
+    ) -> SelectedRows | None:
         """Return the first rows closer than `below` that follow row `after`, going round once.
 
         Blocks are read one at a time until one holds such a row; None if none does. The rows
@@ -278,12 +210,13 @@ class Pool:
             if not self.weights[block_index]:
                 continue
             query = PoolQuery(starts, w, b, known, below, last)
-            rows = map_reduce(self.blocks.select([block_index]), work, join, broadcast=query).value
-            if len(rows.indices):
+            blocks = self.blocks.select([block_index])
+            rows = map_reduce(blocks, work, concatenate_rows, broadcast=query).value
+            if len(rows):
                 return rows
         return None
 
-    def fetch(self, indices: IndexArray) -> PoolRows:
+    def fetch(self, indices: IndexArray) -> SelectedRows:
         """Return rows by their numbers, reading only the blocks that hold them.
 
         Rows that the blocks leave out, such as those with NaN, are missing from what is
@@ -293,9 +226,10 @@ class Pool:
         block_indices = np.searchsorted(self.starts, indices, side="right") - 1
         rows = self._take(block_indices, indices - self.starts[block_indices], by_weight=False)
         positions = {int(index): i for i, index in enumerate(rows.indices)}
-        return rows.take([positions[i] for i in indices.tolist() if i in positions])
+        present = [positions[i] for i in indices.tolist() if i in positions]
+        return rows.take(np.array(present, dtype=np.int64))
 
-    def draw(self, rng: np.random.Generator, count: int) -> PoolRows:
+    def draw(self, rng: np.random.Generator, count: int) -> SelectedRows:
         """Draw rows in proportion to their weights, each on its own; reads only their blocks."""
         edges = np.cumsum(self.weights)
         drawn = rng.random(count) * edges[-1]
@@ -306,7 +240,7 @@ class Pool:
         # Rows come in the order of their blocks; this is the order in which they were drawn.
         return rows.take(np.argsort(np.argsort(block_indices, kind="stable")))
 
-    def _take(self, block_indices: IndexArray, values: Any, *, by_weight: bool) -> PoolRows:
+    def _take(self, block_indices: IndexArray, values: Any, *, by_weight: bool) -> SelectedRows:
         of_block: dict[int, FloatArray] = {
             int(i): np.asarray(values[block_indices == i], dtype=np.float64)
             for i in np.unique(block_indices)
@@ -314,7 +248,7 @@ class Pool:
         request = _TakeRequest(self.starts, of_block)
         work = partial(_take_rows, by_weight=by_weight)
         blocks = self.blocks.select(sorted(of_block))
-        return map_reduce(blocks, work, join, broadcast=request).value
+        return map_reduce(blocks, work, concatenate_rows, broadcast=request).value
 
 
 def open_pool(X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Pool:

@@ -27,11 +27,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daskcoreset.constructions.margin.active_state import ActiveState, Phase, separate
+from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.pool import Pool, PoolRows
-    from daskcoreset.core.typing import IndexArray
+    from daskcoreset.constructions.margin.pool import Pool
+    from daskcoreset.core.typing import AnyArray, IndexArray
 
 _CANDIDATES = 8
 """Rows looked at for each that is asked for, where several are asked for at a time."""
@@ -184,18 +185,18 @@ def _query(state: ActiveState, pool: Pool) -> ActiveState:
     count = batch if batch == 1 else _CANDIDATES * batch
     closest = pool.closest(separator.w, separator.b, known, count)
     state = replace(state, reads=state.reads + 1)
-    if not len(closest.indices):
+    if not len(closest):
         return state.ended("exhausted")
-    state = state.noted(float(closest.keys[0]))
-    within = closest.take(np.flatnonzero(closest.keys < below))
-    if not len(within.indices):
+    state = state.noted(float(closest.values[0]))
+    within = closest.take(np.flatnonzero(closest.values < below))
+    if not len(within):
         return replace(state, phase=Phase.VERIFYING)
-    return state.queued(within.take(_spread(within, batch)))
+    return state.queued(within.take(_spread(dense_rows(within.block.points), batch)))
 
 
-def _spread(candidates: PoolRows, count: int) -> IndexArray:
+def _spread(rows: AnyArray, count: int) -> IndexArray:
     """Choose the closest row, then the one farthest from those chosen, and so on; none twice."""
-    rows = candidates.rows.astype(np.float64)
+    rows = rows.astype(np.float64)
     chosen = [0]
     gaps = np.square(rows - rows[0]).sum(axis=1)
     while len(chosen) < count and gaps.max() > 0.0:

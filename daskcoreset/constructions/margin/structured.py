@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.constructions.margin.core_set import evidence_of, row_numbers
+from daskcoreset.constructions.margin.core_set import evidence_of
 from daskcoreset.constructions.margin.examples import Examples
+from daskcoreset.constructions.margin.rows import row_numbers
 from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.constructions.margin.triples import (
     Place,

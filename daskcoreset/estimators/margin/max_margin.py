@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskcoreset.constructions.class_summary import summarise_classes
-from daskcoreset.constructions.margin.classes import find_classes
 from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, Violators
 from daskcoreset.constructions.margin.multiclass import MultiClassProblem, plain_weights
+from daskcoreset.constructions.margin.rows import find_classes
 from daskcoreset.constructions.margin.separators import KERNELS, Kernel
 from daskcoreset.constructions.margin.structured import structured_margin
 from daskcoreset.core.blocks import MAX_LABELS
@@ -32,7 +32,7 @@ from daskcoreset.estimators.margin.soft import (
 from daskcoreset.execution.engine import BlockResults, map_reduce
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.classes import FirstRead
+    from daskcoreset.constructions.margin.rows import FirstRead
     from daskcoreset.core.blocks import Block
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
     from daskcoreset.inputs.blocks import RowBlocks
@@ -203,7 +203,7 @@ class MaxMarginClassifier(MarginModel):
         """
         self._validate_params()
         blocks, names = self._labelled_blocks(X, y, sample_weight)
-        survey = find_classes(blocks, most=MAX_LABELS, keep=_STARTS)
+        survey = find_classes(blocks, max_classes=MAX_LABELS, n_keep=_STARTS)
         labels = survey.value.classes
         self.classes_ = labels if names is None else names[labels]
         try:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from daskcoreset.constructions.margin.classes import find_classes
 from daskcoreset.constructions.margin.outlier import (
     METHODS,
     InseparableRestError,
     Method,
     OutlierMaxMargin,
 )
+from daskcoreset.constructions.margin.rows import find_classes
 from daskcoreset.core.blocks import MAX_LABELS
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
@@ -161,7 +161,7 @@ class OutlierMaxMarginClassifier(MarginModel):
         """
         self._validate_params()
         blocks, names = self._labelled_blocks(X, y, None)
-        survey = find_classes(blocks, most=MAX_LABELS, keep=16)
+        survey = find_classes(blocks, max_classes=MAX_LABELS, n_keep=16)
         labels = survey.value.classes
         if len(labels) > 2:
             raise InvalidInputError(

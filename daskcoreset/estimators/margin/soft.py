@@ -10,7 +10,12 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.svm import SVC
 
-from daskcoreset.constructions.margin.core_set import SelectedRows, concatenate_rows, smallest
+from daskcoreset.constructions.margin.rows import (
+    SelectedRows,
+    concatenate_rows,
+    select_rows,
+    smallest,
+)
 from daskcoreset.constructions.margin.separators import Separator
 from daskcoreset.core.blocks import labels_of
 from daskcoreset.core.linalg import dense_rows
@@ -202,11 +207,10 @@ Draws: TypeAlias = tuple[SelectedRows, int]
 def _draw(block: Block, block_index: int, _broadcast: object, *, max_rows: int, seed: int) -> Draws:
     # The rows of smallest coins, of the block and of all: a sample without replacement.
     coins = stream(seed, Stage.DRAWS, block_index).random(len(block))
-    used = np.flatnonzero(block.weights > 0.0)
-    rows = used[np.sort(np.argsort(coins[used], kind="stable")[:max_rows])]
-    indices = np.full(len(rows), block_index)
-    return SelectedRows(block.take(rows), indices, np.zeros(len(rows)), coins[rows]), len(used)
+    used = block.weights > 0.0
+    drawn = smallest(np.where(used, coins, np.inf), max_rows)
+    return select_rows(block, drawn, coins[drawn]), int(np.count_nonzero(used))
 
 
 def _merge_draws(first: Draws, second: Draws, *, max_rows: int) -> Draws:
-    return smallest(concatenate_rows([first[0], second[0]]), max_rows), first[1] + second[1]
+    return concatenate_rows(first[0], second[0]).smallest(max_rows), first[1] + second[1]
