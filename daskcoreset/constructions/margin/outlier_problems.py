@@ -143,8 +143,9 @@ def _smallest_of_block(block: Block, block_index: int, query: MarginQuery) -> Sm
     values = np.full((2, query.n_keep, q), np.inf)
     positions = np.full((2, query.n_keep, q), _NONE, dtype=np.int64)
     draws = query.draws
-    streams = []
+    streams, share = [], 1.0
     if draws is not None:
+        share = draws.share
         streams = [stream(draws.seed, Stage.SUBSETS, block_index, one) for one in draws.subsets]
     members = np.zeros((n, len(streams)), dtype=bool)
     tile = max(1, _TILE_NUMBERS // q)
@@ -152,11 +153,11 @@ def _smallest_of_block(block: Block, block_index: int, query: MarginQuery) -> Sm
         within = slice(start, min(n, start + tile))
         products = inner_products(block.points[within], query.normals) * signs[within, None]
         for j, one in enumerate(streams):
-            members[within, j] = one.random(within.stop - start) < query.draws.share
+            members[within, j] = one.random(within.stop - start) < share
             products[~members[within, j], j] = np.inf
         for group, sign in enumerate((1.0, -1.0)):
-            rows = np.flatnonzero(signs[within] == sign)
-            _insert(values[group], positions[group], products[rows], rows + start)
+            of_class = np.flatnonzero(signs[within] == sign)
+            _insert(values[group], positions[group], products[of_class], of_class + start)
     used = np.unique(positions[positions >= 0])
     numbers = query.starts[block_index] + (np.arange(n) if block.rows is None else block.rows)
     rows = ProblemRows(

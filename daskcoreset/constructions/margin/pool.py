@@ -190,7 +190,7 @@ class Pool:
         query = PoolQuery(self.starts, w, b, known)
         work = partial(_closest_rows, count=count)
         merge = partial(_merge_closest, count=count)
-        closest = map_reduce(self.blocks, work, merge, broadcast=query).value
+        closest: SelectedRows = map_reduce(self.blocks, work, merge, broadcast=query).value
         return closest.take(np.argsort(closest.values, kind="stable"))
 
     def first_below(

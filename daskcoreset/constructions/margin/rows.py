@@ -14,7 +14,6 @@ from daskcoreset.core.linalg import inner_products
 from daskcoreset.execution.engine import BlockResults, map_reduce
 
 if TYPE_CHECKING:
-
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
     from daskcoreset.inputs.blocks import RowBlocks
 
@@ -174,7 +173,7 @@ def _smallest_of_each(values: FloatArray, codes: IndexArray, n_keep: int) -> Ind
 def _first_read_of_block(
     block: Block, block_index: int, _: object, *, max_classes: int
 ) -> FirstRead | InvalidRow:
-    """The worst row of each class of a block for a rough guess.
+    """Take the worst row of each class of a block, for a rough guess.
 
     The guess separates the means of the classes within the block (or, through the origin, is
     the mean of rows times labels), which is no more than a good place to start.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -11,14 +10,14 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskcoreset.constructions.class_summary import summarise_classes
+from daskcoreset.constructions.margin.examples import survey
 from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, Violators
-from daskcoreset.constructions.margin.multiclass import MultiClassProblem, plain_weights
+from daskcoreset.constructions.margin.problems import MultiClassProblem
 from daskcoreset.constructions.margin.rows import find_classes
 from daskcoreset.constructions.margin.separators import KERNELS, Kernel
 from daskcoreset.constructions.margin.structured import structured_margin
 from daskcoreset.core.blocks import MAX_LABELS
 from daskcoreset.core.errors import InvalidInputError, warn_user
-from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, MarginModel, SeparatorDecision
 from daskcoreset.estimators.kernel.kernels import resolve_gamma
@@ -29,12 +28,11 @@ from daskcoreset.estimators.margin.soft import (
     soft_planes,
     uniform_rows,
 )
-from daskcoreset.execution.engine import BlockResults, map_reduce
 
 if TYPE_CHECKING:
     from daskcoreset.constructions.margin.rows import FirstRead
-    from daskcoreset.core.blocks import Block
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+    from daskcoreset.execution.engine import BlockResults
     from daskcoreset.inputs.blocks import RowBlocks
 
 _EXACT = 1e-9
@@ -265,14 +263,13 @@ class MaxMarginClassifier(MarginModel):
         center, bias = None, 0.0
         if self.fit_intercept:
             # Weighted: a row twice is a row of weight two.
-            moments = map_reduce(blocks, _moments, merge_moments).value
-            center = moments.mean
-            bias = math.sqrt(float(moments.m2.sum()) / moments.weight) or 1.0
+            known = survey(blocks)
+            center, bias = known.moments.mean, known.spread
         problem = MultiClassProblem(blocks.rules.n_features, len(labels), center, bias)
         core = structured_margin(
             blocks, problem, epsilon, classes=labels, max_passes=self.max_passes
         )
-        self._set_hyperplanes(*plain_weights(problem, core.w))
+        self._set_hyperplanes(*problem.planes_of_rows(core.w))
         self._keep(
             core,
             margin=core.data_margin,
@@ -324,7 +321,3 @@ class MaxMarginClassifier(MarginModel):
             self.intercept_ = np.array([side.intercept for side in sides])
             self._decision = SeparatorDecision(sides, self.classes_)
         self._keep(None, evidence=error)
-
-
-def _moments(block: Block, _block_index: int, _broadcast: object) -> Moments:
-    return moments_of(block.points, block.weights)
