@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.constructions.margin.active_state import Phase
+from daskcoreset.constructions.margin.labels import Phase
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.optional import axes_for, need_matplotlib
 

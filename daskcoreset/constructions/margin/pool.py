@@ -15,36 +15,15 @@ from daskcoreset.constructions.margin.rows import (
     select_rows,
     smallest,
 )
+from daskcoreset.constructions.margin.separators import Separator
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.linalg import inner_products
-from daskcoreset.core.typing import FloatArray, IndexArray, Points
+from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block
     from daskcoreset.inputs.blocks import RowBlocks
-
-
-def decision_values(points: Points, w: FloatArray, b: float) -> FloatArray:
-    """Return ``points @ w + b`` in float64, with the same bits on any number of threads.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n, d) or csr_array
-    w : ndarray of shape (d,), float64
-    b : float
-
-    Returns
-    -------
-    ndarray of shape (n,), float64
-
-    Examples
-    --------
-    >>> decision_values(np.array([[1.0, 2.0]]), np.array([3.0, 4.0]), -1.0)
-    array([10.])
-    """
-    return inner_products(points, w[None, :])[:, 0] + b
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +34,8 @@ class PoolQuery:
     ----------
     starts : ndarray of shape (n_blocks,), int64
         Number of the first row of every block.
-    w, b
-        The boundary.
+    separator : Separator
+        Whose boundary it is.
     known : ndarray of int64
         Numbers of the rows with a label, sorted.
     below : float
@@ -66,8 +45,7 @@ class PoolQuery:
     """
 
     starts: IndexArray
-    w: FloatArray
-    b: float
+    separator: Separator
     known: IndexArray
     below: float = np.inf
     after: int = -1
@@ -75,7 +53,7 @@ class PoolQuery:
 
 def _gaps(block: Block, start: int, query: PoolQuery) -> FloatArray:
     """Distance of every usable row without a label from the boundary; infinite for others."""
-    gaps = np.abs(decision_values(block.points, query.w, query.b))
+    gaps = np.abs(query.separator(block.points))
     within = np.arange(len(block)) if block.rows is None else block.rows
     unusable = (block.weights == 0.0) | np.isin(within + start, query.known)
     gaps[unusable | (gaps >= query.below) | (within + start <= query.after)] = np.inf
@@ -171,13 +149,12 @@ class Pool:
         """Number of the first row of every block."""
         return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
 
-    def closest(self, w: FloatArray, b: float, known: IndexArray, count: int) -> SelectedRows:
+    def closest(self, separator: Separator, known: IndexArray, count: int) -> SelectedRows:
         """Return the `count` rows of least distance to the boundary; one read.
 
         Parameters
         ----------
-        w : ndarray of shape (d,), float64
-        b : float
+        separator : Separator
         known : ndarray of int64
             Numbers of rows to leave out, sorted.
         count : int
@@ -187,14 +164,14 @@ class Pool:
         SelectedRows
             The closest first, by their distances; rows at one distance in the order of the pool.
         """
-        query = PoolQuery(self.starts, w, b, known)
+        query = PoolQuery(self.starts, separator, known)
         work = partial(_closest_rows, count=count)
         merge = partial(_merge_closest, count=count)
         closest: SelectedRows = map_reduce(self.blocks, work, merge, broadcast=query).value
         return closest.take(np.argsort(closest.values, kind="stable"))
 
     def first_below(
-        self, w: FloatArray, b: float, known: IndexArray, count: int, *, below: float, after: int
+        self, separator: Separator, known: IndexArray, count: int, *, below: float, after: int
     ) -> SelectedRows | None:
         """Return the first rows closer than `below` that follow row `after`, going round once.
 
@@ -209,7 +186,7 @@ class Pool:
         for block_index, last in [(first, after), *((turn, -1) for turn in [*turns[1:], first])]:
             if not self.weights[block_index]:
                 continue
-            query = PoolQuery(starts, w, b, known, below, last)
+            query = PoolQuery(starts, separator, known, below, last)
             blocks = self.blocks.select([block_index])
             rows = map_reduce(blocks, work, concatenate_rows, broadcast=query).value
             if len(rows):

@@ -20,13 +20,8 @@ from matplotlib.figure import Figure
 
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
 from daskcoreset.constructions.margin.active_run import ActiveRun, OracleError
-from daskcoreset.constructions.margin.active_state import (
-    ActiveMargin,
-    ActiveOptions,
-    Labelled,
-    Phase,
-    separate,
-)
+from daskcoreset.constructions.margin.active_state import ActiveMargin, ActiveOptions, separate
+from daskcoreset.constructions.margin.labels import Labelled, Phase
 from daskcoreset.constructions.margin.plot import plot_labels
 from daskcoreset.constructions.margin.pool import open_pool
 from daskcoreset.constructions.margin.query_strategy import _spread, verification_length
