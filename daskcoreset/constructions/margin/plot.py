@@ -213,25 +213,20 @@ def plot_labels(
 def _shade(ax: Axes, trace: Trace) -> None:
     """Tell the phases apart by the ground they are drawn on."""
     start, last = 0, trace[-1].n_labels
-    for before, step in itertools.pairwise(trace):
-        if step.phase is not before.phase:
-            _span(ax, start, before.n_labels, before.phase, last)
-            start = before.n_labels
-    _span(ax, start, last, trace[-1].phase, last)
+    for phase, steps in itertools.groupby(trace, key=lambda step: step.phase):
+        stop = [step.n_labels for step in steps][-1]
+        if stop > start and phase in _SHADES:
+            ax.axvspan(start, stop, color=_SHADES[phase], lw=0, zorder=0)
+            if stop - start > 0.1 * last:
+                ax.text(
+                    (start + stop) / 2,
+                    1.01,
+                    phase.name.lower(),
+                    transform=ax.get_xaxis_transform(),
+                    ha="center",
+                    va="bottom",
+                    fontsize="x-small",
+                    color="0.4",
+                )
+        start = stop
     ax.set_xlim(0, last * 1.02)
-
-
-def _span(ax: Axes, start: int, stop: int, phase: Phase, last: int) -> None:
-    if stop > start and phase in _SHADES:
-        ax.axvspan(start, stop, color=_SHADES[phase], lw=0, zorder=0)
-        if stop - start > 0.1 * last:
-            ax.text(
-                (start + stop) / 2,
-                1.01,
-                phase.name.lower(),
-                transform=ax.get_xaxis_transform(),
-                ha="center",
-                va="bottom",
-                fontsize="x-small",
-                color="0.4",
-            )

@@ -35,58 +35,31 @@ _MAX_TRIPLES = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Triples:
-    """Some triples.
+class Triple:
+    """An example, its right answer, and a wrong one.
 
     Attributes
     ----------
-    places : ndarray of shape (m, 2), int64
+    place : tuple of int
         Block, and row in it, of the first row of the example.
-    margins : ndarray of shape (m,), float64
-        At the separator that they violated, with slacks.
-    differences : ndarray of shape (m, D), float64
-    answers, rivals : tuple of m ndarrays of int64
-        The right and the wrong answer of each.
+    margin : float
+        At the separator that it violated, with slacks.
+    difference : ndarray of shape (D,), float64
+        Of the joint features, divided by the loss.
+    answer, rival : ndarray of int64
+        The right and the wrong answer.
     """
 
-    places: IndexArray
-    margins: FloatArray
-    differences: FloatArray
-    answers: tuple[IndexArray, ...]
-    rivals: tuple[IndexArray, ...]
+    place: Place
+    margin: float
+    difference: FloatArray
+    answer: IndexArray
+    rival: IndexArray
 
-    def __len__(self) -> int:
-        return len(self.margins)
-
-    @classmethod
-    def none(cls, dimension: int) -> Triples:
-        """Return no triple."""
-        return cls(np.empty((0, 2), np.int64), np.empty(0), np.empty((0, dimension)), (), ())
-
-    def take(self, order: IndexArray) -> Triples:
-        """Return some of them, in this order."""
-        return Triples(
-            self.places[order],
-            self.margins[order],
-            self.differences[order],
-            tuple(self.answers[i] for i in order),
-            tuple(self.rivals[i] for i in order),
-        )
-
-    def and_also(self, other: Triples) -> Triples:
-        """Return these and others."""
-        return Triples(
-            np.concatenate([self.places, other.places]),
-            np.concatenate([self.margins, other.margins]),
-            np.concatenate([self.differences, other.differences]),
-            self.answers + other.answers,
-            self.rivals + other.rivals,
-        )
-
-    def keys(self) -> list[tuple[Place, bytes]]:
-        """Return example and wrong answer of each, to be compared."""
-        places = map(tuple, self.places.tolist())
-        return [(place, y.tobytes()) for place, y in zip(places, self.rivals, strict=True)]
+    @property
+    def key(self) -> tuple[Place, bytes]:
+        """Example and wrong answer, to be compared."""
+        return self.place, self.rival.tobytes()
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,14 +68,14 @@ class WorstTriples:
 
     Attributes
     ----------
-    worst : Triples
+    triples : list of Triple
         Some of every block.
     margin : float
         The least margin of all; infinite without examples.
     n_examples : int
     """
 
-    worst: Triples
+    triples: list[Triple]
     margin: float
     n_examples: int
 
@@ -110,12 +83,13 @@ class WorstTriples:
 def _merge_worst(
     first: WorstTriples, second: WorstTriples, *, max_triples: int | None = _MAX_TRIPLES
 ) -> WorstTriples:
-    worst = first.worst.and_also(second.worst)
-    if max_triples is not None and len(worst) > max_triples:
+    triples = first.triples + second.triples
+    if max_triples is not None and len(triples) > max_triples:
+        smallest = np.argsort([triple.margin for triple in triples], kind="stable")[:max_triples]
         # In the order of the data, so that merging stays associative.
-        worst = worst.take(np.sort(np.argsort(worst.margins, kind="stable")[:max_triples]))
+        triples = [triples[i] for i in np.sort(smallest)]
     n_examples = first.n_examples + second.n_examples
-    return WorstTriples(worst, min(first.margin, second.margin), n_examples)
+    return WorstTriples(triples, min(first.margin, second.margin), n_examples)
 
 
 def worst_triples(
@@ -131,28 +105,18 @@ def worst_triples(
 def _worst_of(examples: Examples, query: StructuredQuery, count: int) -> WorstTriples:
     problem = query.problem
     if not len(examples):
-        return WorstTriples(Triples.none(problem.dimension), math.inf, 0)
+        return WorstTriples([], math.inf, 0)
     rivals, margins, losses = rivals_of(problem, query.w, examples)
+    places = [(block, row) for block, row in examples.places.tolist()]
     if query.slacks:
-        margins = margins + np.array(
-            [query.slacks.get((block, row), 0.0) for block, row in examples.places.tolist()]
-        )
-    chosen = _diverse(examples, rivals, margins, count)
-    differences, answers, wrong = [], [], []
-    for i in chosen.tolist():
+        margins = margins + np.array([query.slacks.get(place, 0.0) for place in places])
+    triples = []
+    for i in _diverse(examples, rivals, margins, count).tolist():
         x, y = examples.one(i)
-        other = rivals[examples.starts[i] : examples.starts[i + 1]]
-        gap = problem.joint_features(x, y) - problem.joint_features(x, other)
-        differences.append(gap / losses[i])
-        answers.append(np.array(y))
-        wrong.append(np.array(other))
-    triples = Triples(
-        examples.places[chosen],
-        margins[chosen],
-        np.stack(differences),
-        tuple(answers),
-        tuple(wrong),
-    )
+        rival = rivals[examples.starts[i] : examples.starts[i + 1]]
+        gap = problem.joint_features(x, y) - problem.joint_features(x, rival)
+        margin = float(margins[i])
+        triples.append(Triple(places[i], margin, gap / losses[i], np.array(y), np.array(rival)))
     return WorstTriples(triples, float(margins.min()), len(examples))
 
 
@@ -172,13 +136,13 @@ def _diverse(examples: Examples, rivals: IndexArray, margins: FloatArray, count:
 
 
 def solve_triples(
-    core: Triples, numbers: IndexArray, C: float
+    core: list[Triple], numbers: IndexArray, C: float
 ) -> tuple[HardMargin, dict[Place, float]]:
     """Find the separator of largest margin on some triples.
 
     Parameters
     ----------
-    core : Triples
+    core : list of Triple
     numbers : ndarray of shape (m,), int64
         Of the first rows of their examples in the whole data.
     C : float
@@ -195,11 +159,12 @@ def solve_triples(
     ------
     InseparableError
     """
-    rows, D = core.differences, core.differences.shape[1]
-    places = np.empty((0, 2), np.int64)
+    rows = np.stack([triple.difference for triple in core])
+    D, places = rows.shape[1], np.empty((0, 2), np.int64)
     if math.isfinite(C):
         # One more column for every example, in which its triples can be separated.
-        places, columns = np.unique(core.places, axis=0, return_inverse=True)
+        own_places = [triple.place for triple in core]
+        places, columns = np.unique(own_places, axis=0, return_inverse=True)
         own = np.equal.outer(columns.reshape(-1), np.arange(len(places))) / math.sqrt(C)
         rows = np.concatenate([rows, own], axis=1)
     hard = hard_margin(rows)  # from scratch: a start with many new rows takes longer
@@ -213,11 +178,11 @@ def solve_triples(
     return replace(hard, w=hard.w[:D]), of_examples
 
 
-def _inseparable(core: Triples, numbers: IndexArray, dual: FloatArray) -> InseparableError:
+def _inseparable(core: list[Triple], numbers: IndexArray, dual: FloatArray) -> InseparableError:
     evidence = evidence_of(dual)
     shown = [
-        f"{dual[i]:.3g} for row {numbers[i]}, label {_short(core.answers[i])} against "
-        f"{_short(core.rivals[i])}"
+        f"{dual[i]:.3g} for row {numbers[i]}, label {_short(core[i].answer)} against "
+        f"{_short(core[i].rival)}"
         for i in evidence[:4]
     ]
     more = f", and {len(evidence) - 4} more" if len(evidence) > 4 else ""
@@ -366,25 +331,26 @@ def structured_margin(
     Singer (2001) for its multi-class form.
     """
     check_share("epsilon", epsilon)
-    core = Triples.none(problem.dimension)
+    core: list[Triple] = []
     solved = None
     query = StructuredQuery(problem, np.zeros(problem.dimension), classes, grouped)
     margin, trace = math.inf, []
+    # Fig. 1: a separator of the core set, a read for its worst triples, and these join the set.
     while True:
         read = worst_triples(blocks, query, per_block)
         data_margin = read.value.margin
         trace.append(StructuredStep(len(core), margin, data_margin if solved else 0.0))
         if report is not None:
             report(trace[-1])
-        converged = solved is not None and data_margin >= (1.0 - epsilon) * margin
-        worst, known = read.value.worst, set(core.keys())
-        is_new = [key not in known for key in worst.keys()]  # noqa: SIM118 - no mapping
-        new = worst.take(np.flatnonzero((worst.margins < (1.0 - epsilon) * margin) & is_new))
+        level, known = (1.0 - epsilon) * margin, {triple.key for triple in core}
+        converged = solved is not None and data_margin >= level
+        new = [one for one in read.value.triples if one.margin < level and one.key not in known]
         stopped = max_passes is not None and len(trace) >= max_passes and solved is not None
-        if converged or not len(new) or stopped:
+        if converged or not new or stopped:
             break
-        core = core.and_also(new)
-        solved, slacks = solve_triples(core, row_numbers(read, *core.places.T), C)
+        core = core + new
+        numbers = row_numbers(read, *np.array([triple.place for triple in core]).T)
+        solved, slacks = solve_triples(core, numbers, C)
         margin = solved.margin
         assert solved.w is not None  # noqa: S101 - of explicit rows
         query = replace(query, w=solved.w, slacks=slacks)
@@ -394,9 +360,9 @@ def structured_margin(
         w=query.w,
         margin=margin,
         data_margin=data_margin,
-        examples=row_numbers(read, *core.places.T),
-        rivals=core.rivals,
-        differences=core.differences,
+        examples=numbers,
+        rivals=tuple(triple.rival for triple in core),
+        differences=np.stack([triple.difference for triple in core]),
         dual=solved.dual,
         n_examples=read.value.n_examples,
         converged=converged,
