@@ -380,7 +380,7 @@ class ActiveRun:
         StoreError
             If something else is there, or the disk refuses.
         """
-        save_state(store, self.state, self._facts(), overwrite=overwrite)
+        save_state(store, self.state, _facts(self.state, self._pool), overwrite=overwrite)
         self._store = store
 
     def result(self) -> ActiveMargin:
@@ -390,17 +390,8 @@ class ActiveRun:
     def _keep(self, state: ActiveState) -> None:
         # On the disk first: what cannot be kept has not been told.
         if self._store is not None:
-            save_state(self._store, state, self._facts())
+            save_state(self._store, state, _facts(self.state, self._pool))
         self.state = state
-
-    def _facts(self) -> dict[str, Any]:
-        pool = self._pool
-        return {
-            "n_rows": pool.n_rows,
-            "n_features": pool.n_features,
-            "n_usable": pool.n_usable,
-            "declared": self.state.labelled.declared,
-        }
 
 
 def _separated_anew(state: ActiveState) -> ActiveState:
@@ -422,21 +413,30 @@ def _report(report: Callable[[Step], None] | None, trace: Trace, n_reported: int
     return len(trace)
 
 
+def _facts(state: ActiveState, pool: Pool) -> dict[str, Any]:
+    """Return what tells a pool from others, and whether its classes were declared."""
+    return {
+        "n_rows": pool.n_rows,
+        "n_features": pool.n_features,
+        "n_usable": pool.n_usable,
+        "declared": state.labelled.declared,
+    }
+
+
 def _check_pool(state: ActiveState, facts: dict[str, Any], pool: Pool) -> None:
     """Refuse another pool than that of before: labels belong to its rows by number."""
-    shape = (pool.n_rows, pool.n_features, pool.n_usable)
-    expected = (facts["n_rows"], facts["n_features"], facts["n_usable"])
+    same = _facts(state, pool) == facts
     indices, rows = state.labelled.indices[:16], state.labelled.rows[:16]
-    same = shape == expected
     if same and len(indices):
         fetched = pool.fetch(indices)
         points = dense_rows(fetched.block.points)
         same = np.array_equal(fetched.indices, indices) and np.array_equal(points, rows)
     if not same:
         raise InvalidInputError(
-            f"X has {shape[0]} rows of {shape[1]} columns, {shape[2]} of them usable, and is not "
-            f"the pool that the labels belong to ({expected[0]}, {expected[1]} and {expected[2]}, "
-            f"and the same rows); pass the same data in the same order, or start in another store."
+            f"X has {pool.n_rows} rows of {pool.n_features} columns, {pool.n_usable} of them "
+            f"usable, and is not the pool that the labels belong to ({facts['n_rows']}, "
+            f"{facts['n_features']} and {facts['n_usable']}, and the same rows); pass the same "
+            f"data in the same order, or start in another store."
         )
 
 

@@ -51,35 +51,21 @@ class PoolQuery:
     after: int = -1
 
 
-def _gaps(block: Block, start: int, query: PoolQuery) -> FloatArray:
-    """Distance of every usable row without a label from the boundary; infinite for others."""
-    gaps = np.abs(query.separator(block.points))
-    within = np.arange(len(block)) if block.rows is None else block.rows
-    unusable = (block.weights == 0.0) | np.isin(within + start, query.known)
-    gaps[unusable | (gaps >= query.below) | (within + start <= query.after)] = np.inf
-    return gaps
-
-
-def _closest_rows(block: Block, block_index: int, query: PoolQuery, *, count: int) -> SelectedRows:
-    """Rows of a block that are closest to the boundary."""
+def _unlabelled_rows(
+    block: Block, block_index: int, query: PoolQuery, *, count: int, closest: bool
+) -> SelectedRows:
+    """Take usable rows of a block without a label: the closest to the boundary, or the first."""
     start = int(query.starts[block_index])
-    gaps = _gaps(block, start, query)
-    closest = smallest(gaps, count)
-    return select_rows(block, closest, gaps[closest], start)
+    numbers = start + (np.arange(len(block)) if block.rows is None else block.rows)
+    gaps = np.abs(query.separator(block.points))
+    gaps[(block.weights == 0.0) | np.isin(numbers, query.known)] = np.inf
+    gaps[(gaps >= query.below) | (numbers <= query.after)] = np.inf
+    chosen = smallest(gaps, count) if closest else np.flatnonzero(np.isfinite(gaps))[:count]
+    return select_rows(block, chosen, gaps[chosen], start)
 
 
 def _merge_closest(first: SelectedRows, second: SelectedRows, *, count: int) -> SelectedRows:
     return concatenate_rows(first, second).smallest(count)
-
-
-def _first_within_margin(
-    block: Block, block_index: int, query: PoolQuery, *, count: int
-) -> SelectedRows:
-    """First rows of a block that follow row `query.after` and are closer than `query.below`."""
-    start = int(query.starts[block_index])
-    gaps = _gaps(block, start, query)
-    firsts = np.flatnonzero(np.isfinite(gaps))[:count]
-    return select_rows(block, firsts, gaps[firsts], start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +151,7 @@ class Pool:
             The closest first, by their distances; rows at one distance in the order of the pool.
         """
         query = PoolQuery(self.starts, separator, known)
-        work = partial(_closest_rows, count=count)
+        work = partial(_unlabelled_rows, count=count, closest=True)
         merge = partial(_merge_closest, count=count)
         closest: SelectedRows = map_reduce(self.blocks, work, merge, broadcast=query).value
         return closest.take(np.argsort(closest.values, kind="stable"))
@@ -182,7 +168,7 @@ class Pool:
         first = int(np.searchsorted(starts, after, side="right")) - 1 if after >= 0 else 0
         turns = [(first + i) % n_blocks for i in range(n_blocks)]
         # At the end the first block again, for its rows up to `after`.
-        work = partial(_first_within_margin, count=count)
+        work = partial(_unlabelled_rows, count=count, closest=False)
         for block_index, last in [(first, after), *((turn, -1) for turn in [*turns[1:], first])]:
             if not self.weights[block_index]:
                 continue
