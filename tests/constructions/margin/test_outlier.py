@@ -298,3 +298,16 @@ def test_subsets__a_small_margin_needs_larger_subsets() -> None:
     y = np.array([1, -1, 1])
     found = OutlierMaxMargin(0, method="subsets").run(z * y[:, None], y)
     assert found.margin == pytest.approx(hard_margin(z).margin, rel=1e-6)
+
+
+@pytest.mark.parametrize("method", ["exact", "random"])
+def test_outliers__are_numbered_as_in_the_data_where_rows_are_dropped(method: Any) -> None:
+    X, y, bad, _ = planted(3, 60, 2, 2)
+    clean = OutlierMaxMargin(2, method=method, confidence=0.9, random_state=0).run(X, y)
+    assert clean.outliers.tolist() == bad.tolist()
+    X, y = np.insert(X, [0, 30], np.nan, axis=0), np.insert(y, [0, 30], 1.0)
+    search = OutlierMaxMargin(
+        2, method=method, confidence=0.9, random_state=0, chunks=20, on_invalid="drop"
+    )
+    found = search.run(X, y)
+    assert found.outliers.tolist() == [row + 1 + (row >= 30) for row in bad.tolist()]
