@@ -75,12 +75,12 @@ def save_state(
         Whether to replace what is there.
     """
     labelled, fit = state.labelled, state.fit
-    told = np.stack([labelled.indices, labelled.codes, labelled.phases], axis=1)
+    label_table = np.stack([labelled.indices, labelled.codes, labelled.phases], axis=1)
     columns = [field.name for field in fields(Step)]
     trace = np.array([astuple(step) for step in state.trace], dtype=np.float64)
     # Few arrays: each is a file that is flushed to the disk for every answer.
     arrays: dict[str, tuple[AnyArray, tuple[str, ...]]] = {
-        "labelled": (told, ("labelled", "index_class_phase")),
+        "labelled": (label_table, ("labelled", "index_class_phase")),
         "row": (labelled.rows, ("labelled", "feature")),
         "queue": (state.queue, ("queue",)),
         "queue_row": (state.queue_rows, ("queue", "feature")),

@@ -281,13 +281,13 @@ def result_of(state: ActiveState) -> ActiveMargin:
         length = float(np.linalg.norm(fit.separator.w)) or 1.0
         w, b = fit.separator.w / length, fit.separator.intercept / length
         margin, core, dual = fit.margin / length, fit.core, fit.dual
-    looked = [step.closest for step in state.trace if not math.isnan(step.closest)]
+    distances = [step.closest for step in state.trace if not math.isnan(step.closest)]
     phases = (Phase.SEEDING, Phase.QUERYING, Phase.VERIFYING)
     return ActiveMargin(
         w=w,
         b=b,
         margin=margin,
-        closest=looked[-1] if looked else math.nan,
+        closest=distances[-1] if distances else math.nan,
         classes=tuple(seen),
         core_indices=labelled.indices[core],
         core_rows=labelled.rows[core],

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from daskcoreset.execution.engine import BlockResults
     from daskcoreset.inputs.blocks import RowBlocks
 
-Place = tuple[int, int]
+FirstRow = tuple[int, int]
 """Block, and row in it, of the first row of an example."""
 
 
@@ -41,14 +41,14 @@ class Examples:
     labels : ndarray of shape (n,), int64
     starts : ndarray of shape (q + 1,), int64
         Where each begins; the last entry is n.
-    places : ndarray of shape (q, 2), int64
+    first_rows : ndarray of shape (q, 2), int64
         Block, and row in it, of the first row of each.
     """
 
     points: Points
     labels: IndexArray
     starts: IndexArray
-    places: IndexArray
+    first_rows: IndexArray
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -67,14 +67,14 @@ class _Piece:
     group: float
     points: AnyArray
     labels: IndexArray
-    place: Place
+    first_row: FirstRow
 
     def and_then(self, other: _Piece) -> _Piece:
         return _Piece(
             self.group,
             np.concatenate([self.points, other.points]),
             np.concatenate([self.labels, other.labels]),
-            self.place,
+            self.first_row,
         )
 
 
@@ -109,7 +109,7 @@ def _as_examples(runs: Runs, n_features: int, dtype: Any) -> Examples:
         np.concatenate([piece.points for piece in pieces] or none),
         np.concatenate([piece.labels for piece in pieces] or [np.empty(0, np.int64)]),
         np.cumsum([0, *(len(piece.labels) for piece in pieces)]),
-        np.array([piece.place for piece in pieces], dtype=np.int64).reshape(-1, 2),
+        np.array([piece.first_row for piece in pieces], dtype=np.int64).reshape(-1, 2),
     )
 
 
@@ -139,8 +139,8 @@ def cut_block(
         used = np.flatnonzero(block.weights)
         if len(used) < n:
             block, labels, rows = block.take(used), labels[used], rows[used]
-        places = np.stack([np.full(len(rows), block_index), rows], axis=1)
-        return Examples(block.points, labels, np.arange(len(rows) + 1), places), ()
+        first_rows = np.stack([np.full(len(rows), block_index), rows], axis=1)
+        return Examples(block.points, labels, np.arange(len(rows) + 1), first_rows), ()
     bounds = np.flatnonzero(np.diff(block.weights)) + 1
     bounds = np.concatenate([[0], bounds, [n]]) if n else np.zeros(1, np.int64)
     n_runs = len(bounds) - 1
@@ -149,12 +149,15 @@ def cut_block(
         within = slice(int(bounds[i]), int(bounds[i + 1]))
         points: Any = block.points[within]
         dense = np.array(points) if isinstance(points, np.ndarray) else points.toarray()
-        group, place = float(block.weights[within.start]), (block_index, int(rows[within.start]))
-        open_runs.append(_Piece(group, dense, np.array(labels[within]), place))
+        group, first_row = (
+            float(block.weights[within.start]),
+            (block_index, int(rows[within.start])),
+        )
+        open_runs.append(_Piece(group, dense, np.array(labels[within]), first_row))
     inner = bounds[1:-1] if n_runs > 2 else np.zeros(1, np.int64)
     within = slice(int(inner[0]), int(inner[-1]))
-    places = np.stack([np.full(len(inner) - 1, block_index), rows[inner[:-1]]], axis=1)
-    whole = Examples(block.points[within], labels[within], inner - inner[0], places)
+    first_rows = np.stack([np.full(len(inner) - 1, block_index), rows[inner[:-1]]], axis=1)
+    whole = Examples(block.points[within], labels[within], inner - inner[0], first_rows)
     return whole, tuple(open_runs)
 
 
@@ -205,7 +208,7 @@ class StructuredQuery:
     w: FloatArray
     classes: AnyArray | None
     grouped: bool
-    slacks: Mapping[Place, float] = field(default_factory=dict)
+    slacks: Mapping[FirstRow, float] = field(default_factory=dict)
 
 
 Work = Callable[[Examples, StructuredQuery], Any]

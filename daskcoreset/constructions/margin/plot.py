@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from daskcoreset.constructions.margin.active_state import ActiveMargin, Trace
     from daskcoreset.constructions.margin.core_set import MarginCoreset
 
-_MOST_MARKERS = 40
+_MAX_MARKERS = 40
 
 """More would cover the line."""
 
@@ -103,7 +103,7 @@ def plot_gap(
     ax.locator_params(axis="x", integer=True)  # there is no half a read
     best = np.maximum.accumulate(lower)
     errs = lower <= 0
-    size = 3.5 if len(at) <= _MOST_MARKERS else 0.0
+    size = 3.5 if len(at) <= _MAX_MARKERS else 0.0
     ax.plot(at, upper, color="C0", marker="o", ms=size, lw=1.5, label="on the core set")
     if epsilon is not None:
         promised = f"{1 - epsilon:.3g} of it"
@@ -184,11 +184,11 @@ def plot_labels(
     _shade(ax, found.trace)
     labels = [step.n_labels for step in solved]
     ax.step(labels, [step.margin for step in solved], where="post", label="margin on the core set")
-    looked = [step for step in solved if np.isfinite(step.closest)]
-    if looked:
+    reads = [step for step in solved if np.isfinite(step.closest)]
+    if reads:
         ax.plot(
-            [step.n_labels for step in looked],
-            [step.closest for step in looked],
+            [step.n_labels for step in reads],
+            [step.closest for step in reads],
             "o-",
             ms=3,
             lw=0.8,

@@ -353,9 +353,9 @@ def _best(
     from the right. Any path other than y has some place with another class, so that the best
     of these over the places and classes not in y is the best path that differs.
     """
-    left, before = _recursion(emission, transition, steps.rows)
-    right, after = _recursion(emission, transition.T, steps.rows, backward=True)
-    through = left + right - emission
+    forward, before = _recursion(emission, transition, steps.rows)
+    backward, after = _recursion(emission, transition.T, steps.rows, backward=True)
+    through = forward + backward - emission
     if labels is not None:
         through[np.arange(len(labels)), labels] = -np.inf
     pick = through.argmax(axis=1)

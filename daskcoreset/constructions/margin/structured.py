@@ -13,7 +13,7 @@ import numpy as np
 from daskcoreset.constructions.margin.core_set import evidence_of
 from daskcoreset.constructions.margin.examples import (
     Examples,
-    Place,
+    FirstRow,
     StructuredQuery,
     read_examples,
     rivals_of,
@@ -40,7 +40,7 @@ class Triple:
 
     Attributes
     ----------
-    place : tuple of int
+    first_row : tuple of int
         Block, and row in it, of the first row of the example.
     margin : float
         At the separator that it violated, with slacks.
@@ -50,16 +50,16 @@ class Triple:
         The right and the wrong answer.
     """
 
-    place: Place
+    first_row: FirstRow
     margin: float
     difference: FloatArray
     answer: IndexArray
     rival: IndexArray
 
     @property
-    def key(self) -> tuple[Place, bytes]:
+    def key(self) -> tuple[FirstRow, bytes]:
         """Example and wrong answer, to be compared."""
-        return self.place, self.rival.tobytes()
+        return self.first_row, self.rival.tobytes()
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,16 +107,16 @@ def _worst_of(examples: Examples, query: StructuredQuery, count: int) -> WorstTr
     if not len(examples):
         return WorstTriples([], math.inf, 0)
     rivals, margins, losses = rivals_of(problem, query.w, examples)
-    places = [(block, row) for block, row in examples.places.tolist()]
+    first_rows = [(block, row) for block, row in examples.first_rows.tolist()]
     if query.slacks:
-        margins = margins + np.array([query.slacks.get(place, 0.0) for place in places])
+        margins = margins + np.array([query.slacks.get(first_row, 0.0) for first_row in first_rows])
     triples = []
     for i in _diverse(examples, rivals, margins, count).tolist():
         x, y = examples.one(i)
         rival = rivals[examples.starts[i] : examples.starts[i + 1]]
         gap = problem.joint_features(x, y) - problem.joint_features(x, rival)
         margin = float(margins[i])
-        triples.append(Triple(places[i], margin, gap / losses[i], np.array(y), np.array(rival)))
+        triples.append(Triple(first_rows[i], margin, gap / losses[i], np.array(y), np.array(rival)))
     return WorstTriples(triples, float(margins.min()), len(examples))
 
 
@@ -137,7 +137,7 @@ def _diverse(examples: Examples, rivals: IndexArray, margins: FloatArray, count:
 
 def solve_triples(
     core: list[Triple], numbers: IndexArray, C: float
-) -> tuple[HardMargin, dict[Place, float]]:
+) -> tuple[HardMargin, dict[FirstRow, float]]:
     """Find the separator of largest margin on some triples.
 
     Parameters
@@ -160,12 +160,12 @@ def solve_triples(
     InseparableError
     """
     rows = np.stack([triple.difference for triple in core])
-    D, places = rows.shape[1], np.empty((0, 2), np.int64)
+    D, first_rows = rows.shape[1], np.empty((0, 2), np.int64)
     if math.isfinite(C):
         # One more column for every example, in which its triples can be separated.
-        own_places = [triple.place for triple in core]
-        places, columns = np.unique(own_places, axis=0, return_inverse=True)
-        own = np.equal.outer(columns.reshape(-1), np.arange(len(places))) / math.sqrt(C)
+        of_triples = [triple.first_row for triple in core]
+        first_rows, columns = np.unique(of_triples, axis=0, return_inverse=True)
+        own = np.equal.outer(columns.reshape(-1), np.arange(len(first_rows))) / math.sqrt(C)
         rows = np.concatenate([rows, own], axis=1)
     hard = hard_margin(rows)  # from scratch: a start with many new rows takes longer
     if not hard.separable:
@@ -173,7 +173,7 @@ def solve_triples(
     assert hard.w is not None  # noqa: S101 - of explicit rows
     slacks = (hard.w[D:] / math.sqrt(C)).tolist()
     of_examples = {
-        (block, row): slack for (block, row), slack in zip(places.tolist(), slacks, strict=True)
+        (block, row): slack for (block, row), slack in zip(first_rows.tolist(), slacks, strict=True)
     }
     return replace(hard, w=hard.w[:D]), of_examples
 
@@ -349,7 +349,7 @@ def structured_margin(
         if converged or not new or stopped:
             break
         core = core + new
-        numbers = row_numbers(read, *np.array([triple.place for triple in core]).T)
+        numbers = row_numbers(read, *np.array([triple.first_row for triple in core]).T)
         solved, slacks = solve_triples(core, numbers, C)
         margin = solved.margin
         assert solved.w is not None  # noqa: S101 - of explicit rows

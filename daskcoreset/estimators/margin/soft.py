@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SOFT_ROWS = 10_000
 """Rows that a soft margin is fitted to: more change a few coefficients little."""
 
-_MOST_COLUMNS = 2000
+_MAX_COLUMNS = 2000
 """Up to which a matrix of second derivatives is formed."""
 
 
@@ -92,7 +92,7 @@ def soft_margin(
     options = {"maxiter": 10_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-10}
     v = np.zeros(rows.shape[1] + 1)
     v = minimize(objective, v, jac=True, method="L-BFGS-B", options=options).x
-    if rows.shape[1] <= _MOST_COLUMNS:
+    if rows.shape[1] <= _MAX_COLUMNS:
         v = _polished(objective, v)
     w = v[:-1] / spread
     b = float(v[-1] - w @ center) if intercept else 0.0
@@ -200,11 +200,13 @@ def uniform_rows(
     return points, labels_of(block), block.weights * share
 
 
-Draws: TypeAlias = tuple[SelectedRows, int]
+RowSample: TypeAlias = tuple[SelectedRows, int]
 """Rows drawn, and how many have a weight."""
 
 
-def _draw(block: Block, block_index: int, _broadcast: object, *, max_rows: int, seed: int) -> Draws:
+def _draw(
+    block: Block, block_index: int, _broadcast: object, *, max_rows: int, seed: int
+) -> RowSample:
     # The rows of smallest coins, of the block and of all: a sample without replacement.
     coins = stream(seed, Stage.DRAWS, block_index).random(len(block))
     used = block.weights > 0.0
@@ -212,5 +214,5 @@ def _draw(block: Block, block_index: int, _broadcast: object, *, max_rows: int, 
     return select_rows(block, drawn, coins[drawn]), int(np.count_nonzero(used))
 
 
-def _merge_draws(first: Draws, second: Draws, *, max_rows: int) -> Draws:
+def _merge_draws(first: RowSample, second: RowSample, *, max_rows: int) -> RowSample:
     return concatenate_rows(first[0], second[0]).smallest(max_rows), first[1] + second[1]
