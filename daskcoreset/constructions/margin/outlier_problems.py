@@ -147,21 +147,27 @@ def _smallest_of_block(block: Block, block_index: int, query: MarginQuery) -> Sm
     if draws is not None:
         share = draws.share
         streams = [stream(draws.seed, Stage.SUBSETS, block_index, one) for one in draws.subsets]
-    members = np.zeros((n, len(streams)), dtype=bool)
+    # Of the rows that are kept alone: for all rows of a block they would not fit in memory.
+    members: dict[int, AnyArray] = {}
     tile = max(1, _TILE_NUMBERS // q)
     for start in range(0, n, tile):
         within = slice(start, min(n, start + tile))
         products = inner_products(block.points[within], query.normals) * signs[within, None]
+        inside = np.ones((len(products), len(streams)), dtype=bool)
         for j, one in enumerate(streams):
-            members[within, j] = one.random(within.stop - start) < share
-            products[~members[within, j], j] = np.inf
+            inside[:, j] = one.random(len(products)) < share
+            products[~inside[:, j], j] = np.inf
         for group, sign in enumerate((1.0, -1.0)):
             of_class = np.flatnonzero(signs[within] == sign)
             _insert(values[group], positions[group], products[of_class], of_class + start)
+        kept = np.unique(positions[positions >= start])
+        members |= {int(row): inside[row - start].copy() for row in kept}
     used = np.unique(positions[positions >= 0])
     numbers = query.starts[block_index] + (np.arange(n) if block.rows is None else block.rows)
+    in_subsets = np.array([members[int(row)] for row in used], dtype=bool)
+    in_subsets = in_subsets.reshape(len(used), len(streams))
     rows = ProblemRows(
-        dense_rows(block.points[used]).astype(np.float64), signs[used], numbers[used], members[used]
+        dense_rows(block.points[used]).astype(np.float64), signs[used], numbers[used], in_subsets
     )
     indices = np.full(positions.shape, _NONE)
     indices[positions >= 0] = numbers[positions[positions >= 0]]
@@ -372,6 +378,8 @@ class SharedProblems:
             What the random subsets are. Problems on them are given up as soon as they cannot be
             better than the best candidate.
         """
+        # One read a turn, whatever the number of problems: each tells its own worst rows, and the
+        # rows that any of them needs are known to all.
         for _ in range(max_passes):
             active = [one for one in problems if one.state == "open"]
             fits = self._fit(active) if active else []

@@ -64,7 +64,7 @@ def soft_margin(
     rows : ndarray of shape (n, d), float64
     signs : ndarray of shape (n,), float64
     weights : ndarray of shape (n,), float64
-        As if so many rows.
+        As if so many rows; positive.
     C : float
     intercept : bool
 
@@ -81,8 +81,6 @@ def soft_margin(
     >>> bool(w[0] > 0), round(float(-b / w[0]), 6)
     (True, 1.5)
     """
-    used = weights > 0
-    rows, signs, weights = rows[used], signs[used], weights[used]
     share = weights / weights.sum()
     center = share @ rows if intercept else np.zeros(rows.shape[1])
     spread = np.sqrt(share @ (rows - center) ** 2)
@@ -127,6 +125,7 @@ def soft_kernel(
     rows : ndarray of shape (n, d), float64
     signs : ndarray of shape (n,), float64
     weights : ndarray of shape (n,), float64
+        Positive.
     C : float
     kernel : Kernel
 
@@ -135,8 +134,6 @@ def soft_kernel(
     Separator
         Not scaled: its normal has not the length one.
     """
-    used = np.flatnonzero(weights > 0)
-    rows, signs, weights = rows[used], signs[used], weights[used]
     model = SVC(C=C, kernel="precomputed").fit(kernel(rows, rows), signs, weights)
     coefficients = np.asarray(model.dual_coef_[0], dtype=np.float64)
     intercept = float(model.intercept_[0])

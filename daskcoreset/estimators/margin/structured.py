@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral
@@ -204,20 +203,18 @@ class StructuredMaxMargin(DecisionModel):
     def _solve(
         self, blocks: RowBlocks, classes: AnyArray | None, *, grouped: bool
     ) -> StructuredMargin:
-        def solve(C: float) -> StructuredMargin:
-            return structured_margin(
-                blocks,
-                self.problem_,
-                float(self.epsilon),
-                classes=classes,
-                grouped=grouped,
-                C=C,
-                per_block=self.per_block,
-                max_passes=self.max_passes,
-            )
-
+        solve = partial(
+            structured_margin,
+            blocks,
+            self.problem_,
+            float(self.epsilon),
+            classes=classes,
+            grouped=grouped,
+            per_block=self.per_block,
+            max_passes=self.max_passes,
+        )
         try:
-            return solve(math.inf)
+            return solve()
         except InseparableError as error:
             if self.on_inseparable == "raise":
                 raise
@@ -225,7 +222,7 @@ class StructuredMaxMargin(DecisionModel):
                 f"{error} Errors are allowed with C={self.C}; scale the features, choose C, or "
                 f'pass on_inseparable="raise" to stop instead.'
             )
-        return solve(float(self.C))
+        return solve(C=float(self.C))
 
     def _keep(self, result: StructuredMargin, classes: AnyArray | None) -> None:
         self.result_, self.w_ = result, result.w
