@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.constructions.margin.problems import BatchProblem
+from daskcoreset.constructions.margin.rows import rows_of_block
 from daskcoreset.core.blocks import MAX_LABELS, Block, InvalidRow, labels_of
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
@@ -133,8 +134,7 @@ def cut_block(
     runs : tuple of pieces
         Those that a neighbouring block may continue.
     """
-    n = len(block)
-    rows = np.arange(n) if block.rows is None else block.rows
+    n, rows = len(block), rows_of_block(block)
     if not grouped:
         used = np.flatnonzero(block.weights)
         if len(used) < n:

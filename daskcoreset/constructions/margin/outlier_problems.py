@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.constructions.margin.core_set import floors_of, margin_of_levels, solve_margin
-from daskcoreset.constructions.margin.rows import signs_of
+from daskcoreset.constructions.margin.rows import rows_of_block, signs_of
 from daskcoreset.core.linalg import dense_rows, inner_products
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.execution.engine import map_reduce
@@ -163,7 +163,7 @@ def _smallest_of_block(block: Block, block_index: int, query: MarginQuery) -> Sm
         kept = np.unique(positions[positions >= start])
         members |= {int(row): inside[row - start].copy() for row in kept}
     used = np.unique(positions[positions >= 0])
-    numbers = query.starts[block_index] + (np.arange(n) if block.rows is None else block.rows)
+    numbers = rows_of_block(block, query.starts[block_index])
     in_subsets = np.array([members[int(row)] for row in used], dtype=bool)
     in_subsets = in_subsets.reshape(len(used), len(streams))
     rows = ProblemRows(

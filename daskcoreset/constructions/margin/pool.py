@@ -12,6 +12,7 @@ import numpy as np
 from daskcoreset.constructions.margin.rows import (
     SelectedRows,
     concatenate_rows,
+    rows_of_block,
     select_rows,
     smallest,
 )
@@ -56,7 +57,7 @@ def _unlabelled_rows(
 ) -> SelectedRows:
     """Take usable rows of a block without a label: the closest to the boundary, or the first."""
     start = int(query.starts[block_index])
-    numbers = start + (np.arange(len(block)) if block.rows is None else block.rows)
+    numbers = rows_of_block(block, start)
     gaps = np.abs(query.separator(block.points))
     gaps[(block.weights == 0.0) | np.isin(numbers, query.known)] = np.inf
     gaps[(gaps >= query.below) | (numbers <= query.after)] = np.inf
@@ -68,31 +69,26 @@ def _merge_closest(first: SelectedRows, second: SelectedRows, *, count: int) -> 
     return concatenate_rows(first, second).smallest(count)
 
 
-@dataclass(frozen=True, eq=False)
-class _TakeRequest:
-    """Rows to take, by block: positions, or values of the running sum of weights."""
-
-    starts: IndexArray
-    values: dict[int, FloatArray]
-
-
-def _take_rows(
-    block: Block, block_index: int, request: _TakeRequest, *, by_weight: bool
+def _rows_by_number(
+    block: Block, block_index: int, request: tuple[IndexArray, IndexArray]
 ) -> SelectedRows:
-    """Take the requested rows of a block, in the order of the request."""
-    values = request.values.get(block_index, np.empty(0))
-    if by_weight:
-        edges = np.cumsum(block.weights)
-        # The last row with a weight ends where the sum does, whatever the rounding.
-        last = int(np.flatnonzero(block.weights)[-1]) if len(values) else 0
-        positions = np.minimum(np.searchsorted(edges, values, side="right"), last)
-    else:
-        within = np.arange(len(block)) if block.rows is None else block.rows
-        positions = np.searchsorted(within, values)
-        present = positions < len(within)
-        present[present] = within[positions[present]] == values[present]
-        positions, values = positions[present], values[present]
-    return select_rows(block, positions, values, int(request.starts[block_index]))
+    """Take the rows of a block with some numbers, in the order of the block."""
+    starts, indices = request
+    start = int(starts[block_index])
+    positions = np.flatnonzero(np.isin(rows_of_block(block, start), indices))
+    return select_rows(block, positions, np.zeros(len(positions)), start)
+
+
+def _rows_by_weight(
+    block: Block, block_index: int, request: tuple[IndexArray, dict[int, FloatArray]]
+) -> SelectedRows:
+    """Take the rows of a block at some values of the running sum of weights, in their order."""
+    starts, values_of_blocks = request
+    values = values_of_blocks[block_index]
+    # The last row with a weight ends where the sum does, whatever the rounding.
+    last = int(np.flatnonzero(block.weights)[-1])
+    positions = np.minimum(np.searchsorted(np.cumsum(block.weights), values, side="right"), last)
+    return select_rows(block, positions, values, int(starts[block_index]))
 
 
 def _weigh(block: Block, block_index: int, _: object) -> dict[int, tuple[float, int]]:
@@ -186,8 +182,9 @@ class Pool:
         returned; the others come in the order asked for.
         """
         indices = np.asarray(indices, dtype=np.int64)
-        block_indices = np.searchsorted(self.starts, indices, side="right") - 1
-        rows = self._take(block_indices, indices - self.starts[block_indices], by_weight=False)
+        block_indices = np.unique(np.searchsorted(self.starts, indices, side="right") - 1)
+        blocks, request = self.blocks.select(block_indices.tolist()), (self.starts, indices)
+        rows = map_reduce(blocks, _rows_by_number, concatenate_rows, broadcast=request).value
         positions = {int(index): i for i, index in enumerate(rows.indices)}
         present = [positions[i] for i in indices.tolist() if i in positions]
         return rows.take(np.array(present, dtype=np.int64))
@@ -199,19 +196,11 @@ class Pool:
         last = int(np.flatnonzero(self.weights)[-1])
         block_indices = np.minimum(np.searchsorted(edges, drawn, side="right"), last)
         within = drawn - (edges[block_indices] - self.weights[block_indices])
-        rows = self._take(block_indices, within, by_weight=True)
+        values = {int(i): within[block_indices == i] for i in np.unique(block_indices)}
+        blocks, request = self.blocks.select(sorted(values)), (self.starts, values)
+        rows = map_reduce(blocks, _rows_by_weight, concatenate_rows, broadcast=request).value
         # Rows come in the order of their blocks; this is the order in which they were drawn.
         return rows.take(np.argsort(np.argsort(block_indices, kind="stable")))
-
-    def _take(self, block_indices: IndexArray, values: Any, *, by_weight: bool) -> SelectedRows:
-        of_block: dict[int, FloatArray] = {
-            int(i): np.asarray(values[block_indices == i], dtype=np.float64)
-            for i in np.unique(block_indices)
-        }
-        request = _TakeRequest(self.starts, of_block)
-        work = partial(_take_rows, by_weight=by_weight)
-        blocks = self.blocks.select(sorted(of_block))
-        return map_reduce(blocks, work, concatenate_rows, broadcast=request).value
 
 
 def open_pool(X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Pool:

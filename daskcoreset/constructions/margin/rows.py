@@ -70,6 +70,11 @@ def select_rows(
     return SelectedRows(rows, within.astype(np.int64) + start, values)
 
 
+def rows_of_block(block: Block, start: int = 0) -> IndexArray:
+    """Return the numbers of the rows of a block, whose first row as read has the number `start`."""
+    return start + (np.arange(len(block)) if block.rows is None else block.rows)
+
+
 def concatenate_rows(*parts: SelectedRows) -> SelectedRows:
     """Put rows of neighbouring blocks after one another."""
     # An empty block may have labels of another dtype, which would make text of numbers.
