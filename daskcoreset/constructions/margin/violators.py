@@ -94,6 +94,7 @@ class ViolatorRows:
 
 def find_violators(blocks: RowBlocks, query: ViolatorQuery) -> ViolatorRows:
     """Read all rows once for the margins of a separator, and for violators."""
+    # Merging keeps more than are taken, for a choice of directions at the end.
     merge = partial(_merge, n_keep=4 * query.in_all)
     read: BlockResults[ViolatorRows] = map_reduce(
         blocks, _violators_of_block, merge, broadcast=query
@@ -124,6 +125,7 @@ def _violators_of_block(block: Block, block_index: int, query: ViolatorQuery) ->
         )
         square = float(squares[signs != 0.0].max())
     values[(signs == 0.0) | (values >= 0.0)] = np.inf
+    # More than are taken, so that rows which pull elsewhere are among them.
     below = smallest(values, _CANDIDATES * query.per_block)
     rows = select_rows(block, below, values[below], start)
     return ViolatorRows(levels, square, _diverse(rows, query, query.per_block))
