@@ -309,7 +309,6 @@ def _with_known_labels(state: ActiveState, pool: Pool, known: tuple[Any, Any]) -
             f"known[0] goes from {indices.min()} to {indices.max()}, but X has {pool.n_rows} rows; "
             f"pass numbers of rows of X."
         )
-    state.labelled.encode(known[1], len(indices))  # an error before the rows are read
     rows = pool.fetch(indices)
     if len(rows) < len(indices):
         raise InvalidInputError(

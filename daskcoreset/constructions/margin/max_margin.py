@@ -110,7 +110,7 @@ class Run:
         reason = ""
         while True:
             fit = self._fit(core)
-            # No margin on the data passes that on a part of them, whichever rows were dropped since.
+            # No margin on the data passes that on a part of them, whichever rows were dropped.
             upper = min(upper, fit.hard.length)
             if best is not None and best[2] >= (1.0 - self.options.epsilon) * upper:
                 break
