@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
-from daskcoreset.constructions.margin.active_state import Phase
+from daskcoreset.constructions.margin.labels import Phase
 from daskcoreset.datasets import load
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ class ClassSummary:
     class_weights : ndarray of shape (k,), float64
     weights : dict of int to float
         Weight of every block, by its number.
-    sizes : dict of int to int
-        Rows of every block.
+    n_rows : int
+        Rows that can be used.
     moments : Moments
     low, high : ndarray of shape (d,), float64
         Least and largest number of every column, over rows with a positive weight.
@@ -41,15 +41,10 @@ class ClassSummary:
     classes: AnyArray
     class_weights: FloatArray
     weights: dict[int, float]
-    sizes: dict[int, int]
+    n_rows: int
     moments: Moments
     low: FloatArray
     high: FloatArray
-
-    @property
-    def n_rows(self) -> int:
-        """Rows that can be used."""
-        return sum(self.sizes.values())
 
     @property
     def weight(self) -> float:
@@ -97,14 +92,13 @@ def summarise_classes(blocks: RowBlocks, *, progress: bool | None = False) -> Cl
     """
     if not blocks.has_labels:
         raise InvalidInputError("y is missing; pass the labels of the rows.")
-    found: ClassSummary = map_reduce(blocks, _of_block, _merge, progress=progress).value
-    if not found.weight:
+    summary: ClassSummary = map_reduce(blocks, _of_block, _merge, progress=progress).value
+    if not summary.weight:
         raise InvalidInputError("sample_weight is zero for every row; give some row a weight.")
-    return found
+    return summary
 
 
-def _of_block(block: Block, number: int, given: object) -> ClassSummary | InvalidRow:
-    del given
+def _of_block(block: Block, block_index: int, _: object) -> ClassSummary | InvalidRow:
     labels = labels_of(block)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         bad = int(np.flatnonzero(~np.isfinite(labels))[0])
@@ -113,13 +107,13 @@ def _of_block(block: Block, number: int, given: object) -> ClassSummary | Invali
     classes, codes = np.unique(labels[used], return_inverse=True)
     if len(classes) > MAX_LABELS:
         return _too_many(len(classes))
-    points: Any = block.points[used] if not used.all() else block.points
+    points: Any = block.points if used.all() else block.points[used]
     low, high = _range(points)
     return ClassSummary(
         classes,
         np.bincount(codes, weights=block.weights[used], minlength=len(classes)).astype(np.float64),
-        {number: float(block.weights.sum())},
-        {number: len(block)},
+        {block_index: float(block.weights.sum())},
+        len(block),
         moments_of(block.points, block.weights),
         np.asarray(low, dtype=np.float64),
         np.asarray(high, dtype=np.float64),
@@ -153,7 +147,7 @@ def _merge(first: ClassSummary, second: ClassSummary) -> ClassSummary:
         classes,
         np.bincount(codes, weights=weights, minlength=len(classes)).astype(np.float64),
         first.weights | second.weights,
-        first.sizes | second.sizes,
+        first.n_rows + second.n_rows,
         merge_moments(first.moments, second.moments),
         np.minimum(first.low, second.low),
         np.maximum(first.high, second.high),

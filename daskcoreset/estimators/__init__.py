@@ -9,8 +9,10 @@ from daskcoreset.estimators.kernel.odm import ODMClassifier
 from daskcoreset.estimators.kmeans import CoresetKMeans
 from daskcoreset.estimators.linear import CoresetLogisticRegression, CoresetSVC, LinearSVM
 from daskcoreset.estimators.margin.active import ActiveMaxMarginClassifier
-from daskcoreset.estimators.margin.max_margin import MaxMarginClassifier
-from daskcoreset.estimators.margin.outlier import OutlierMaxMarginClassifier
+from daskcoreset.estimators.margin.max_margin import (
+    MaxMarginClassifier,
+    OutlierMaxMarginClassifier,
+)
 from daskcoreset.estimators.margin.structured import StructuredMaxMargin
 from daskcoreset.estimators.meta import CoresetEstimator
 from daskcoreset.estimators.mixture import CoresetGaussianMixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,27 +81,27 @@ def min_norm_point(
     dual = _scaled(_guess(rows, groups, n_groups) if start is None else start, groups)
     best: MinNormPoint | None = None
     # Every set of active rows occurs once at most; the limit only guards against rounding.
-    left = 10 * (len(rows) + rows.shape[1]) + 100
+    n_left = 10 * (len(rows) + rows.shape[1]) + 100
     while True:
-        left -= 1
+        n_left -= 1
         dual, vector = _to_corral(rows, groups, dual)
         products = rows @ vector
-        levels = _smallest(products, groups, n_groups)
-        found = MinNormPoint(vector, dual, levels)
+        point = MinNormPoint(vector, dual, _smallest(products, groups, n_groups))
         square = float(vector @ vector)
-        if best is not None and (square >= float(best.vector @ best.vector) or not left):
+        if best is not None and (square >= float(best.vector @ best.vector) or not n_left):
             # No progress is possible in this arithmetic: the sharper certificate wins.
-            return found if levels.sum() > best.levels.sum() else best
-        best = found
-        if square <= (ZERO * scale) ** 2 or levels.sum() >= square * (1.0 - tol):
-            return found
-        held = dual > 0.0
+            return point if point.levels.sum() > best.levels.sum() else best
+        best = point
+        if square <= (ZERO * scale) ** 2 or point.levels.sum() >= square * (1.0 - tol):
+            return point
+        active = dual > 0.0
         # Rows of a corral have one product each group, so that others violate by this much.
-        reached = np.array([products[held & (groups == g)].mean() for g in range(n_groups)])
-        violation = np.where(held, -np.inf, reached[groups] - products)
+        reached = np.array([products[active & (groups == g)].mean() for g in range(n_groups)])
+        violation = np.where(active, -np.inf, reached[groups] - products)
         worst = int(violation.argmax())
         if violation[worst] <= 0.0:
-            return found
+            return point
+        # The worst row joins the corral, with the least coefficient there is.
         dual = dual.copy()
         dual[worst] = np.finfo(np.float64).tiny
 
@@ -146,22 +146,22 @@ def _to_corral(
     active = np.flatnonzero(dual > 0.0)
     current = dual[active]
     while True:
-        wanted, vector = _affine_minimiser(rows[active], groups[active], current)
-        if wanted.min() > 0.0:
+        affine, vector = _affine_minimiser(rows[active], groups[active], current)
+        if affine.min() > 0.0:
             break
-        falling = wanted <= 0.0
-        gap = current - wanted
+        falling = affine <= 0.0
+        gap = current - affine
         # A row that stands at zero and is to stay there sets the step: none.
         shares = np.divide(current, gap, out=np.zeros_like(gap), where=gap > 0.0)
         step = float(shares[falling].min())
-        current = current + step * (wanted - current)
+        current = current + step * (affine - current)
         # The one that sets the step leaves, even where rounding says that a little is left.
         gone = falling & (current <= 4.0 * np.finfo(np.float64).eps * step)
         ratio = np.where(falling, dual[active] * 0.0 + current, np.inf)
         gone[int(ratio.argmin())] = True
         active, current = active[~gone], current[~gone]
     result = np.zeros(len(rows))
-    result[active] = wanted
+    result[active] = affine
     return result, vector
 
 
@@ -186,7 +186,7 @@ def _affine_minimiser(
     coefficients = np.zeros(len(rows))
     if others.any():
         differences = (rows[others] - rows[first[groups[others]]]).T
-        q, r, columns = _cholesky(differences)
+        q, r, columns = _independent_qr(differences)
         moved = np.zeros(len(columns))
         for _ in range(2):
             part = q.T @ vector
@@ -199,7 +199,7 @@ def _affine_minimiser(
     return coefficients, vector
 
 
-def _cholesky(columns: FloatArray) -> tuple[FloatArray, FloatArray, IndexArray]:
+def _independent_qr(columns: FloatArray) -> tuple[FloatArray, FloatArray, IndexArray]:
     """QR of independent columns; of dependent ones a largest independent set is taken."""
     from scipy.linalg import qr
 
@@ -328,17 +328,15 @@ def hard_margin_bias(
     # Moving all points moves no hull against the other, and a common offset costs digits.
     center = points.mean(axis=0)
     rows = (points - center) * signs[:, None]
-    found = _solve(rows, (signs < 0).astype(np.int64), start, tol)
-    assert found.w is not None  # noqa: S101 - of explicit rows
-    intercept = float((found.levels[1] - found.levels[0]) / 2 - found.w @ center)
-    return HardMargin(
-        found.w,
-        found.margin / 2,
-        found.dual,
-        found.length / 2,
-        found.separable,
-        found.levels + np.array([1.0, -1.0]) * float(found.w @ center),
-        intercept,
+    hard = _solve(rows, (signs < 0).astype(np.int64), start, tol)
+    assert hard.w is not None  # noqa: S101 - of explicit rows
+    intercept = float((hard.levels[1] - hard.levels[0]) / 2 - hard.w @ center)
+    return replace(
+        hard,
+        margin=hard.margin / 2,
+        length=hard.length / 2,
+        levels=hard.levels + np.array([1.0, -1.0]) * float(hard.w @ center),
+        intercept=intercept,
     )
 
 
@@ -386,20 +384,14 @@ def hard_margin_gram(
         )
     rows = _factor(gram)
     if labels is None:
-        groups, share = np.zeros(len(rows), dtype=np.int64), 1.0
-    else:
-        groups, share = (_as_signs(labels, len(rows)) < 0).astype(np.int64), 0.5
-    found = _solve(rows, groups, start, tol)
+        hard = _solve(rows, np.zeros(len(rows), dtype=np.int64), start, tol)
+        return replace(hard, w=None)
+    groups = (_as_signs(labels, len(rows)) < 0).astype(np.int64)
+    hard = _solve(rows, groups, start, tol)
     # Half the difference between the levels moves the rule into the middle of the strip.
-    intercept = 0.0 if labels is None else float(found.levels[1] - found.levels[0]) / 2
-    return HardMargin(
-        None,
-        found.margin * share,
-        found.dual,
-        found.length * share,
-        found.separable,
-        found.levels,
-        intercept,
+    intercept = float(hard.levels[1] - hard.levels[0]) / 2
+    return replace(
+        hard, w=None, margin=hard.margin / 2, length=hard.length / 2, intercept=intercept
     )
 
 
@@ -407,26 +399,21 @@ def _solve(
     rows: FloatArray, groups: np.ndarray[Any, Any], start: FloatArray | None, tol: float
 ) -> HardMargin:
     """Scale, solve, and measure what the unit normal reaches on the rows as they were."""
-    scale = float(np.abs(rows).max(initial=0.0))
-    if scale == 0.0:
-        scale = 1.0
+    scale = float(np.abs(rows).max(initial=0.0)) or 1.0
     scaled = rows / scale
     longest = float(np.sqrt(np.einsum("ij,ij->i", scaled, scaled).max()))
-    found = min_norm_point(scaled, groups, start=start, tol=min(tol, 1.0) / 100)
-    length = float(np.linalg.norm(found.vector))
-    levels = np.zeros(len(found.levels))
-    w = np.zeros(rows.shape[1])
-    separable = length > ZERO * longest
-    if separable:
-        w = found.vector / length
-        products = rows @ w
-        levels = np.array([products[groups == g].min() for g in range(len(levels))])
-        separable = bool(levels.sum() > 0.0)
-    if not separable:
-        w, levels = np.zeros(rows.shape[1]), np.zeros(len(levels))
+    point = min_norm_point(scaled, groups, start=start, tol=min(tol, 1.0) / 100)
+    length = float(np.linalg.norm(point.vector))
+    w, levels = np.zeros(rows.shape[1]), np.zeros(len(point.levels))
+    if length > ZERO * longest:
+        unit = point.vector / length
+        reached = _smallest(rows @ unit, groups, len(levels))
+        if reached.sum() > 0.0:
+            w, levels = unit, reached
+    margin = float(levels.sum())
     # Of the coefficients themselves, not of the vector they belong to: this is what is told.
-    reached = float(np.linalg.norm(found.dual @ scaled)) * scale
-    return HardMargin(w, float(levels.sum()), found.dual, reached, separable, levels)
+    upper = float(np.linalg.norm(point.dual @ scaled)) * scale
+    return HardMargin(w, margin, point.dual, upper, margin > 0.0, levels)
 
 
 def _factor(gram: FloatArray) -> FloatArray:

@@ -9,14 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from daskcoreset.constructions.margin.active_run import ActiveRun
-from daskcoreset.constructions.margin.active_state import (
-    ActiveOptions,
-    ActiveState,
-    Labelled,
-    Phase,
-)
-from daskcoreset.constructions.margin.oracle import Label, Oracle, coded, plain_labels
+from daskcoreset.constructions.margin.active_run import ActiveRun, Oracle
+from daskcoreset.constructions.margin.active_state import ActiveOptions, ActiveState
+from daskcoreset.constructions.margin.labels import Label, Labelled, Phase, plain_labels
 from daskcoreset.constructions.margin.pool import Pool, open_pool
 from daskcoreset.constructions.margin.query_strategy import add_labels
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
@@ -207,15 +202,14 @@ class ActiveMaxMargin:
         -------
         ActiveRun
         """
-        declared = self.classes is not None
         none = np.empty(0, dtype=np.int64)
         rows = np.empty((0, pool.n_features), dtype=pool.blocks.schema.dtype)
         classes = () if self.classes is None else tuple(plain_labels(list(self.classes), 2))
-        labelled = Labelled(none, rows, none, none, classes)
+        labelled = Labelled(none, rows, none, none, classes, self.classes is not None)
         state = ActiveState(self._active_options(), labelled, queue_rows=rows)
         if known is not None:
-            state = _with_known_labels(state, pool, known, declared=declared)
-        return ActiveRun(state, pool, declared=declared)
+            state = _with_known_labels(state, pool, known)
+        return ActiveRun(state, pool)
 
     @staticmethod
     def resume(
@@ -298,9 +292,7 @@ class ActiveMaxMargin:
         )
 
 
-def _with_known_labels(
-    state: ActiveState, pool: Pool, known: tuple[Any, Any], *, declared: bool
-) -> ActiveState:
+def _with_known_labels(state: ActiveState, pool: Pool, known: tuple[Any, Any]) -> ActiveState:
     """Take labels that are there already."""
     indices = np.asarray(known[0])
     if (
@@ -317,16 +309,13 @@ def _with_known_labels(
             f"known[0] goes from {indices.min()} to {indices.max()}, but X has {pool.n_rows} rows; "
             f"pass numbers of rows of X."
         )
-    codes, classes = coded(
-        plain_labels(known[1], len(indices)), state.labelled.classes, declared=declared
-    )
     rows = pool.fetch(indices)
-    if len(rows.indices) < len(indices):
+    if len(rows) < len(indices):
         raise InvalidInputError(
             "known[0] names rows with NaN or infinity, which X leaves out; leave them out, too."
         )
     state = replace(state.queued(rows), phase=Phase.GIVEN, requested=np.arange(len(indices)))
-    state = add_labels(state, codes, classes)
-    if state.separator is None:
+    state = add_labels(state, known[1])
+    if state.fit is None:
         state = replace(state.queued(None), phase=Phase.SEEDING)
     return state

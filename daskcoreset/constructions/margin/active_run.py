@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, astuple, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -13,33 +14,50 @@ from daskcoreset.constructions.margin.active_state import (
     ActiveMargin,
     ActiveOptions,
     ActiveState,
-    Labelled,
-    Phase,
-    Separator,
+    CoreFit,
     Step,
     result_of,
     separate,
 )
-from daskcoreset.constructions.margin.oracle import Oracle, answer, coded, plain_labels
+from daskcoreset.constructions.margin.labels import Labelled, Phase
 from daskcoreset.constructions.margin.query_strategy import add_labels, next_request
+from daskcoreset.constructions.margin.separators import Kernel, Separator
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.execution.progress import count_reads
 
 if TYPE_CHECKING:
     from daskcoreset.constructions.margin.active_state import Trace
-    from daskcoreset.constructions.margin.oracle import Label
+    from daskcoreset.constructions.margin.labels import Label
     from daskcoreset.constructions.margin.pool import Pool
     from daskcoreset.core.storage import JSON, Location
+
+Oracle: TypeAlias = Callable[..., Any]
+"""``oracle(rows)`` gives one label a row; one with a parameter `indices` is told their numbers.
+
+`rows` is an ndarray of shape (q, d), of the dtype of the data, and ``indices=`` an int64 ndarray
+of shape (q,): the numbers of the rows in the whole pool.
+"""
+
+
+def answer(oracle: Oracle, rows: AnyArray, indices: IndexArray) -> Any:
+    """Ask an oracle, which gets copies and cannot change what is asked."""
+    try:
+        parameters = list(inspect.signature(oracle).parameters)
+    except (TypeError, ValueError):  # built in, without a signature
+        parameters = []
+    if "indices" in parameters:
+        return oracle(rows.copy(), indices=indices.copy())
+    return oracle(rows.copy())
+
 
 KIND = "active-max-margin"
 
 VERSION = 1
 
 _COUNTERS = ("draws", "verifications", "right", "idle", "needed", "cursor", "reads", "stopped")
-
-_STEP = ("n_labels", "n_core", "margin", "closest", "phase")
 
 
 def save_state(
@@ -56,22 +74,21 @@ def save_state(
     overwrite : bool, default=True
         Whether to replace what is there.
     """
-    labelled, separator = state.labelled, state.separator
-    told = np.stack([labelled.indices, labelled.codes, labelled.phases], axis=1)
-    trace = np.array([[float(getattr(step, name)) for name in _STEP] for step in state.trace])
+    labelled, fit = state.labelled, state.fit
+    label_table = np.stack([labelled.indices, labelled.codes, labelled.phases], axis=1)
+    columns = [field.name for field in fields(Step)]
+    trace = np.array([astuple(step) for step in state.trace], dtype=np.float64)
     # Few arrays: each is a file that is flushed to the disk for every answer.
     arrays: dict[str, tuple[AnyArray, tuple[str, ...]]] = {
-        "labelled": (told, ("labelled", "index_class_phase")),
+        "labelled": (label_table, ("labelled", "index_class_phase")),
         "row": (labelled.rows, ("labelled", "feature")),
         "queue": (state.queue, ("queue",)),
         "queue_row": (state.queue_rows, ("queue", "feature")),
-        "trace": (trace.reshape(-1, len(_STEP)), ("step", "column")),
+        "trace": (trace.reshape(-1, len(columns)), ("step", "column")),
     }
-    if separator is not None:
-        core = np.stack(
-            [separator.core.astype(np.float64), separator.dual, separator.slack], axis=1
-        )
-        arrays["w"] = (separator.w, ("feature",))
+    if fit is not None and fit.separator.w is not None:
+        core = np.stack([fit.core.astype(np.float64), fit.dual, fit.slack], axis=1)
+        arrays["w"] = (fit.separator.w, ("feature",))
         arrays["core"] = (core, ("member", "position_dual_slack"))
     # JSON has neither infinity nor integers above 2**53 that every reader keeps.
     C, seed = state.options.C, str(state.options.seed)
@@ -81,9 +98,9 @@ def save_state(
         "counters": {name: getattr(state, name) for name in _COUNTERS},
         "phase": int(state.phase),
         "wanted": state.requested.tolist(),
-        "trace_columns": list(_STEP),
+        "trace_columns": columns,
         "pool": facts,
-        "level": None if separator is None else [separator.b, separator.margin],
+        "level": None if fit is None else [fit.separator.intercept, fit.margin],
     }
     write_group(
         store,
@@ -115,18 +132,26 @@ def load_state(store: Location) -> tuple[ActiveState, dict[str, Any]]:
         If there is no complete, undamaged run.
     """
     arrays, attributes = read_group(store, kind=KIND, schema_version=VERSION)
-    separator = None
+    fit = None
     if attributes["level"] is not None:
         b, margin = attributes["level"]
         position, dual, slack = np.ascontiguousarray(arrays["core"].T)
-        separator = Separator(arrays["w"], b, margin, position.astype(np.int64), dual, slack)
+        separator = Separator(Kernel(), arrays["w"], intercept=b)
+        fit = CoreFit(separator, margin, position.astype(np.int64), dual, slack)
     indices, codes, phases = np.ascontiguousarray(arrays["labelled"].T)
     rule = attributes["rule"]
     C = math.inf if rule["C"] is None else rule["C"]
     state = ActiveState(
         options=ActiveOptions(**{**rule, "C": C, "seed": int(rule["seed"])}),
-        labelled=Labelled(indices, arrays["row"], codes, phases, tuple(attributes["classes"])),
-        separator=separator,
+        labelled=Labelled(
+            indices,
+            arrays["row"],
+            codes,
+            phases,
+            tuple(attributes["classes"]),
+            attributes["pool"]["declared"],
+        ),
+        fit=fit,
         phase=Phase(attributes["phase"]),
         queue=arrays["queue"],
         queue_rows=arrays["queue_row"],
@@ -178,19 +203,17 @@ class ActiveRun:
         pool: Pool,
         *,
         store: Location | None = None,
-        declared: bool = False,
     ) -> None:
         self.state = state
         self._pool = pool
         self._store = store
-        self._declared = declared
 
     @classmethod
     def load(cls, store: Location, pool: Pool) -> ActiveRun:
         """Go on from what was kept, after the pool was compared with that of before."""
         state, facts = load_state(store)
         _check_pool(state, facts, pool)
-        return cls(state, pool, store=store, declared=facts["declared"])
+        return cls(state, pool, store=store)
 
     @property
     def done(self) -> bool:
@@ -242,9 +265,7 @@ class ActiveRun:
         state = self.state
         if not len(state.requested):
             raise InvalidInputError("nothing is asked for; call ask() first, and again after it.")
-        plain = plain_labels(labels, len(state.requested))
-        codes, classes = coded(plain, state.labelled.classes, declared=self._declared)
-        self._keep(add_labels(state, codes, classes))
+        self._keep(add_labels(state, labels))
 
     def correct(self, labels: Mapping[int, Label]) -> None:
         """Change labels that were told, because they were slips.
@@ -261,17 +282,10 @@ class ActiveRun:
         InseparableError
             As in `tell`. The state is the one before the call.
         """
-        state, labelled = self.state, self.state.labelled
+        labelled = self.state.labelled
         for index, label in labels.items():
-            position = labelled.position_of.get(int(index))
-            if position is None:
-                raise InvalidInputError(
-                    f"row {index} has no label yet; correct only rows that were told."
-                )
-            (value,) = plain_labels(label, 1)
-            (code,), classes = coded([value], labelled.classes, declared=self._declared)
-            labelled = replace(labelled.corrected(position, int(code)), classes=classes)
-        self._keep(_separated_anew(replace(state, labelled=labelled)))
+            labelled = labelled.corrected(int(index), label)
+        self._keep(_separated_anew(replace(self.state, labelled=labelled)))
 
     def soften(self, C: float) -> None:
         """Allow errors from here on, with all labels that were told.
@@ -366,7 +380,7 @@ class ActiveRun:
         StoreError
             If something else is there, or the disk refuses.
         """
-        save_state(store, self.state, self._facts(), overwrite=overwrite)
+        save_state(store, self.state, _facts(self.state, self._pool), overwrite=overwrite)
         self._store = store
 
     def result(self) -> ActiveMargin:
@@ -376,28 +390,19 @@ class ActiveRun:
     def _keep(self, state: ActiveState) -> None:
         # On the disk first: what cannot be kept has not been told.
         if self._store is not None:
-            save_state(self._store, state, self._facts())
+            save_state(self._store, state, _facts(self.state, self._pool))
         self.state = state
-
-    def _facts(self) -> dict[str, Any]:
-        pool = self._pool
-        return {
-            "n_rows": pool.n_rows,
-            "n_features": pool.n_features,
-            "n_usable": pool.n_usable,
-            "declared": self._declared,
-        }
 
 
 def _separated_anew(state: ActiveState) -> ActiveState:
     """Separate the labels as they are now, and go back to asking."""
-    labelled, before = state.labelled, state.separator
-    separator, phase = None, Phase.SEEDING
+    labelled, before = state.labelled, state.fit
+    fit, phase = None, Phase.SEEDING
     if labelled.both:
         add = np.empty(0, np.int64) if before is None else before.core
-        separator = separate(labelled, None, add, state.options)
+        fit = separate(labelled, None, add, state.options)
         phase = Phase.QUERYING
-    fresh = replace(state.queued(None), separator=separator, phase=phase, needed=0, right=0)
+    fresh = replace(state.queued(None), fit=fit, phase=phase, needed=0, right=0)
     return replace(fresh, idle=0, stopped="").noted()
 
 
@@ -408,20 +413,30 @@ def _report(report: Callable[[Step], None] | None, trace: Trace, n_reported: int
     return len(trace)
 
 
+def _facts(state: ActiveState, pool: Pool) -> dict[str, Any]:
+    """Return what tells a pool from others, and whether its classes were declared."""
+    return {
+        "n_rows": pool.n_rows,
+        "n_features": pool.n_features,
+        "n_usable": pool.n_usable,
+        "declared": state.labelled.declared,
+    }
+
+
 def _check_pool(state: ActiveState, facts: dict[str, Any], pool: Pool) -> None:
     """Refuse another pool than that of before: labels belong to its rows by number."""
-    shape = (pool.n_rows, pool.n_features, pool.n_usable)
-    expected = (facts["n_rows"], facts["n_features"], facts["n_usable"])
+    same = _facts(state, pool) == facts
     indices, rows = state.labelled.indices[:16], state.labelled.rows[:16]
-    same = shape == expected
     if same and len(indices):
         fetched = pool.fetch(indices)
-        same = np.array_equal(fetched.indices, indices) and np.array_equal(fetched.rows, rows)
+        points = dense_rows(fetched.block.points)
+        same = np.array_equal(fetched.indices, indices) and np.array_equal(points, rows)
     if not same:
         raise InvalidInputError(
-            f"X has {shape[0]} rows of {shape[1]} columns, {shape[2]} of them usable, and is not "
-            f"the pool that the labels belong to ({expected[0]}, {expected[1]} and {expected[2]}, "
-            f"and the same rows); pass the same data in the same order, or start in another store."
+            f"X has {pool.n_rows} rows of {pool.n_features} columns, {pool.n_usable} of them "
+            f"usable, and is not the pool that the labels belong to ({facts['n_rows']}, "
+            f"{facts['n_features']} and {facts['n_usable']}, and the same rows); pass the same "
+            f"data in the same order, or start in another store."
         )
 
 

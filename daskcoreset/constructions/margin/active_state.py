@@ -1,34 +1,22 @@
-"""The state of a run of active learning, its labelled rows, and its result."""
+"""The state of a run of active learning, its separator, and its result."""
 
 from __future__ import annotations
 
-import enum
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daskcoreset.constructions.margin.core_set import evidence_of, solve_margin
-from daskcoreset.constructions.margin.pool import decision_values
-from daskcoreset.constructions.margin.separators import InseparableError
+from daskcoreset.constructions.margin.labels import Labelled, Phase
+from daskcoreset.constructions.margin.separators import InseparableError, Kernel, Separator
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.pool import PoolRows
-
-
-class Phase(enum.IntEnum):
-    """What a label is, or was, asked for; the numbers are stored."""
-
-    GIVEN = 0
-    SEEDING = 1
-    QUERYING = 2
-    VERIFYING = 3
-    DONE = 4
+    from daskcoreset.constructions.margin.rows import SelectedRows
 
 
 @dataclass(frozen=True)
@@ -47,15 +35,14 @@ class ActiveOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class Separator:
-    """A separator of the core set.
+class CoreFit:
+    """The separator of the core set.
 
     Attributes
     ----------
-    w : ndarray of shape (d,), float64
-        The rule is the sign of ``w @ x + b``. Of length one, or less with a finite C, for the
-        slacks of the core rows are coordinates of the same vector.
-    b : float
+    separator : Separator
+        Its normal is of length one, or less with a finite C, for the slacks of the core rows are
+        coordinates of the same vector.
     margin : float
         On the core set, its slacks included.
     core : ndarray of shape (m,), int64
@@ -66,97 +53,26 @@ class Separator:
         What each core row gains by its slack; zeros without a finite C.
     """
 
-    w: FloatArray
-    b: float
+    separator: Separator
     margin: float
     core: IndexArray
     dual: FloatArray
     slack: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class Labelled:
-    """Rows with labels, in the order in which they were told.
-
-    Attributes
-    ----------
-    indices : ndarray of shape (m,), int64
-        Numbers of the rows in the pool.
-    rows : ndarray of shape (m, d)
-    codes : ndarray of shape (m,), int64
-        Number of the label in `classes`.
-    phases : ndarray of shape (m,), int64
-        What each was asked for.
-    classes : tuple
-        Values of labels in the order of their appearance.
-    """
-
-    indices: IndexArray
-    rows: AnyArray
-    codes: IndexArray
-    phases: IndexArray
-    classes: tuple[Any, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    @cached_property
-    def position_of(self) -> dict[int, int]:
-        """Position of every row by its number in the pool."""
-        return {index: i for i, index in enumerate(self.indices.tolist())}
-
-    @property
-    def both(self) -> bool:
-        """Whether both classes are there."""
-        return bool(len(self.codes)) and bool((self.codes != self.codes[0]).any())
-
-    @property
-    def signs(self) -> FloatArray:
-        """+1 for the greater of two classes, -1 for the other."""
-        positive = int(len(self.classes) > 1 and self.classes[1] > self.classes[0])
-        return np.where(self.codes == positive, 1.0, -1.0)
-
-    def with_rows(
-        self,
-        indices: IndexArray,
-        rows: AnyArray,
-        codes: IndexArray,
-        phase: Phase,
-        classes: Sequence[Any],
-    ) -> Labelled:
-        """Return these rows and more."""
-        return Labelled(
-            np.concatenate([self.indices, indices]),
-            np.concatenate([self.rows, rows]),
-            np.concatenate([self.codes, codes]),
-            np.concatenate([self.phases, np.full(len(indices), int(phase), dtype=np.int64)]),
-            tuple(classes),
-        )
-
-    def margins(self, separator: Separator) -> FloatArray:
-        """Margin of every row, without slacks: negative where it is misclassified."""
-        return np.asarray(self.signs * decision_values(self.rows, separator.w, separator.b))
-
-    def corrected(self, position: int, code: int) -> Labelled:
-        """Return the rows with another label for one of them."""
-        codes = self.codes.copy()
-        codes[position] = code
-        return replace(self, codes=codes)
-
-
 def separate(
     labelled: Labelled,
-    before: Separator | None,
+    before: CoreFit | None,
     add: IndexArray,
     options: ActiveOptions,
-) -> Separator:
+) -> CoreFit:
     r"""Add rows to the core set, and then labelled rows that its separator comes too close to.
 
     Parameters
     ----------
     labelled : Labelled
         With both classes.
-    before : Separator or None
+    before : CoreFit or None
         None for a first core set.
     add : ndarray of int64
         Positions of the rows to add.
@@ -167,7 +83,7 @@ def separate(
 
     Returns
     -------
-    Separator
+    CoreFit
 
     Raises
     ------
@@ -181,13 +97,13 @@ def separate(
         core = np.concatenate([before.core, add])
         dual = np.concatenate([before.dual, np.zeros(len(add))])
     while True:
-        separator = _solve(labelled, core, dual, options)
-        margins = labelled.margins(separator)
+        fit = _solve(labelled, core, dual, options)
+        margins = labelled.margins(fit.separator)
         margins[core] = np.inf
         worst = int(margins.argmin())
-        if margins[worst] >= (1.0 - options.epsilon) * separator.margin:
-            return separator
-        core, dual = np.append(core, worst), np.append(separator.dual, 0.0)
+        if margins[worst] >= (1.0 - options.epsilon) * fit.margin:
+            return fit
+        core, dual = np.append(core, worst), np.append(fit.dual, 0.0)
 
 
 def _solve(
@@ -195,7 +111,7 @@ def _solve(
     core: IndexArray,
     dual: FloatArray | None,
     options: ActiveOptions,
-) -> Separator:
+) -> CoreFit:
     C = options.C
     signs, d = labelled.signs[core], labelled.rows.shape[1]
     rows = labelled.rows[core].astype(np.float64)
@@ -206,7 +122,8 @@ def _solve(
         raise _inseparable(labelled, core, hard.dual)
     assert hard.w is not None  # noqa: S101 - of explicit rows
     slack = hard.w[d:] * signs / np.sqrt(C) if np.isfinite(C) else np.zeros(len(core))
-    return Separator(hard.w[:d], hard.intercept, hard.margin, core, hard.dual, slack)
+    separator = Separator(Kernel(), hard.w[:d], intercept=hard.intercept)
+    return CoreFit(separator, hard.margin, core, hard.dual, slack)
 
 
 def _inseparable(labelled: Labelled, core: IndexArray, dual: FloatArray) -> InseparableError:
@@ -323,7 +240,8 @@ class ActiveMargin:
         -------
         ndarray of shape (n,), float64
         """
-        return decision_values(X if hasattr(X, "tocsr") else np.asarray(X), self.w, self.b)
+        separator = Separator(Kernel(), self.w, intercept=self.b)
+        return separator(X if hasattr(X, "tocsr") else np.asarray(X))
 
     def predict(self, X: Any) -> AnyArray:
         """Class of rows in memory; the smaller one on the boundary itself.
@@ -351,7 +269,7 @@ class ActiveMargin:
 
 def result_of(state: ActiveState) -> ActiveMargin:
     """Return the result of a run, at its end or before."""
-    labelled, separator = state.labelled, state.separator
+    labelled, fit = state.labelled, state.fit
     d = labelled.rows.shape[1]
     seen = sorted({labelled.classes[code] for code in labelled.codes.tolist()})
     values = np.array([labelled.classes[code] for code in labelled.codes.tolist()])
@@ -359,17 +277,17 @@ def result_of(state: ActiveState) -> ActiveMargin:
     # Of one class alone the sign says which of the two it is.
     b = 1.0 if seen and seen[-1] == max(labelled.classes) and len(labelled.classes) > 1 else -1.0
     w, margin, dual = np.zeros(d), math.inf, np.empty(0)
-    if separator is not None:
-        length = float(np.linalg.norm(separator.w)) or 1.0
-        w, b = separator.w / length, separator.b / length
-        margin, core, dual = separator.margin / length, separator.core, separator.dual
-    looked = [step.closest for step in state.trace if not math.isnan(step.closest)]
+    if fit is not None and fit.separator.w is not None:
+        length = float(np.linalg.norm(fit.separator.w)) or 1.0
+        w, b = fit.separator.w / length, fit.separator.intercept / length
+        margin, core, dual = fit.margin / length, fit.core, fit.dual
+    distances = [step.closest for step in state.trace if not math.isnan(step.closest)]
     phases = (Phase.SEEDING, Phase.QUERYING, Phase.VERIFYING)
     return ActiveMargin(
         w=w,
         b=b,
         margin=margin,
-        closest=looked[-1] if looked else math.nan,
+        closest=distances[-1] if distances else math.nan,
         classes=tuple(seen),
         core_indices=labelled.indices[core],
         core_rows=labelled.rows[core],
@@ -397,14 +315,14 @@ def _certificate(state: ActiveState) -> Certificate:
     delta, j = state.options.delta, max(state.verifications, 1)
     if state.stopped == "exhausted":
         wrong = 0
-        if state.separator is not None:
-            wrong = int((state.labelled.margins(state.separator) <= 0.0).sum())
+        if state.fit is not None:
+            wrong = int((state.labelled.margins(state.fit.separator) <= 0.0).sum())
         if not wrong:
             return Certificate(0.0, 1.0, 0, state.verifications)
-    seeded = state.separator is None and len(state.labelled) > 0
+    seeded = state.fit is None and len(state.labelled) > 0
     # The first random row chose the class, so that it proves nothing.
     right = max(state.right - 1, 0) if seeded else state.right
-    n_core = 1 if state.separator is None else len(state.separator.core)
+    n_core = 1 if state.fit is None else len(state.fit.core)
     error = 1.0
     if right:
         error = min(1.0, (math.log(max(n_core, j * (j + 1))) - math.log(delta)) / right)
@@ -446,7 +364,7 @@ class ActiveState:
     options : ActiveOptions
     labelled : Labelled
         Rows with labels, in the order in which they were told.
-    separator : Separator or None
+    fit : CoreFit or None
         None before there are two classes.
     phase : Phase
     queue : ndarray of shape (q,), int64
@@ -475,7 +393,7 @@ class ActiveState:
 
     options: ActiveOptions
     labelled: Labelled
-    separator: Separator | None = None
+    fit: CoreFit | None = None
     phase: Phase = Phase.SEEDING
     queue: IndexArray = field(default_factory=lambda: np.empty(0, np.int64))
     queue_rows: AnyArray = field(default_factory=lambda: np.empty((0, 0)))
@@ -495,18 +413,19 @@ class ActiveState:
         """Labels that were asked for."""
         return int((self.labelled.phases != Phase.GIVEN).sum())
 
-    def queued(self, rows: PoolRows | None) -> ActiveState:
+    def queued(self, rows: SelectedRows | None) -> ActiveState:
         """Return the run with rows to look at next, or none."""
         none = np.empty(0, np.int64)
         if rows is None:
             return replace(self, queue=none, queue_rows=self.queue_rows[:0], requested=none)
-        return replace(self, queue=rows.indices, queue_rows=rows.rows, requested=none)
+        points = dense_rows(rows.block.points)
+        return replace(self, queue=rows.indices, queue_rows=points, requested=none)
 
     def noted(self, closest: float = math.nan) -> ActiveState:
         """Return the run with one more step in its trace."""
         n_core, margin = 0, math.inf
-        if self.separator is not None:
-            n_core, margin = len(self.separator.core), self.separator.margin
+        if self.fit is not None:
+            n_core, margin = len(self.fit.core), self.fit.margin
         step = Step(len(self.labelled), n_core, margin, closest, self.phase)
         return replace(self, trace=(*self.trace, step))
 

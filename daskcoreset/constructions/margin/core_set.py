@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daskcoreset.constructions.margin.rows import SelectedRows, concatenate_rows, signs_of
 from daskcoreset.constructions.margin.separators import (
     Kernel,
     NotSeparableError,
     Separator,
     opposite_duplicates,
 )
-from daskcoreset.core.blocks import Block, concatenate
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.solvers.hard_margin import (
     HardMargin,
@@ -24,11 +24,8 @@ from daskcoreset.solvers.hard_margin import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from daskcoreset.core.points import WeightedPoints
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-    from daskcoreset.execution.engine import BlockResults
 
 _TOLERANCE = 1e-9
 
@@ -90,96 +87,6 @@ def worst_violator_bound(radius: float, margin: float, epsilon: float) -> float:
     Har-Peled, Roth and Zimak (2007), Lemma 3.1, with the constant of its proof.
     """
     return math.inf if margin <= 0 else 64.0 * (radius / margin) ** 2 / epsilon
-
-
-@dataclass(frozen=True, eq=False)
-class SelectedRows:
-    """Rows taken from some blocks.
-
-    Attributes
-    ----------
-    block : Block
-        The rows, numbered within the blocks that they came from.
-    block_indices : ndarray of shape (r,), int64
-        Number of the block of each row.
-    signs : ndarray of shape (r,), float64
-        +1 for the second class and -1 for the first.
-    values : ndarray of shape (r,), float64
-        By which rows compete: the smaller, the sooner taken.
-    """
-
-    block: Block
-    block_indices: IndexArray
-    signs: FloatArray
-    values: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def take(self, positions: IndexArray) -> SelectedRows:
-        """Return some of the rows."""
-        return SelectedRows(
-            self.block.take(positions),
-            self.block_indices[positions],
-            self.signs[positions],
-            self.values[positions],
-        )
-
-
-def concatenate_rows(parts: Sequence[SelectedRows]) -> SelectedRows:
-    """Put rows of neighbouring blocks after one another."""
-    if len(parts) == 1:
-        return parts[0]
-    # An empty block may have labels of another dtype, which would make text of numbers.
-    filled = [part.block for part in parts if len(part)]
-    return SelectedRows(
-        concatenate(filled) if filled else parts[0].block,
-        np.concatenate([part.block_indices for part in parts]),
-        np.concatenate([part.signs for part in parts]),
-        np.concatenate([part.values for part in parts]),
-    )
-
-
-def smallest(rows: SelectedRows, n_keep: int) -> SelectedRows:
-    """Keep the rows of smallest value, the first of equal ones, in the order they had."""
-    if len(rows) <= n_keep:
-        return rows
-    order = np.argsort(rows.values, kind="stable")[:n_keep]
-    return rows.take(np.sort(order))
-
-
-def row_numbers(
-    read: BlockResults[Any], block_indices: IndexArray, positions: IndexArray
-) -> IndexArray:
-    """Numbers, in the whole data, of rows of blocks.
-
-    Parameters
-    ----------
-    read : BlockResults
-        The read that selected the rows.
-    block_indices, positions : ndarray of shape (r,), int64
-        Block of each row, and row within it.
-
-    Returns
-    -------
-    ndarray of shape (r,), int64
-
-    Examples
-    --------
-    >>> from daskcoreset.execution.engine import BlockResults
-    >>> row_numbers(BlockResults(None, {0: 10, 1: 5}), np.array([1, 0]), np.array([2, 3]))
-    array([12,  3])
-    """
-    blocks = np.array(sorted(read.sizes), dtype=np.int64)
-    sizes = np.array([read.sizes[int(block)] for block in blocks], dtype=np.int64)
-    starts = np.cumsum(sizes) - sizes
-    return np.asarray(starts[np.searchsorted(blocks, block_indices)] + positions)
-
-
-def numbers_of(read: BlockResults[Any], rows: SelectedRows) -> IndexArray:
-    """Numbers, in the whole data, of selected rows."""
-    positions: Any = rows.block.rows
-    return row_numbers(read, rows.block_indices, positions)
 
 
 def solve_margin(
@@ -386,8 +293,8 @@ class CoreRows:
     Attributes
     ----------
     rows : SelectedRows
-    indices : ndarray of shape (m,), int64
-        Row numbers in the whole data.
+    classes : ndarray of shape (2,)
+        Labels of the classes -1 and +1.
     kernel : Kernel
     intercept : bool
     gram : ndarray of shape (m, m), float64, or None
@@ -395,42 +302,48 @@ class CoreRows:
     """
 
     rows: SelectedRows
-    indices: IndexArray
+    classes: AnyArray
     kernel: Kernel
     intercept: bool
     gram: FloatArray | None = None
 
     def __len__(self) -> int:
-        return len(self.indices)
+        return len(self.rows)
 
     @property
     def points(self) -> Points:
         """The rows."""
         return self.rows.block.points
 
-    def start(self) -> CoreRows:
-        """Return the core set with its kernel values."""
-        if self.kernel.is_linear:
-            return self
-        return replace(self, gram=_symmetric(self.kernel(self.points, self.points)))
+    @property
+    def signs(self) -> FloatArray:
+        """+1 or -1 for each row, by its class."""
+        return signs_of(self.rows.block, self.classes)
 
-    def with_rows(self, rows: SelectedRows, indices: IndexArray) -> CoreRows:
+    @classmethod
+    def start(
+        cls, rows: SelectedRows, classes: AnyArray, kernel: Kernel, *, intercept: bool
+    ) -> CoreRows:
+        """Return a first core set, with its kernel values."""
+        points = rows.block.points
+        gram = None if kernel.is_linear else _symmetric(kernel(points, points))
+        return cls(rows, classes, kernel, intercept, gram)
+
+    def with_rows(self, rows: SelectedRows) -> CoreRows:
         """Return a core set with more rows, those left out that it has already."""
-        new = np.flatnonzero(~np.isin(indices, self.indices))
-        rows, indices = rows.take(new), indices[new]
+        rows = rows.take(np.flatnonzero(~np.isin(rows.indices, self.rows.indices)))
         gram = None
         if self.gram is not None:
+            # Values of the pairs that are known already are not formed again.
             across = self.kernel(self.points, rows.block.points)
             within = _symmetric(self.kernel(rows.block.points, rows.block.points))
             gram = np.block([[self.gram, across], [across.T, within]])
-        indices = np.concatenate([self.indices, indices])
-        return replace(self, rows=concatenate_rows([self.rows, rows]), indices=indices, gram=gram)
+        return replace(self, rows=concatenate_rows(self.rows, rows), gram=gram)
 
     def take(self, positions: IndexArray) -> CoreRows:
         """Return some of the rows."""
         gram = None if self.gram is None else self.gram[np.ix_(positions, positions)]
-        rows, indices = self.rows.take(positions), self.indices[positions]
-        return replace(self, rows=rows, indices=indices, gram=gram)
+        return replace(self, rows=self.rows.take(positions), gram=gram)
 
 
 @dataclass(frozen=True, eq=False)
@@ -459,7 +372,7 @@ def fit_core(core: CoreRows) -> Fit:
     NotSeparableError
         With the evidence.
     """
-    signs = core.rows.signs
+    signs = core.signs
     if core.gram is not None:
         with_bias = signs if core.intercept else None
         hard = hard_margin_gram(core.gram * np.outer(signs, signs), with_bias, tol=_TOLERANCE)
@@ -507,11 +420,11 @@ def _check(core: CoreRows, hard: HardMargin) -> None:
     labels: Any = core.rows.block.labels
     points, _ = _used_columns(core.points)
     raise NotSeparableError(
-        core.indices[support],
+        core.rows.indices[support],
         labels[support],
         hard.dual[support],
         # The length is half of the distance between the hulls where there are two.
         2.0 * hard.length if core.intercept else hard.length,
         intercept=core.intercept,
-        duplicates=opposite_duplicates(points, core.rows.signs, core.indices),
+        duplicates=opposite_duplicates(points, core.signs, core.rows.indices),
     )

@@ -1,15 +1,34 @@
-"""Examples of several rows, and the protocol of a structured problem."""
+"""Examples of one row or several: how they are cut from blocks, read, and answered."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import Any
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import add
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, InvalidRow, labels_of
+from daskcoreset.constructions.margin.problems import BatchProblem
+from daskcoreset.constructions.margin.rows import rows_of_block
+from daskcoreset.core.blocks import MAX_LABELS, Block, InvalidRow, labels_of
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.execution.engine import map_reduce
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from daskcoreset.constructions.margin.problems import StructuredProblem
+    from daskcoreset.execution.engine import BlockResults
+    from daskcoreset.inputs.blocks import RowBlocks
+
+FirstRow = tuple[int, int]
+"""Block, and row in it, of the first row of an example."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,14 +42,14 @@ class Examples:
     labels : ndarray of shape (n,), int64
     starts : ndarray of shape (q + 1,), int64
         Where each begins; the last entry is n.
-    places : ndarray of shape (q, 2), int64
+    first_rows : ndarray of shape (q, 2), int64
         Block, and row in it, of the first row of each.
     """
 
     points: Points
     labels: IndexArray
     starts: IndexArray
-    places: IndexArray
+    first_rows: IndexArray
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -49,77 +68,55 @@ class _Piece:
     group: float
     points: AnyArray
     labels: IndexArray
-    place: tuple[int, int]
+    first_row: FirstRow
 
     def and_then(self, other: _Piece) -> _Piece:
         return _Piece(
             self.group,
             np.concatenate([self.points, other.points]),
             np.concatenate([self.labels, other.labels]),
-            self.place,
+            self.first_row,
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Edges:
-    """Runs of rows at the ends of a range of blocks, and runs that were cut within it.
+Runs = tuple[_Piece, ...]
+"""Runs at the ends of a range of blocks, and runs that were cut within it, in order.
 
-    Attributes
-    ----------
-    head, tail : piece or None
-        Of the first and the last group; one group throughout is a head without a tail.
-    whole : tuple of pieces
-        Runs that were cut by a boundary within the range.
-    """
-
-    head: _Piece | None = None
-    tail: _Piece | None = None
-    whole: tuple[_Piece, ...] = field(default=())
-
-    def closed(self, n_features: int, dtype: Any) -> Examples:
-        """Return the runs, with those at the ends, when there is nothing before and after."""
-        ends = [piece for piece in (self.head, self.tail) if piece is not None]
-        pieces = [*self.whole, *ends]
-        none: list[AnyArray] = [np.empty((0, n_features), dtype)]
-        return Examples(
-            np.concatenate([piece.points for piece in pieces] or none),
-            np.concatenate([piece.labels for piece in pieces] or [np.empty(0, np.int64)]),
-            np.cumsum([0, *(len(piece.labels) for piece in pieces)]),
-            np.array([piece.place for piece in pieces], dtype=np.int64).reshape(-1, 2),
-        )
+The first and the last may go on outside of the range; those between are whole examples.
+"""
 
 
-def merge_edges(first: Edges, second: Edges) -> Edges:
-    """Join the open ends of two neighbouring ranges; associative.
+def merge_runs(first: Runs, second: Runs) -> Runs:
+    """Join the open runs of two neighbouring ranges; associative.
 
     Examples
     --------
     >>> def piece(group):
     ...     return _Piece(group, np.zeros((1, 1)), np.zeros(1, dtype=int), (0, 0))
-    >>> both = merge_edges(Edges(piece(1.0), piece(2.0)), Edges(piece(2.0), piece(3.0)))
-    >>> both.head.group, [len(run.labels) for run in both.whole], both.tail.group
-    (1.0, [2], 3.0)
+    >>> both = merge_runs((piece(1.0), piece(2.0)), (piece(2.0), piece(3.0)))
+    >>> [(run.group, len(run.labels)) for run in both]
+    [(1.0, 1), (2.0, 2), (3.0, 1)]
     """
-    if first.head is None or second.head is None:
-        return second if first.head is None else first
-    last = first.head if first.tail is None else first.tail
-    whole = (*first.whole, *second.whole)
-    if last.group == second.head.group:
-        joined = last.and_then(second.head)
-        if first.tail is None:
-            return Edges(joined, second.tail, whole)
-        if second.tail is None:
-            return Edges(first.head, joined, whole)
-        return Edges(first.head, second.tail, (*first.whole, joined, *second.whole))
-    done = [] if first.tail is None else [first.tail]
-    done += [] if second.tail is None else [second.head]
-    tail = second.tail or second.head
-    return Edges(first.head, tail, (*first.whole, *done, *second.whole))
+    if first and second and first[-1].group == second[0].group:
+        return (*first[:-1], first[-1].and_then(second[0]), *second[1:])
+    return first + second
+
+
+def _as_examples(runs: Runs, n_features: int, dtype: Any) -> Examples:
+    """Return the runs as examples, with nothing before and after them: those at the ends last."""
+    pieces = [*runs[1:-1], *runs[:1], *runs[1:][-1:]]
+    none: list[AnyArray] = [np.empty((0, n_features), dtype)]
+    return Examples(
+        np.concatenate([piece.points for piece in pieces] or none),
+        np.concatenate([piece.labels for piece in pieces] or [np.empty(0, np.int64)]),
+        np.cumsum([0, *(len(piece.labels) for piece in pieces)]),
+        np.array([piece.first_row for piece in pieces], dtype=np.int64).reshape(-1, 2),
+    )
 
 
 def cut_block(
     block: Block, block_index: int, labels: IndexArray, *, grouped: bool
-) -> tuple[Examples, Edges]:
+) -> tuple[Examples, Runs]:
     """Cut a block into examples; with groups, those at its ends stay open.
 
     Parameters
@@ -134,48 +131,34 @@ def cut_block(
     -------
     examples : Examples
         Whole ones.
-    edges : Edges
+    runs : tuple of pieces
+        Those that a neighbouring block may continue.
     """
-    n = len(block)
-    rows = np.arange(n) if block.rows is None else block.rows
+    n, rows = len(block), rows_of_block(block)
     if not grouped:
-        block, labels, rows = _with_weight(block, labels, rows)
-        n = len(block)
-        places = np.stack([np.full(n, block_index), rows], axis=1)
-        return Examples(block.points, labels, np.arange(n + 1), places), Edges()
-    groups = block.weights
-    bounds = np.flatnonzero(np.diff(groups)) + 1
+        used = np.flatnonzero(block.weights)
+        if len(used) < n:
+            block, labels, rows = block.take(used), labels[used], rows[used]
+        first_rows = np.stack([np.full(len(rows), block_index), rows], axis=1)
+        return Examples(block.points, labels, np.arange(len(rows) + 1), first_rows), ()
+    bounds = np.flatnonzero(np.diff(block.weights)) + 1
     bounds = np.concatenate([[0], bounds, [n]]) if n else np.zeros(1, np.int64)
-    runs = len(bounds) - 1
-    ends = [_piece(block, block_index, labels, bounds, i) for i in sorted({0, runs - 1}) if runs]
-    inner = bounds[1:-1] if runs > 2 else np.zeros(1, np.int64)
-    first, last = (int(inner[0]), int(inner[-1])) if runs > 2 else (0, 0)
-    places = np.stack([np.full(len(inner) - 1, block_index), rows[inner[:-1]]], axis=1)
-    within = Examples(block.points[first:last], labels[first:last], inner - first, places)
-    return within, Edges(ends[0] if ends else None, ends[1] if len(ends) > 1 else None)
-
-
-def _with_weight(
-    block: Block, labels: IndexArray, rows: IndexArray
-) -> tuple[Block, IndexArray, IndexArray]:
-    """Leave out rows without weight."""
-    used = np.flatnonzero(block.weights)
-    if len(used) == len(block):
-        return block, labels, rows
-    return block.take(used), labels[used], rows[used]
-
-
-def _piece(
-    block: Block, block_index: int, labels: IndexArray, bounds: IndexArray, i: int
-) -> _Piece:
-    rows: Any = block.points[bounds[i] : bounds[i + 1]]
-    first = int(bounds[i])
-    return _Piece(
-        float(block.weights[first]),
-        np.array(rows) if isinstance(rows, np.ndarray) else rows.toarray(),
-        np.array(labels[bounds[i] : bounds[i + 1]]),
-        (block_index, first if block.rows is None else int(block.rows[first])),
-    )
+    n_runs = len(bounds) - 1
+    open_runs = []
+    for i in sorted({0, n_runs - 1}) if n else []:
+        within = slice(int(bounds[i]), int(bounds[i + 1]))
+        points: Any = block.points[within]
+        dense = np.array(points) if isinstance(points, np.ndarray) else points.toarray()
+        group, first_row = (
+            float(block.weights[within.start]),
+            (block_index, int(rows[within.start])),
+        )
+        open_runs.append(_Piece(group, dense, np.array(labels[within]), first_row))
+    inner = bounds[1:-1] if n_runs > 2 else np.zeros(1, np.int64)
+    within = slice(int(inner[0]), int(inner[-1]))
+    first_rows = np.stack([np.full(len(inner) - 1, block_index), rows[inner[:-1]]], axis=1)
+    whole = Examples(block.points[within], labels[within], inner - inner[0], first_rows)
+    return whole, tuple(open_runs)
 
 
 def encoded(block: Block, classes: AnyArray | None) -> IndexArray | InvalidRow:
@@ -207,90 +190,279 @@ def encoded(block: Block, classes: AnyArray | None) -> IndexArray | InvalidRow:
 
 
 @dataclass(frozen=True, eq=False)
-class Rival:
-    """The wrong answer that a separator likes best.
+class StructuredQuery:
+    """A separator, and how rows are cut into examples.
 
     Attributes
     ----------
-    y : ndarray of shape (t,), int64
-    margin : float
-        What the right answer is ahead by, divided by `loss`.
-    loss : float
-        How wrong `y` is; 1 where all wrong answers are equally wrong.
+    problem : StructuredProblem
+    w : ndarray of shape (D,), float64
+    classes : ndarray of shape (K,), sorted, or None
+    grouped : bool
+        Both as in `structured_margin`.
+    slacks : mapping
+        Slack of the examples of the core set, by block and row in it.
     """
 
-    y: IndexArray
-    margin: float
-    loss: float = 1.0
+    problem: StructuredProblem
+    w: FloatArray
+    classes: AnyArray | None
+    grouped: bool
+    slacks: Mapping[FirstRow, float] = field(default_factory=dict)
 
 
-class StructuredProblem(ABC):
-    """Two functions that make a problem; examples are runs of rows, answers labels of them.
+Work = Callable[[Examples, StructuredQuery], Any]
 
-    Picklable, and without a state that changes.
+
+def read_examples(
+    blocks: RowBlocks,
+    query: StructuredQuery,
+    work: Work,
+    merge: Callable[[Any, Any], Any],
+) -> tuple[BlockResults[Any], Examples]:
+    """Read once: ``work(examples, query)`` of the whole examples of every block, merged.
+
+    Returns
+    -------
+    read : BlockResults
+    cut : Examples
+        Those that block boundaries cut, which are whole only now.
     """
+    merge_parts = partial(_merge_parts, merge=merge)
+    read = map_reduce(blocks, partial(_work_on_block, work=work), merge_parts, broadcast=query)
+    value, runs = read.value
+    cut = _as_examples(runs, blocks.schema.n_features, blocks.schema.dtype)
+    return replace(read, value=value), cut
+
+
+def _work_on_block(
+    block: Block, block_index: int, query: StructuredQuery, *, work: Work
+) -> tuple[Any, Runs] | InvalidRow:
+    labels = encoded(block, query.classes)
+    if isinstance(labels, InvalidRow):
+        return labels
+    examples, runs = cut_block(block, block_index, labels, grouped=query.grouped)
+    return work(examples, query), runs
+
+
+def _merge_parts(
+    first: tuple[Any, Runs], second: tuple[Any, Runs], *, merge: Callable[[Any, Any], Any]
+) -> tuple[Any, Runs]:
+    return merge(first[0], second[0]), merge_runs(first[1], second[1])
+
+
+def rivals_of(
+    problem: StructuredProblem, w: FloatArray, examples: Examples, *, free: bool = False
+) -> tuple[IndexArray, FloatArray, FloatArray]:
+    """Return the rival of every example; with `free`, the best of all answers."""
+    if isinstance(problem, BatchProblem):
+        labels = None if free else examples.labels
+        return problem.rivals(w, examples.points, labels, examples.starts)
+    rivals = np.empty(len(examples.labels), dtype=np.int64)
+    margins, losses = np.empty(len(examples)), np.empty(len(examples))
+    for i in range(len(examples)):
+        x, y = examples.one(i)
+        rival = problem.separation_oracle(w, x, None if free else y)
+        rivals[examples.starts[i] : examples.starts[i + 1]] = rival.y
+        margins[i], losses[i] = rival.margin, rival.loss
+    return rivals, margins, losses
+
+
+def run_numbers(groups: Any, n_rows: int) -> IndexArray:
+    """Count up the runs of equal neighbours.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n,)
+        Values of any kind.
+    n_rows : int
+        What n must be.
+
+    Returns
+    -------
+    ndarray of shape (n,), int64
+
+    Raises
+    ------
+    InvalidInputError
+        For another shape.
+
+    Examples
+    --------
+    >>> run_numbers(["b", "b", "a", "b"], 4)
+    array([0, 0, 1, 2])
+    """
+    groups = np.asarray(groups)
+    if groups.shape != (n_rows,):
+        raise InvalidInputError(
+            f"groups has shape {groups.shape} where X has {n_rows} rows; pass one value a row."
+        )
+    new = np.ones(n_rows, dtype=np.int64)
+    new[1:] = groups[1:] != groups[:-1]
+    return np.asarray(np.cumsum(new) - 1)
+
+
+def answers_of(
+    problem: StructuredProblem, w: FloatArray, points: Points, groups: FloatArray
+) -> IndexArray:
+    """Return the best answer to every example, row by row.
+
+    Parameters
+    ----------
+    problem : StructuredProblem
+    w : ndarray of shape (D,), float64
+    points : ndarray of shape (n, d) or csr_array
+    groups : ndarray of shape (n,)
+        Equal neighbours are an example.
+
+    Returns
+    -------
+    ndarray of shape (n,), int64
+    """
+    n = len(groups)
+    if not n:
+        return np.empty(0, dtype=np.int64)
+    starts = np.append(np.flatnonzero(np.append(True, groups[1:] != groups[:-1])), n)
+    nothing = np.zeros((len(starts) - 1, 2), dtype=np.int64)
+    examples = Examples(points, np.zeros(n, dtype=np.int64), starts, nothing)
+    return rivals_of(problem, w, examples, free=True)[0]
+
+
+def _count_right(examples: Examples, query: StructuredQuery) -> tuple[int, int]:
+    """Rows whose label is that of the best answer, and rows."""
+    if not len(examples):
+        return 0, 0
+    answers, _, _ = rivals_of(query.problem, query.w, examples, free=True)
+    return int((answers == examples.labels).sum()), len(examples.labels)
+
+
+def _add_counts(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
+    return first[0] + second[0], first[1] + second[1]
+
+
+def share_right(
+    blocks: RowBlocks,
+    problem: StructuredProblem,
+    w: FloatArray,
+    classes: AnyArray | None,
+    *,
+    grouped: bool,
+) -> float:
+    """Return the share of the rows whose label is that of the best answer; one read.
+
+    Parameters
+    ----------
+    blocks, problem, classes, grouped
+        As in `structured_margin`.
+    w : ndarray of shape (D,), float64
+
+    Returns
+    -------
+    float
+    """
+    query = StructuredQuery(problem, w, classes, grouped)
+    read, cut = read_examples(blocks, query, _count_right, _add_counts)
+    n_right, n_rows = _add_counts(read.value, _count_right(cut, query))
+    return n_right / n_rows
+
+
+def _group_ends(block: Block, _index: int, _: object) -> list[tuple[float, float]]:
+    """First and last group of a block, if it has rows."""
+    return [(float(block.weights[0]), float(block.weights[-1]))] if len(block) else []
+
+
+def check_whole(groups: RowBlocks) -> None:
+    """Refuse blocks whose boundaries cut an example; one read of `groups`.
+
+    Parameters
+    ----------
+    groups : RowBlocks
+        Opened with the numbers of groups for `sample_weight`.
+
+    Raises
+    ------
+    InvalidInputError
+        If a boundary lies between two rows of one group.
+    """
+    ends = map_reduce(groups, _group_ends, add).value
+    cuts = sum(one[1] == following[0] for one, following in itertools.pairwise(ends))
+    if cuts:
+        raise InvalidInputError(
+            f"groups: {cuts} block boundaries cut an example, so that it would be answered in "
+            f"pieces; rechunk X and groups so that each block holds whole ones."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSurvey:
+    """Classes and moments of the data, from one read.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (K,), sorted
+    moments : Moments
+        By weight, so that a row twice is a row of weight two; with groups every row once.
+    """
+
+    classes: AnyArray
+    moments: Moments
 
     @property
-    @abstractmethod
-    def dimension(self) -> int:
-        """Length D of the joint features."""
-
-    @abstractmethod
-    def joint_features(self, x: AnyArray, y: IndexArray) -> FloatArray:
-        r"""Return :math:`\\Phi(x, y)`.
-
-        Parameters
-        ----------
-        x : ndarray of shape (t, d), float64
-            The rows of an example.
-        y : ndarray of shape (t,), int64
-            A label for each.
-
-        Returns
-        -------
-        ndarray of shape (D,), float64
-        """
-
-    @abstractmethod
-    def separation_oracle(self, w: FloatArray, x: AnyArray, y: IndexArray | None) -> Rival:
-        r"""Find the answer other than y that is least behind it.
-
-        Parameters
-        ----------
-        w : ndarray of shape (D,), float64
-        x : ndarray of shape (t, d), float64
-        y : ndarray of shape (t,), int64, or None
-            None to find the best of all answers, whose margin is then 0.
-
-        Returns
-        -------
-        Rival
-            Exactly the one of least
-            :math:`\\langle w, \\Phi(x, y) - \\Phi(x, y')\\rangle / \\text{loss}(y, y')`.
-        """
+    def spread(self) -> float:
+        """Root of the mean squared distance from the mean; 1 if all rows are one point."""
+        return math.sqrt(float(self.moments.m2.sum()) / (self.moments.weight or 1.0)) or 1.0
 
 
-class BatchProblem(StructuredProblem, ABC):
-    """A problem that also answers for many examples at a time."""
+def _survey_block(
+    block: Block, _index: int, _: object, *, grouped: bool
+) -> ClassSurvey | InvalidRow:
+    if not grouped and not block.weights.all():
+        block = block.take(np.flatnonzero(block.weights))
+    labels = labels_of(block)
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        row = int(np.isnan(labels).argmax())
+        row = row if block.rows is None else int(block.rows[row])
+        return InvalidRow("y is NaN{row}; label such rows, or leave them out.", row)
+    classes = np.unique(labels)
+    if len(classes) > MAX_LABELS:
+        return InvalidRow(
+            f"y has more than {MAX_LABELS} values; pass class labels, not measurements."
+        )
+    weights = np.ones(len(block)) if grouped else block.weights
+    return ClassSurvey(classes, moments_of(block.points, weights))
 
-    @abstractmethod
-    def rivals(
-        self, w: FloatArray, points: Points, labels: IndexArray | None, starts: IndexArray
-    ) -> tuple[IndexArray, FloatArray, FloatArray]:
-        """Do what `separation_oracle` does, for each of many examples.
 
-        Parameters
-        ----------
-        w : ndarray of shape (D,), float64
-        points : ndarray of shape (n, d) or csr_array
-            Rows of all examples.
-        labels : ndarray of shape (n,), int64, or None
-        starts : ndarray of shape (q + 1,), int64
-            Where each example begins, and n.
+def _merge_surveys(first: ClassSurvey, second: ClassSurvey) -> ClassSurvey:
+    parts = [part.classes for part in (first, second) if len(part.classes)]
+    classes = np.unique(np.concatenate(parts)) if parts else first.classes
+    return ClassSurvey(classes, merge_moments(first.moments, second.moments))
 
-        Returns
-        -------
-        rivals : ndarray of shape (n,), int64
-            One answer after another.
-        margins, losses : ndarray of shape (q,), float64
-        """
+
+def survey(blocks: RowBlocks, *, grouped: bool = False) -> ClassSurvey:
+    """Read the classes, and the mean and spread, of data with labels.
+
+    Parameters
+    ----------
+    blocks : RowBlocks
+    grouped : bool, default=False
+        As in `structured_margin`. Without groups, rows of weight
+        zero are left out.
+
+    Returns
+    -------
+    ClassSurvey
+
+    Raises
+    ------
+    InvalidInputError
+        Without labels, with NaN among them, with one class or too many.
+    """
+    if not blocks.has_labels:
+        raise InvalidInputError("y is missing; pass the label of every row.")
+    work = partial(_survey_block, grouped=grouped)
+    known: ClassSurvey = map_reduce(blocks, work, _merge_surveys).value
+    if len(known.classes) < 2:
+        raise InvalidInputError(
+            f"y has one class, {known.classes[0]!r}, and a margin needs two; pass rows of another."
+        )
+    return known

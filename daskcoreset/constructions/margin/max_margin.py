@@ -6,23 +6,20 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import add
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from daskcoreset.constructions.margin.classes import find_classes, signs_of
 from daskcoreset.constructions.margin.core_set import (
     CoreRows,
     Fit,
     MarginCoreset,
     Pass,
-    concatenate_rows,
     fit_core,
-    floors_of,
     margin_of_levels,
-    numbers_of,
-    smallest,
 )
+from daskcoreset.constructions.margin.rows import find_classes, signs_of
 from daskcoreset.constructions.margin.separators import Kernel, KernelLike, NotSeparableError
 from daskcoreset.constructions.margin.violators import ViolatorQuery, ViolatorRows, find_violators
 from daskcoreset.core.blocks import MAX_LABELS
@@ -35,16 +32,14 @@ from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.classes import FirstRead
+    from daskcoreset.constructions.margin.rows import FirstRead
     from daskcoreset.core.blocks import Block
     from daskcoreset.core.typing import AnyArray, FloatArray
     from daskcoreset.execution.engine import BlockResults
     from daskcoreset.inputs.blocks import RowBlocks
 
 
-def find_opposite_duplicate(
-    blocks: RowBlocks, core: CoreRows, classes: AnyArray
-) -> tuple[int, int] | None:
+def find_opposite_duplicate(blocks: RowBlocks, core: CoreRows) -> tuple[int, int] | None:
     """Look in all the data for a row equal to one of a core set, with the other label.
 
     Returns
@@ -52,19 +47,20 @@ def find_opposite_duplicate(
     tuple of int or None
         Numbers of the two rows, the smaller one first.
     """
-    rows = (dense_rows(core.points), core.rows.signs)
-    work = partial(_duplicate_in_block, classes=classes)
-    read = map_reduce(blocks, work, _first_of, broadcast=rows)
+    rows = (dense_rows(core.points), core.signs)
+    work = partial(_duplicate_in_block, classes=core.classes)
+    read = map_reduce(blocks, work, add, broadcast=rows)
     if not read.value:
         return None
     block_index, position, row = read.value[0]
-    pair = sorted((read.row(block_index, position), int(core.indices[row])))
+    pair = sorted((read.row(block_index, position), int(core.rows.indices[row])))
     return pair[0], pair[1]
 
 
 def _duplicate_in_block(
     block: Block, block_index: int, rows: tuple[AnyArray, FloatArray], *, classes: AnyArray
 ) -> list[tuple[int, int, int]]:
+    """Block, and row in it, of the first row that equals one of the core set, and this one."""
     points, core_signs = rows
     signs = signs_of(block, classes)
     # Equal rows have equal products with anything; few others have.
@@ -72,68 +68,73 @@ def _duplicate_in_block(
     products = inner_products(block.points, key)[:, 0]
     core_products = inner_products(points, key)[:, 0]
     for position in np.flatnonzero((signs != 0.0) & np.isin(products, core_products)):
-        row: Any = dense_rows(block.points[[position]])[0]
-        same = (points == row).all(axis=1) & (core_signs == -signs[position])
+        row = block.take(np.array([position]))
+        same = (points == dense_rows(row.points)).all(axis=1) & (core_signs == -signs[position])
         if same.any():
-            return [(block_index, int(position), int(same.argmax()))]
+            within: Any = row.rows
+            return [(block_index, int(within[0]), int(same.argmax()))]
     return []
 
 
-def _first_of(
-    first: list[tuple[int, int, int]], second: list[tuple[int, int, int]]
-) -> list[tuple[int, int, int]]:
-    return first or second
-
-
 class Run:
-    """One run of the loop."""
+    """One run of the loop, from the first read."""
 
-    def __init__(self, options: MaxMarginCoreset, blocks: RowBlocks, kernel: Kernel) -> None:
+    def __init__(
+        self, options: MaxMarginCoreset, blocks: RowBlocks, read: BlockResults[FirstRead] | None
+    ) -> None:
         self.options = options
         self.blocks = blocks
-        self.kernel = kernel
-        n_blocks, d = blocks.n_blocks, blocks.schema.n_features
-        in_all = options.violators
+        self.kernel = Kernel(options.kernel, options.gamma, options.degree, options.coef0)
+        n_blocks, in_all = blocks.n_blocks, options.violators
         if in_all == "auto":
-            in_all = max(20, min(2 * d, 1000))
+            in_all = max(20, min(2 * blocks.schema.n_features, 1000))
         elif in_all == "block":
             in_all = n_blocks
         self.in_all = int(in_all)
         # Twice its share from each block, for blocks are not alike.
         share = -(-2 * self.in_all // n_blocks) if n_blocks > 1 else self.in_all
         self.per_block = 1 if options.violators == "block" else min(share, self.in_all)
+        # Of each class as many rows to start from.
+        self.n_first = 1 if options.violators == 1 else max(1, self.in_all // 2)
+        max_classes = 2 if options.positive is None else MAX_LABELS
+        self.first = read or find_classes(blocks, max_classes=max_classes, n_keep=self.n_first)
+        self.center: FloatArray | None = None
+        self.radius = 0.0
 
-    def result(self, survey: BlockResults[FirstRead] | None = None) -> MarginCoreset:
-        """Run it, from the first read."""
-        core = self._first(survey)
+    def result(self) -> MarginCoreset:
+        """Run it."""
+        core = self._first_core()
         trace: list[Pass] = []
         best: tuple[CoreRows, Fit, float] | None = None
         upper = np.inf
         reason = ""
         while True:
             fit = self._fit(core)
+            # No margin on the data passes that on a part of them, whichever rows were dropped.
             upper = min(upper, fit.hard.length)
             if best is not None and best[2] >= (1.0 - self.options.epsilon) * upper:
                 break
             if len(trace) == self.options.max_passes:
                 reason = f"max_passes={len(trace)} is reached; pass a larger one"
                 break
-            read = self._find_violators(fit, measure=not trace)
-            levels = read.value.levels
-            margin = margin_of_levels(levels, intercept=self.options.intercept)
+            violators = self._find_violators(fit, core, measure=not trace)
+            margin = margin_of_levels(violators.levels, intercept=self.options.intercept)
+            # The margin on the data may fall from a pass to the next, and the best one counts.
             if best is None or margin > best[2]:
-                best = (core, self._centred(fit, levels), margin)
+                best = (core, self._centred(fit, violators.levels), margin)
             if not trace:
-                self.radius = float(np.sqrt(read.value.square))
+                self.radius = float(np.sqrt(violators.square))
             trace.append(Pass(len(trace) + 2, len(core), fit.hard.margin, margin, best[2]))
             self._report(trace[-1])
             if best[2] >= (1.0 - self.options.epsilon) * upper:
                 break
-            larger = self._grown(core, fit, read)
-            if larger is core:
+            # Without new violators rounding has the last word.
+            if np.isin(violators.rows.indices, core.rows.indices).all():
                 reason = "the margin is too small for double precision; scale the columns"
                 break
-            core = larger
+            if self.options.drop:
+                core = core.take(np.flatnonzero(fit.hard.dual > 0.0))
+            core = core.with_rows(violators.rows)
         assert best is not None  # noqa: S101 - max_passes is at least one
         if reason:
             warn_user(
@@ -142,60 +143,44 @@ class Run:
             )
         return self._pack(core, best, upper, tuple(trace), converged=not reason)
 
-    def _first(self, survey: BlockResults[FirstRead] | None) -> CoreRows:
-        """Take the classes and rows to start from, of each class as many."""
-        n_keep = 1 if self.options.violators == 1 else max(1, self.in_all // 2)
-        positive = self.options.positive
-        max_classes = 2 if positive is None else MAX_LABELS
-        read = survey or find_classes(self.blocks, most=max_classes, keep=n_keep)
-        classes = read.value.classes
-        if positive is None:
-            is_positive = classes == classes[1]
-        else:
-            is_positive = classes == positive
-            if not is_positive.any():
-                raise InvalidInputError(
-                    f"positive is {positive!r}, but y has the labels "
-                    f"{classes[:10].tolist()}; pass one of them."
-                )
+    def _first_core(self) -> CoreRows:
+        """Rows to start from, of the two sides of the separator."""
+        options, classes = self.options, self.first.value.classes
+        is_positive = classes == (classes[1] if options.positive is None else options.positive)
+        if not is_positive.any():
+            raise InvalidInputError(
+                f"positive is {options.positive!r}, but y has the labels "
+                f"{classes[:10].tolist()}; pass one of them."
+            )
         # Labels that are not the second one are on the negative side.
-        self.classes: AnyArray = classes[[int((~is_positive).argmax()), int(is_positive.argmax())]]
-        self.n_rows = read.n_rows
-        parts = []
-        for firsts, side in zip(read.value.firsts, is_positive, strict=True):
-            part = smallest(firsts, n_keep)
-            parts.append(replace(part, signs=np.full(len(part), 1.0 if side else -1.0)))
-        rows = concatenate_rows(parts)
-        core = CoreRows(rows, numbers_of(read, rows), self.kernel, self.options.intercept)
-        # The radius of rows about their own middle, not about a distant origin.
-        self.center: FloatArray | None = None
-        if self.options.intercept:
-            points: Any = core.points
+        sides = classes[[int((~is_positive).argmax()), int(is_positive.argmax())]]
+        rows = self.first.value.first_rows(self.n_first)
+        if options.intercept:
+            # The radius of rows about their own middle, not about a distant origin.
+            points: Any = rows.block.points
             self.center = np.asarray(points.mean(axis=0, dtype=np.float64)).ravel()
-        return core.start()
+        return CoreRows.start(rows, sides, self.kernel, intercept=options.intercept)
 
     def _fit(self, core: CoreRows) -> Fit:
         try:
             return fit_core(core)
         except NotSeparableError as error:
             if error.duplicates is None:
-                evidence = core.take(np.flatnonzero(np.isin(core.indices, error.indices)))
-                duplicates = find_opposite_duplicate(self.blocks, evidence, self.classes)
+                evidence = core.take(np.flatnonzero(np.isin(core.rows.indices, error.indices)))
+                duplicates = find_opposite_duplicate(self.blocks, evidence)
                 if duplicates is not None:
                     raise error.with_duplicates(duplicates) from None
             raise
 
-    def _find_violators(self, fit: Fit, *, measure: bool) -> BlockResults[ViolatorRows]:
-        options = self.options
+    def _find_violators(self, fit: Fit, core: CoreRows, *, measure: bool) -> ViolatorRows:
         query = ViolatorQuery(
-            fit.separator,
-            self.classes,
-            floors_of(fit.hard, options.epsilon, intercept=options.intercept),
-            fit.hard.length,
-            1.0 - options.epsilon,
+            fit,
+            core.classes,
+            self.options.epsilon,
+            core.intercept,
             self.per_block,
             self.in_all,
-            fit.middle,
+            self.first.offsets(),
             self.center,
             measure,
         )
@@ -207,18 +192,6 @@ class Run:
             return fit
         middle = float(levels[1] - levels[0]) / 2
         return replace(fit, separator=replace(fit.separator, intercept=middle))
-
-    def _grown(self, core: CoreRows, fit: Fit, read: BlockResults[ViolatorRows]) -> CoreRows:
-        rows = read.value.rows
-        if rows is None:
-            return core
-        indices = numbers_of(read, rows)
-        # Without new violators rounding has the last word.
-        if np.isin(indices, core.indices).all():
-            return core
-        if self.options.drop:
-            core = core.take(np.flatnonzero(fit.hard.dual > 0.0))
-        return core.with_rows(rows, indices)
 
     def _report(self, done: Pass) -> None:
         progress = self.options.progress
@@ -242,15 +215,15 @@ class Run:
         best_core, fit, margin = best
         if self.options.drop:
             core = best_core  # rows of the separator may have been dropped since
+        # Otherwise rows were only added, after those of the best separator.
         dual = np.zeros(len(core))
-        positions = {int(row): i for i, row in enumerate(core.indices)}
-        dual[[positions[int(row)] for row in best_core.indices]] = fit.hard.dual
+        dual[: len(best_core)] = fit.hard.dual
         block = core.rows.block
         return MarginCoreset(
-            WeightedPoints(block.points, np.ones(len(core)), core.indices, block.labels),
+            WeightedPoints(block.points, np.ones(len(core)), core.rows.indices, block.labels),
             dual,
-            core.rows.signs,
-            self.classes,
+            core.signs,
+            core.classes,
             fit.separator,
             margin,
             float(upper),
@@ -259,7 +232,7 @@ class Run:
             self.options.intercept,
             self.radius,
             len(trace) + 1,
-            self.n_rows,
+            self.first.n_rows,
             trace,
         )
 
@@ -406,8 +379,7 @@ class MaxMarginCoreset:
         """
         if self.kernel != "linear" and not callable(self.kernel):
             blocks.refuse_zeros()
-        kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0)
-        return Run(self, blocks, kernel).result(survey)
+        return Run(self, blocks, survey).result()
 
 
 def build_margin(X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Coreset:

@@ -9,19 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from daskcoreset.constructions.margin.classes import find_classes
-from daskcoreset.constructions.margin.core_set import (
-    concatenate_rows,
-    numbers_of,
-    solve_margin,
-)
+from daskcoreset.constructions.margin.core_set import solve_margin
 from daskcoreset.constructions.margin.outlier_problems import (
     Draws,
     MarginProblem,
-    Pool,
+    ProblemRows,
     SharedProblems,
-    solve_problems,
 )
+from daskcoreset.constructions.margin.rows import find_classes, signs_of
 from daskcoreset.constructions.margin.separators import Kernel, Separator
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.linalg import dense_rows
@@ -30,7 +25,7 @@ from daskcoreset.core.validation import check_count, check_flag, check_share, is
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.classes import FirstRead
+    from daskcoreset.constructions.margin.rows import FirstRead
     from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
     from daskcoreset.execution.engine import BlockResults
     from daskcoreset.inputs.blocks import RowBlocks
@@ -131,9 +126,11 @@ def try_all_subsets(shared: SharedProblems, n_used: int, limit: int) -> int:
     Har-Peled, Roth and Zimak (2007), Fig. 4; its test compares with a guess of the margin,
     here with the margin found.
     """
-    pool = _all_rows(shared, n_used)
-    radius = float(np.sqrt(np.square(pool.rows).sum(axis=1).max()))
-    enough = min(n_used, pool.rows.shape[1] + int(shared.intercept))
+    # Every row of the data, for there are few; any normal of length one finds them.
+    axis = np.eye(1, shared.rows.points.shape[1])
+    rows = shared.measure(axis, n_keep=n_used).rows
+    radius = float(np.sqrt(np.square(rows.points).sum(axis=1).max()))
+    enough = min(n_used, rows.points.shape[1] + int(shared.intercept))
     tried, c = 0, 1
     while True:
         c = min(c, enough)
@@ -145,7 +142,7 @@ def try_all_subsets(shared: SharedProblems, n_used: int, limit: int) -> int:
             )
         normals: list[FloatArray] = []
         for subset in map(list, itertools.combinations(range(n_used), c)):
-            w = _normal(pool.rows[subset], pool.signs[subset], intercept=shared.intercept)
+            w = _normal(rows.points[subset], rows.signs[subset], intercept=shared.intercept)
             if w is not None:
                 normals.append(w)
         for start in range(0, len(normals), _PER_READ):
@@ -162,13 +159,6 @@ def _normal(rows: FloatArray, signs: FloatArray, *, intercept: bool) -> FloatArr
         return None  # one class
     hard = solve_margin(rows, signs, intercept=intercept)
     return hard.w if hard.separable else None
-
-
-def _all_rows(shared: SharedProblems, n_used: int) -> Pool:
-    """Every row of the data, in order: there are few."""
-    # Of length one as every normal: each is measured, and kept if it is the best.
-    axis = np.eye(1, shared.pool.rows.shape[1])
-    return shared.measure(axis, n_keep=n_used).pool
 
 
 def n_draws(n_support: int, k: int, confidence: float) -> tuple[int, float, float]:
@@ -215,19 +205,26 @@ class Search:
             raise InvalidInputError(
                 f"k is {options.k}, but X has {first.n_used} rows with a weight; pass a smaller k."
             )
-        rows = concatenate_rows(first.firsts)
-        signs = np.repeat([-1.0, 1.0], [len(part) for part in first.firsts])
+        rows = first.first_rows(_STARTS)
         points = dense_rows(rows.block.points).astype(np.float64)
-        start = Pool(points, signs, numbers_of(read, rows))
+        signs, no_subsets = signs_of(rows.block, first.classes), np.empty((len(rows), 0), bool)
+        start = ProblemRows(points, signs, rows.indices, no_subsets)
         self.n_rows = read.n_rows
         self.n_used = first.n_used
         self.n_problems = 0
         self.shared = SharedProblems(
-            blocks, first.classes, options.k, options.intercept, options.epsilon, start, reads=1
+            blocks,
+            first.classes,
+            read.offsets(),
+            options.k,
+            options.intercept,
+            options.epsilon,
+            start,
+            reads=1,
         )
         # So that without any k rows something of each class is left.
         self.direction = _direction(start)
-        self.shared.pool = start.with_rows(self.shared.measure(self.direction[None]).pool)
+        self.shared.rows = start.with_rows(self.shared.measure(self.direction[None]).rows)
 
     def result(self) -> OutlierMargin:
         """Search as the options say."""
@@ -286,7 +283,7 @@ class Search:
 
     def _solve(self, problems: list[MarginProblem], draws: Draws | None = None) -> None:
         self.n_problems += len(problems)
-        solve_problems(self.shared, problems, max_passes=self.options.max_passes, draws=draws)
+        self.shared.solve(problems, max_passes=self.options.max_passes, draws=draws)
 
     def _draw(self) -> float:
         """Solve on random subsets; the probability that one of them was lucky."""
@@ -298,8 +295,8 @@ class Search:
         seed = resolve_seed(options.random_state)
         self._improve()
         draws = Draws(seed, share, tuple(range(count)))
-        pool = shared.pool
-        shared.pool = shared.measure(np.tile(self.direction, (count, 1)), draws).pool
+        rows = shared.rows
+        shared.rows = shared.measure(np.tile(self.direction, (count, 1)), draws).rows
         # The probability holds for exact solutions only: those of a subset up to epsilon
         # depend on rows outside of it.
         epsilon, shared.epsilon = shared.epsilon, 1e-9
@@ -309,7 +306,7 @@ class Search:
         normals = [one.w for one in ended if one.w is not None]
         if normals:
             shared.measure(np.array(normals))
-        shared.pool, shared.epsilon = pool, epsilon
+        shared.rows, shared.epsilon = rows, epsilon
         done = sum(one.state != "open" for one in problems)
         probability = -math.expm1(done * math.log1p(-luck)) if luck < 1.0 else 1.0
         if probability < options.confidence:
@@ -334,9 +331,9 @@ class Search:
                 return
 
 
-def _direction(pool: Pool) -> FloatArray:
+def _direction(rows: ProblemRows) -> FloatArray:
     """Of length one, from the mean of one class to that of the other."""
-    means = [pool.rows[pool.signs == sign].mean(axis=0) for sign in (1.0, -1.0)]
+    means = [rows.points[rows.signs == sign].mean(axis=0) for sign in (1.0, -1.0)]
     gap: FloatArray = means[0] - means[1]
     length = float(np.linalg.norm(gap))
     return gap / length if length else np.eye(len(gap))[0]
@@ -472,4 +469,4 @@ class OutlierMaxMargin:
         -------
         OutlierMargin
         """
-        return Search(self, blocks, survey or find_classes(blocks, keep=_STARTS)).result()
+        return Search(self, blocks, survey or find_classes(blocks, n_keep=_STARTS)).result()

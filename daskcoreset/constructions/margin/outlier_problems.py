@@ -9,16 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.constructions.margin.classes import signs_of
-from daskcoreset.constructions.margin.core_set import (
-    floors_of,
-    margin_of_levels,
-    row_numbers,
-    solve_margin,
-)
+from daskcoreset.constructions.margin.core_set import floors_of, margin_of_levels, solve_margin
+from daskcoreset.constructions.margin.rows import rows_of_block, signs_of
 from daskcoreset.core.linalg import dense_rows, inner_products
 from daskcoreset.core.random import Stage, stream
-from daskcoreset.execution.engine import BlockResults, map_reduce
+from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
@@ -33,7 +28,7 @@ _TILE_NUMBERS = 2**19
 
 _NONE = -1
 
-"""Number of a block where there is no row."""
+"""Number of a row where there is none."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +50,45 @@ class Draws:
 
 
 @dataclass(frozen=True, eq=False)
+class ProblemRows:
+    """Rows that take part in some problem.
+
+    Attributes
+    ----------
+    points : ndarray of shape (m, d), float64
+    signs : ndarray of shape (m,), float64
+    indices : ndarray of shape (m,), int64
+        Row numbers in the whole data.
+    members : ndarray of shape (m, n_subsets), bool
+        Random subsets that each row is in.
+    """
+
+    points: FloatArray
+    signs: FloatArray
+    indices: IndexArray
+    members: Any
+
+    def take(self, positions: Any) -> ProblemRows:
+        """Return some of the rows."""
+        return ProblemRows(
+            self.points[positions],
+            self.signs[positions],
+            self.indices[positions],
+            self.members[positions],
+        )
+
+    def with_rows(self, other: ProblemRows) -> ProblemRows:
+        """Return these rows, and those of others that are not among them."""
+        new = other.take(~np.isin(other.indices, self.indices))
+        return ProblemRows(
+            np.concatenate([self.points, new.points]),
+            np.concatenate([self.signs, new.signs]),
+            np.concatenate([self.indices, new.indices]),
+            np.concatenate([self.members, new.members]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class MarginQuery:
     """Separators, and how many of their smallest margins to return.
 
@@ -65,6 +99,8 @@ class MarginQuery:
         Labels of the classes -1 and +1.
     n_keep : int
         Margins of each class.
+    starts : dict of int to int
+        Number of the first row of every block.
     draws : Draws or None
         Separator j sees the rows of subset j only; None where all see all.
     """
@@ -72,6 +108,7 @@ class MarginQuery:
     normals: FloatArray
     classes: AnyArray
     n_keep: int
+    starts: dict[int, int]
     draws: Draws | None = None
 
 
@@ -84,70 +121,57 @@ class SmallestMargins:
     values : ndarray of shape (2, n_keep, q), float64
         Smallest :math:`y \langle w, x\rangle` of the classes +1 and -1, increasing; infinity
         where there are fewer rows.
-    block_indices, positions : ndarray of shape (2, n_keep, q), int64
-        Block and row within it.
-    rows : ndarray of shape (r, d), float64
-        Every row of these, once.
-    keys : ndarray of shape (r, 2), int64
-        Its block and its row within it.
-    signs : ndarray of shape (r,), float64
-    members : ndarray of shape (r, q), bool
-        Which subsets it is in.
+    indices : ndarray of shape (2, n_keep, q), int64
+        Numbers of the rows that have them, -1 for none.
+    rows : ProblemRows
+        These rows, each once; their `members` are of the subsets of the query.
     """
 
     values: FloatArray
-    block_indices: IndexArray
-    positions: IndexArray
-    rows: FloatArray
-    keys: IndexArray
-    signs: FloatArray
-    members: Any
+    indices: IndexArray
+    rows: ProblemRows
 
 
-def find_smallest(blocks: RowBlocks, query: MarginQuery) -> BlockResults[SmallestMargins]:
+def find_smallest(blocks: RowBlocks, query: MarginQuery) -> SmallestMargins:
     """Read all rows once for the smallest margins of several separators."""
-    return map_reduce(blocks, _smallest_of_block, _merge, broadcast=query)
+    return map_reduce(blocks, _smallest_of_block, _merge, broadcast=query).value
 
 
 def _smallest_of_block(block: Block, block_index: int, query: MarginQuery) -> SmallestMargins:
-    q, n_keep = len(query.normals), query.n_keep
+    q, n = len(query.normals), len(block)
     signs = signs_of(block, query.classes)
-    n = len(signs)
-    values = np.full((2, n_keep, q), np.inf)
-    positions = np.full((2, n_keep, q), _NONE, dtype=np.int64)
+    values = np.full((2, query.n_keep, q), np.inf)
+    positions = np.full((2, query.n_keep, q), _NONE, dtype=np.int64)
     draws = query.draws
-    coins = []
+    streams, share = [], 1.0
     if draws is not None:
-        coins = [stream(draws.seed, Stage.SUBSETS, block_index, one) for one in draws.subsets]
+        share = draws.share
+        streams = [stream(draws.seed, Stage.SUBSETS, block_index, one) for one in draws.subsets]
+    # Of the rows that are kept alone: for all rows of a block they would not fit in memory.
     members: dict[int, AnyArray] = {}
     tile = max(1, _TILE_NUMBERS // q)
     for start in range(0, n, tile):
         within = slice(start, min(n, start + tile))
         products = inner_products(block.points[within], query.normals) * signs[within, None]
-        inside = None
-        if draws is not None:
-            size = within.stop - start
-            inside = np.stack([one.random(size) < draws.share for one in coins], axis=1)
-            products[~inside] = np.inf
+        inside = np.ones((len(products), len(streams)), dtype=bool)
+        for j, one in enumerate(streams):
+            inside[:, j] = one.random(len(products)) < share
+            products[~inside[:, j], j] = np.inf
         for group, sign in enumerate((1.0, -1.0)):
-            rows = np.flatnonzero(signs[within] == sign)
-            _insert(values[group], positions[group], products[rows], rows + start)
-        if inside is not None:
-            rows = np.unique(positions[(positions >= start) & (positions < within.stop)])
-            members |= {int(row): inside[row - start] for row in rows}
-    rows = np.unique(positions[positions >= 0])
-    in_subsets = np.ones((len(rows), q), dtype=bool)
-    if draws is not None:
-        in_subsets = np.array([members[int(row)] for row in rows], bool).reshape(len(rows), q)
-    return SmallestMargins(
-        values,
-        np.where(positions >= 0, block_index, _NONE),
-        positions,
-        dense_rows(block.points[rows]).astype(np.float64),
-        np.stack([np.full(len(rows), block_index), rows], axis=1),
-        signs[rows],
-        in_subsets,
+            of_class = np.flatnonzero(signs[within] == sign)
+            _insert(values[group], positions[group], products[of_class], of_class + start)
+        kept = np.unique(positions[positions >= start])
+        members |= {int(row): inside[row - start].copy() for row in kept}
+    used = np.unique(positions[positions >= 0])
+    numbers = rows_of_block(block, query.starts[block_index])
+    in_subsets = np.array([members[int(row)] for row in used], dtype=bool)
+    in_subsets = in_subsets.reshape(len(used), len(streams))
+    rows = ProblemRows(
+        dense_rows(block.points[used]).astype(np.float64), signs[used], numbers[used], in_subsets
     )
+    indices = np.full(positions.shape, _NONE)
+    indices[positions >= 0] = numbers[positions[positions >= 0]]
+    return SmallestMargins(values, indices, rows)
 
 
 def _insert(values: FloatArray, positions: IndexArray, products: FloatArray, rows: Any) -> None:
@@ -169,29 +193,13 @@ def _insert(values: FloatArray, positions: IndexArray, products: FloatArray, row
 
 
 def _merge(first: SmallestMargins, second: SmallestMargins) -> SmallestMargins:
-    n_keep = first.values.shape[1]
     values = np.concatenate([first.values, second.values], axis=1)
-    order = np.argsort(values, axis=1, kind="stable")[:, :n_keep]
-
-    def chosen(one: Any, two: Any) -> Any:
-        return np.take_along_axis(np.concatenate([one, two], axis=1), order, axis=1)
-
-    block_indices = chosen(first.block_indices, second.block_indices)
-    positions = chosen(first.positions, second.positions)
-    keys = np.concatenate([first.keys, second.keys])
-    # Blocks are neighbours and rows are in order within them, so that no row comes twice.
-    used = set(zip(block_indices.ravel().tolist(), positions.ravel().tolist(), strict=True))
-    is_used = np.array([tuple(key) in used for key in keys.tolist()], dtype=bool)
-    rows = np.flatnonzero(is_used)
-    return SmallestMargins(
-        np.take_along_axis(values, order, axis=1),
-        block_indices,
-        positions,
-        np.concatenate([first.rows, second.rows])[rows],
-        keys[rows],
-        np.concatenate([first.signs, second.signs])[rows],
-        np.concatenate([first.members, second.members])[rows],
-    )
+    indices = np.concatenate([first.indices, second.indices], axis=1)
+    order = np.argsort(values, axis=1, kind="stable")[:, : first.values.shape[1]]
+    indices = np.take_along_axis(indices, order, axis=1)
+    rows = first.rows.with_rows(second.rows)
+    rows = rows.take(np.isin(rows.indices, indices))
+    return SmallestMargins(np.take_along_axis(values, order, axis=1), indices, rows)
 
 
 def leave_out(values: FloatArray, k: int, *, intercept: bool) -> tuple[float, float, int]:
@@ -239,44 +247,6 @@ _PER_TASK = 16
 """Problems solved by one task."""
 
 
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """Rows that take part in some problem.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (m, d), float64
-    signs : ndarray of shape (m,), float64
-    indices : ndarray of shape (m,), int64
-        Row numbers in the whole data.
-    members : ndarray of shape (m, n_subsets), bool, or None
-        Random subsets that each row is in; None where there are none.
-    """
-
-    rows: FloatArray
-    signs: FloatArray
-    indices: IndexArray
-    members: Any = None
-
-    def take(self, positions: Any) -> Pool:
-        """Return some of the rows."""
-        members = None if self.members is None else self.members[positions]
-        return Pool(self.rows[positions], self.signs[positions], self.indices[positions], members)
-
-    def with_rows(self, other: Pool) -> Pool:
-        """Return a pool with the rows of another that this one has not."""
-        new = other.take(~np.isin(other.indices, self.indices))
-        members = None
-        if self.members is not None:
-            members = np.concatenate([self.members, new.members])
-        return Pool(
-            np.concatenate([self.rows, new.rows]),
-            np.concatenate([self.signs, new.signs]),
-            np.concatenate([self.indices, new.indices]),
-            members,
-        )
-
-
 @dataclass(eq=False)
 class MarginProblem:
     """One hard-margin problem.
@@ -301,15 +271,11 @@ class MarginProblem:
     support: IndexArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     w: FloatArray | None = None
 
-    def allowed(self, pool: Pool) -> Any:
-        """Which rows of a pool take part, bool of shape (m,)."""
+    def allowed(self, rows: ProblemRows) -> Any:
+        """Which of some rows take part, bool of shape (m,)."""
         if self.subset is not None:
-            return pool.members[:, self.subset]
-        return self.sees(pool.indices)
-
-    def sees(self, indices: IndexArray) -> Any:
-        """Which of some rows are not left out."""
-        return ~np.isin(indices, np.array(sorted(self.removed), dtype=np.int64))
+            return rows.members[:, self.subset]
+        return ~np.isin(rows.indices, list(self.removed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,11 +307,14 @@ class SharedProblems:
     ----------
     blocks : RowBlocks
     classes : ndarray of shape (2,)
+    starts : dict of int to int
+        Number of the first row of every block.
     k : int
         Rows left out.
     intercept : bool
     epsilon : float
-    pool : Pool
+    rows : ProblemRows
+        Rows known, on which problems are solved.
     best : Candidate or None
         Of largest :math:`\rho_k` so far.
     reads : int
@@ -353,16 +322,17 @@ class SharedProblems:
 
     blocks: RowBlocks
     classes: AnyArray
+    starts: dict[int, int]
     k: int
     intercept: bool
     epsilon: float
-    pool: Pool
+    rows: ProblemRows
     best: Candidate | None = None
     reads: int = 0
 
     def measure(
         self, normals: FloatArray, draws: Draws | None = None, *, n_keep: int | None = None
-    ) -> ReadResult:
+    ) -> SmallestMargins:
         """Read once, for the smallest margins of every separator on the rows it may see.
 
         Parameters
@@ -377,19 +347,13 @@ class SharedProblems:
         """
         if n_keep is None:
             n_keep = 1 if draws is not None else self.k + 1
-        read = find_smallest(self.blocks, MarginQuery(normals, self.classes, n_keep, draws))
+        query = MarginQuery(normals, self.classes, n_keep, self.starts, draws)
+        read = find_smallest(self.blocks, query)
         self.reads += 1
-        margins = read.value
-        indices = row_numbers(read, margins.keys[:, 0], margins.keys[:, 1])
-        of_values = np.full(margins.values.shape, -1, dtype=np.int64)
-        some = margins.positions >= 0
-        of_values[some] = row_numbers(read, margins.block_indices[some], margins.positions[some])
         if draws is None:
             for j, w in enumerate(normals):
-                self._propose(w, margins.values[:, :, j], of_values[:, :, j])
-        members = None if draws is None else margins.members
-        pool = Pool(margins.rows, margins.signs, indices, members)
-        return ReadResult(margins.values, of_values, pool)
+                self._propose(w, read.values[:, :, j], read.indices[:, :, j])
+        return read
 
     def _propose(self, w: FloatArray, values: FloatArray, indices: IndexArray) -> None:
         """Keep a separator if it is the best so far."""
@@ -400,130 +364,103 @@ class SharedProblems:
             out = [indices[0, :positive], indices[1, : self.k - positive]]
             self.best = Candidate(w, intercept, margin, np.sort(np.concatenate(out)))
 
+    def solve(
+        self, problems: list[MarginProblem], *, max_passes: int, draws: Draws | None = None
+    ) -> None:
+        """Solve problems to a share 1 - epsilon of their margins, by reads that all share.
 
-@dataclass(frozen=True, eq=False)
-class ReadResult:
-    """The smallest margins of every separator on all the data.
+        Parameters
+        ----------
+        problems : list of MarginProblem
+            Their states are set. Those that are open at the end ran out of passes.
+        max_passes : int
+        draws : Draws or None, default=None
+            What the random subsets are. Problems on them are given up as soon as they cannot be
+            better than the best candidate.
+        """
+        # One read a turn, whatever the number of problems: each tells its own worst rows, and the
+        # rows that any of them needs are known to all.
+        for _ in range(max_passes):
+            active = [one for one in problems if one.state == "open"]
+            fits = self._fit(active) if active else []
+            remaining = []
+            for problem, fit in zip(active, fits, strict=True):
+                self._update_state(problem, fit)
+                if problem.state == "open" and fit is not None:
+                    remaining.append((problem, fit))
+            if not remaining:
+                return
+            self._improve(remaining, draws)
 
-    Attributes
-    ----------
-    values : ndarray of shape (2, n_keep, q), float64
-        Of the classes +1 and -1, increasing; infinity where there are fewer rows.
-    of_values : ndarray of shape (2, n_keep, q), int64
-        Numbers of the rows that have them, -1 for none.
-    pool : Pool
-        These rows; their `members` are of the subsets of the read.
-    """
+    def _fit(self, problems: list[MarginProblem]) -> list[HardMargin | None]:
+        """Solve on the rows known; on the scheduler where there are many problems."""
+        allowed = np.stack([one.allowed(self.rows) for one in problems])
+        numbers = np.arange(len(problems), dtype=np.float64)[:, None]
+        work = partial(_solve_some, intercept=self.intercept)
+        tasks = row_blocks(numbers, chunks=_PER_TASK)
+        fits: list[HardMargin | None] = map_reduce(
+            tasks, work, add, broadcast=(self.rows, allowed)
+        ).value
+        return fits
 
-    values: FloatArray
-    of_values: IndexArray
-    pool: Pool
-
-
-def solve_problems(
-    shared: SharedProblems,
-    problems: list[MarginProblem],
-    *,
-    max_passes: int,
-    draws: Draws | None = None,
-) -> None:
-    """Solve problems to a share 1 - epsilon of their margins, by reads that all share.
-
-    Parameters
-    ----------
-    shared : SharedProblems
-        Its pool grows, and its best candidate improves.
-    problems : list of MarginProblem
-        Their states are set. Those that are open at the end ran out of passes.
-    max_passes : int
-    draws : Draws or None, default=None
-        What the random subsets are. Problems on them are given up as soon as they cannot be
-        better than the best candidate.
-    """
-    for _ in range(max_passes):
-        active = [one for one in problems if one.state == "open"]
-        fits = _solve_all(shared, active) if active else []
-        remaining = []
-        for problem, fit in zip(active, fits, strict=True):
-            _update_state(shared, problem, fit)
-            if problem.state == "open" and fit is not None:
-                remaining.append((problem, fit))
-        if not remaining:
+    def _update_state(self, problem: MarginProblem, fit: HardMargin | None) -> None:
+        """Mark inseparable problems, and those that cannot win any more."""
+        if fit is None:
+            problem.state = "inseparable"
             return
-        _improve(shared, remaining, draws)
+        problem.support = self.rows.indices[problem.allowed(self.rows)][fit.dual > 0.0]
+        problem.w = fit.w
+        if not fit.separable:
+            problem.state = "inseparable"
+        elif (
+            problem.subset is not None
+            and self.best is not None
+            # A subset that holds all that matters has no smaller margin than any that was found.
+            and fit.length < self.best.margin
+        ):
+            problem.state = "beaten"
 
-
-def _update_state(shared: SharedProblems, problem: MarginProblem, fit: HardMargin | None) -> None:
-    """Mark inseparable problems, and those that cannot win any more."""
-    if fit is None:
-        problem.state = "inseparable"
-        return
-    problem.support = shared.pool.indices[problem.allowed(shared.pool)][fit.dual > 0.0]
-    problem.w = fit.w
-    if not fit.separable:
-        problem.state = "inseparable"
-    elif (
-        problem.subset is not None
-        and shared.best is not None
-        # A subset that holds all that matters has no smaller margin than any that was found.
-        and fit.length < shared.best.margin
-    ):
-        problem.state = "beaten"
-
-
-def _improve(
-    shared: SharedProblems, remaining: list[tuple[MarginProblem, HardMargin]], draws: Draws | None
-) -> None:
-    """Read once for all problems that are open; mark those that are solved, and add rows."""
-    if draws is not None:
-        draws = replace(draws, subsets=tuple(int(one.subset or 0) for one, _ in remaining))
-    read = shared.measure(np.array([fit.w for _, fit in remaining]), draws)
-    violators: set[int] = set()
-    for j, (problem, fit) in enumerate(remaining):
-        values, indices = read.values[:, :, j], read.of_values[:, :, j]
-        seen = np.where(problem.sees(indices) & (indices >= 0), values, np.inf)
-        margin = margin_of_levels(seen.min(axis=1), intercept=shared.intercept)
-        if margin >= (1.0 - shared.epsilon) * fit.length:
-            problem.state = "solved"
-            continue
-        known = shared.pool.indices[problem.allowed(shared.pool)]
-        floors = floors_of(fit, shared.epsilon, intercept=shared.intercept)
-        new = np.setdiff1d(indices[seen < floors[:, None]], known)
-        if not len(new):
-            problem.state = "solved"  # all that double precision can tell
-        violators |= set(new.tolist())
-    rows = read.pool.take(np.isin(read.pool.indices, np.array(sorted(violators), dtype=np.int64)))
-    if draws is not None:
-        members = np.zeros((len(rows.indices), shared.pool.members.shape[1]), dtype=bool)
-        members[:, list(draws.subsets)] = rows.members
-        rows = replace(rows, members=members)
-    shared.pool = shared.pool.with_rows(rows)
-
-
-def _solve_all(shared: SharedProblems, active: list[MarginProblem]) -> list[HardMargin | None]:
-    """Solve on the pool; on the scheduler where there are many."""
-    allowed = np.stack([one.allowed(shared.pool) for one in active])
-    problems = np.arange(len(active), dtype=np.float64)[:, None]
-    fits: list[HardMargin | None] = map_reduce(
-        row_blocks(problems, chunks=_PER_TASK),
-        partial(_solve_some, intercept=shared.intercept),
-        add,
-        broadcast=(shared.pool, allowed),
-    ).value
-    return fits
+    def _improve(
+        self, remaining: list[tuple[MarginProblem, HardMargin]], draws: Draws | None
+    ) -> None:
+        """Read once for all problems that are open; mark those that are solved, and add rows."""
+        if draws is not None:
+            draws = replace(draws, subsets=tuple(int(one.subset or 0) for one, _ in remaining))
+        read = self.measure(np.array([fit.w for _, fit in remaining]), draws)
+        violators: list[int] = []
+        for j, (problem, fit) in enumerate(remaining):
+            indices = read.indices[:, :, j]
+            unseen = np.isin(indices, [_NONE, *problem.removed])
+            values = np.where(unseen, np.inf, read.values[:, :, j])
+            margin = margin_of_levels(values.min(axis=1), intercept=self.intercept)
+            if margin >= (1.0 - self.epsilon) * fit.length:
+                problem.state = "solved"
+                continue
+            known = self.rows.indices[problem.allowed(self.rows)]
+            floors = floors_of(fit, self.epsilon, intercept=self.intercept)
+            new = np.setdiff1d(indices[values < floors[:, None]], known)
+            if not len(new):
+                problem.state = "solved"  # all that double precision can tell
+            violators.extend(new.tolist())
+        rows = read.rows.take(np.isin(read.rows.indices, violators))
+        if draws is not None:
+            members = np.zeros((len(rows.indices), self.rows.members.shape[1]), dtype=bool)
+            members[:, list(draws.subsets)] = rows.members
+            rows = replace(rows, members=members)
+        self.rows = self.rows.with_rows(rows)
 
 
 def _solve_some(
-    block: Block, _: int, broadcast: tuple[Pool, Any], *, intercept: bool
+    block: Block, _: int, broadcast: tuple[ProblemRows, Any], *, intercept: bool
 ) -> list[HardMargin | None]:
     """Solve the problems of one task, whose numbers are its rows; None without two classes."""
-    pool, allowed = broadcast
-    problems: Any = block.points
+    rows, allowed = broadcast
+    numbers: Any = block.points
     fits: list[HardMargin | None] = []
-    for problem in problems[:, 0].astype(int):
-        rows, signs = pool.rows[allowed[problem]], pool.signs[allowed[problem]]
+    for one in numbers[:, 0].astype(int):
+        points, signs = rows.points[allowed[one]], rows.signs[allowed[one]]
         if len(np.unique(signs)) < (2 if intercept else 1):
             fits.append(None)
         else:
-            fits.append(solve_margin(rows, signs, intercept=intercept, tol=1e-10))
+            fits.append(solve_margin(points, signs, intercept=intercept, tol=1e-10))
     return fits

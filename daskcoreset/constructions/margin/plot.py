@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.constructions.margin.active_state import Phase
+from daskcoreset.constructions.margin.labels import Phase
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.optional import axes_for, need_matplotlib
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from daskcoreset.constructions.margin.active_state import ActiveMargin, Trace
     from daskcoreset.constructions.margin.core_set import MarginCoreset
 
-_MOST_MARKERS = 40
+_MAX_MARKERS = 40
 
 """More would cover the line."""
 
@@ -103,7 +103,7 @@ def plot_gap(
     ax.locator_params(axis="x", integer=True)  # there is no half a read
     best = np.maximum.accumulate(lower)
     errs = lower <= 0
-    size = 3.5 if len(at) <= _MOST_MARKERS else 0.0
+    size = 3.5 if len(at) <= _MAX_MARKERS else 0.0
     ax.plot(at, upper, color="C0", marker="o", ms=size, lw=1.5, label="on the core set")
     if epsilon is not None:
         promised = f"{1 - epsilon:.3g} of it"
@@ -184,11 +184,11 @@ def plot_labels(
     _shade(ax, found.trace)
     labels = [step.n_labels for step in solved]
     ax.step(labels, [step.margin for step in solved], where="post", label="margin on the core set")
-    looked = [step for step in solved if np.isfinite(step.closest)]
-    if looked:
+    reads = [step for step in solved if np.isfinite(step.closest)]
+    if reads:
         ax.plot(
-            [step.n_labels for step in looked],
-            [step.closest for step in looked],
+            [step.n_labels for step in reads],
+            [step.closest for step in reads],
             "o-",
             ms=3,
             lw=0.8,
@@ -213,25 +213,20 @@ def plot_labels(
 def _shade(ax: Axes, trace: Trace) -> None:
     """Tell the phases apart by the ground they are drawn on."""
     start, last = 0, trace[-1].n_labels
-    for before, step in itertools.pairwise(trace):
-        if step.phase is not before.phase:
-            _span(ax, start, before.n_labels, before.phase, last)
-            start = before.n_labels
-    _span(ax, start, last, trace[-1].phase, last)
+    for phase, steps in itertools.groupby(trace, key=lambda step: step.phase):
+        stop = [step.n_labels for step in steps][-1]
+        if stop > start and phase in _SHADES:
+            ax.axvspan(start, stop, color=_SHADES[phase], lw=0, zorder=0)
+            if stop - start > 0.1 * last:
+                ax.text(
+                    (start + stop) / 2,
+                    1.01,
+                    phase.name.lower(),
+                    transform=ax.get_xaxis_transform(),
+                    ha="center",
+                    va="bottom",
+                    fontsize="x-small",
+                    color="0.4",
+                )
+        start = stop
     ax.set_xlim(0, last * 1.02)
-
-
-def _span(ax: Axes, start: int, stop: int, phase: Phase, last: int) -> None:
-    if stop > start and phase in _SHADES:
-        ax.axvspan(start, stop, color=_SHADES[phase], lw=0, zorder=0)
-        if stop - start > 0.1 * last:
-            ax.text(
-                (start + stop) / 2,
-                1.01,
-                phase.name.lower(),
-                transform=ax.get_xaxis_transform(),
-                ha="center",
-                va="bottom",
-                fontsize="x-small",
-                color="0.4",
-            )

@@ -22,16 +22,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskcoreset.constructions.margin.active_state import ActiveState, Phase, separate
+from daskcoreset.constructions.margin.active_state import ActiveState, separate
+from daskcoreset.constructions.margin.labels import Phase
+from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.pool import Pool, PoolRows
-    from daskcoreset.core.typing import IndexArray
+    from daskcoreset.constructions.margin.pool import Pool
+    from daskcoreset.core.typing import AnyArray, IndexArray
 
 _CANDIDATES = 8
 """Rows looked at for each that is asked for, where several are asked for at a time."""
@@ -94,16 +96,13 @@ def next_request(state: ActiveState, pool: Pool) -> ActiveState:
     return state
 
 
-def add_labels(state: ActiveState, codes: IndexArray, classes: tuple[object, ...]) -> ActiveState:
+def add_labels(state: ActiveState, labels: Any) -> ActiveState:
     """Take the labels of the requested rows.
 
     Parameters
     ----------
     state : ActiveState
-    codes : ndarray of shape (p,), int64
-        Number, in `classes`, of the label of each requested row.
-    classes : tuple
-        The values of labels so far, at most two, in the order of their appearance.
+    labels : array-like of shape (p,), or one label for one row
 
     Returns
     -------
@@ -111,21 +110,23 @@ def add_labels(state: ActiveState, codes: IndexArray, classes: tuple[object, ...
 
     Raises
     ------
+    InvalidInputError
+        If they are not one class for each row.
     InseparableError
         If no separator agrees with all labels, and C is infinite.
     """
     indices, rows = state.queue[state.requested], state.queue_rows[state.requested]
-    labelled = state.labelled.with_rows(indices, rows, codes, state.phase, classes)
-    before = state.separator
+    labelled = state.labelled.with_rows(indices, rows, labels, state.phase)
+    before = state.fit
     new = np.arange(len(labelled) - len(indices), len(labelled))
     state = replace(state, labelled=labelled, requested=state.requested[:0], idle=0)
     if not labelled.both:
         return state.noted()
     add = new
     if before is not None and state.phase is Phase.VERIFYING:
-        add = new[labelled.margins(before)[new] <= 0.0]
+        add = new[labelled.margins(before.separator)[new] <= 0.0]
     if before is None or len(add):
-        state = replace(state, separator=separate(labelled, before, add, state.options))
+        state = replace(state, fit=separate(labelled, before, add, state.options))
     if state.phase is Phase.QUERYING:
         state = state.queued(None)
     elif before is None or len(add):  # the second class ends the search for it
@@ -164,38 +165,36 @@ def _unlabelled(state: ActiveState) -> IndexArray:
 
 
 def _is_right(state: ActiveState, index: int) -> bool:
-    assert state.separator is not None  # noqa: S101 - there is one while verifying
-    position = state.labelled.position_of[index]
-    return bool(state.labelled.margins(state.separator)[position] > 0.0)
+    assert state.fit is not None  # noqa: S101 - there is one while verifying
+    margins = state.labelled.margins(state.fit.separator)
+    return bool(margins[state.labelled.position_of[index]] > 0.0)
 
 
 def _query(state: ActiveState, pool: Pool) -> ActiveState:
-    separator, batch = state.separator, state.options.batch
-    assert separator is not None  # noqa: S101 - there are two classes
+    fit, batch = state.fit, state.options.batch
+    assert fit is not None  # noqa: S101 - there are two classes
     known = np.sort(state.labelled.indices)
-    below = (1.0 - state.options.epsilon) * separator.margin
+    below = (1.0 - state.options.epsilon) * fit.margin
     if state.options.stream:
-        first = pool.first_below(
-            separator.w, separator.b, known, batch, below=below, after=state.cursor
-        )
+        first = pool.first_below(fit.separator, known, batch, below=below, after=state.cursor)
         if first is not None:
             return replace(state.queued(first), cursor=int(first.indices[-1]))
         return replace(state, phase=Phase.VERIFYING, reads=state.reads + 1).noted()
     count = batch if batch == 1 else _CANDIDATES * batch
-    closest = pool.closest(separator.w, separator.b, known, count)
+    closest = pool.closest(fit.separator, known, count)
     state = replace(state, reads=state.reads + 1)
-    if not len(closest.indices):
+    if not len(closest):
         return state.ended("exhausted")
-    state = state.noted(float(closest.keys[0]))
-    within = closest.take(np.flatnonzero(closest.keys < below))
-    if not len(within.indices):
+    state = state.noted(float(closest.values[0]))
+    within = closest.take(np.flatnonzero(closest.values < below))
+    if not len(within):
         return replace(state, phase=Phase.VERIFYING)
-    return state.queued(within.take(_spread(within, batch)))
+    return state.queued(within.take(_spread(dense_rows(within.block.points), batch)))
 
 
-def _spread(candidates: PoolRows, count: int) -> IndexArray:
+def _spread(rows: AnyArray, count: int) -> IndexArray:
     """Choose the closest row, then the one farthest from those chosen, and so on; none twice."""
-    rows = candidates.rows.astype(np.float64)
+    rows = rows.astype(np.float64)
     chosen = [0]
     gaps = np.square(rows - rows[0]).sum(axis=1)
     while len(chosen) < count and gaps.max() > 0.0:
@@ -212,10 +211,10 @@ def _verify(state: ActiveState, pool: Pool) -> ActiveState:
         return state.ended("exhausted")
     options = state.options
     if not state.needed:
-        if state.separator is None:
+        if state.fit is None:
             verification, n_core = 1, 1
         else:
-            verification, n_core = state.verifications + 1, len(state.separator.core)
+            verification, n_core = state.verifications + 1, len(state.fit.core)
         needed = verification_length(options.error, options.delta, n_core, verification)
         if not len(state.labelled):
             needed += 1  # the first row chooses the class

@@ -154,7 +154,7 @@ class Separator:
         return out
 
 
-_MOST_NAMED = 6
+_MAX_NAMED = 6
 
 """Rows named in a message; all of them are attributes of the error."""
 
@@ -248,8 +248,8 @@ class NotSeparableError(InseparableError):
                 f"X is zero at row {self.indices[0]}, which lies on every hyperplane through the "
                 f"origin; use an intercept, or drop the row."
             )
-        named = ", ".join(str(row) for row in self.indices[:_MOST_NAMED])
-        more = len(self.indices) - _MOST_NAMED
+        named = ", ".join(str(row) for row in self.indices[:_MAX_NAMED])
+        more = len(self.indices) - _MAX_NAMED
         named += f" and {more} more" if more > 0 else ""
         kind, reason = "", "the hulls of the two classes meet"
         if not self.intercept:

@@ -1,68 +1,148 @@
-"""Maximum margin for structured output: core set of triples, solver and predictions."""
+"""Maximum margin for structured output: triples of example, right and wrong answer; their loop."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.constructions.margin.core_set import evidence_of, row_numbers
-from daskcoreset.constructions.margin.examples import Examples
-from daskcoreset.constructions.margin.separators import InseparableError
-from daskcoreset.constructions.margin.triples import (
-    Place,
+from daskcoreset.constructions.margin.core_set import evidence_of
+from daskcoreset.constructions.margin.examples import (
+    Examples,
+    FirstRow,
     StructuredQuery,
-    Triples,
     read_examples,
     rivals_of,
-    worst_triples,
 )
+from daskcoreset.constructions.margin.rows import row_numbers
+from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import check_share
-from daskcoreset.execution.engine import map_reduce
-from daskcoreset.solvers.hard_margin import hard_margin
+from daskcoreset.solvers.hard_margin import HardMargin, hard_margin
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.examples import StructuredProblem
-    from daskcoreset.core.blocks import Block
+    from daskcoreset.constructions.margin.problems import StructuredProblem
+    from daskcoreset.execution.engine import BlockResults
     from daskcoreset.inputs.blocks import RowBlocks
+
+_MAX_TRIPLES = 1000
+"""Triples of all blocks that a read returns at most."""
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
-    """The separator of some triples.
+class Triple:
+    """An example, its right answer, and a wrong one.
 
     Attributes
     ----------
-    w : ndarray of shape (D,), float64
+    first_row : tuple of int
+        Block, and row in it, of the first row of the example.
     margin : float
-        With slacks.
-    dual : ndarray of shape (m,), float64
-    slacks : ndarray of shape (m,), float64
-        What the example of each triple gains.
+        At the separator that it violated, with slacks.
+    difference : ndarray of shape (D,), float64
+        Of the joint features, divided by the loss.
+    answer, rival : ndarray of int64
+        The right and the wrong answer.
     """
 
-    w: FloatArray
+    first_row: FirstRow
     margin: float
-    dual: FloatArray
-    slacks: FloatArray
+    difference: FloatArray
+    answer: IndexArray
+    rival: IndexArray
 
-    def slack_of(self, core: Triples) -> dict[Place, float]:
-        """Return the slack of every example that has one."""
-        places = map(tuple, core.places.tolist())
-        return {p: s for p, s in zip(places, self.slacks.tolist(), strict=True) if s}
+    @property
+    def key(self) -> tuple[FirstRow, bytes]:
+        """Example and wrong answer, to be compared."""
+        return self.first_row, self.rival.tobytes()
 
 
-def solve_triples(core: Triples, numbers: IndexArray, C: float) -> Solved:
+@dataclass(frozen=True, eq=False)
+class WorstTriples:
+    """Triples of least margin.
+
+    Attributes
+    ----------
+    triples : list of Triple
+        Some of every block.
+    margin : float
+        The least margin of all; infinite without examples.
+    n_examples : int
+    """
+
+    triples: list[Triple]
+    margin: float
+    n_examples: int
+
+
+def _merge_worst(
+    first: WorstTriples, second: WorstTriples, *, max_triples: int | None = _MAX_TRIPLES
+) -> WorstTriples:
+    triples = first.triples + second.triples
+    if max_triples is not None and len(triples) > max_triples:
+        smallest = np.argsort([triple.margin for triple in triples], kind="stable")[:max_triples]
+        # In the order of the data, so that merging stays associative.
+        triples = [triples[i] for i in np.sort(smallest)]
+    n_examples = first.n_examples + second.n_examples
+    return WorstTriples(triples, min(first.margin, second.margin), n_examples)
+
+
+def worst_triples(
+    blocks: RowBlocks, query: StructuredQuery, count: int
+) -> BlockResults[WorstTriples]:
+    """Find the triples of least margin, `count` of every block, in one read."""
+    work = partial(_worst_of, count=count)
+    read, cut = read_examples(blocks, query, work, _merge_worst)
+    worst = _merge_worst(read.value, _worst_of(cut, query, max(count, 1)), max_triples=None)
+    return replace(read, value=worst)
+
+
+def _worst_of(examples: Examples, query: StructuredQuery, count: int) -> WorstTriples:
+    problem = query.problem
+    if not len(examples):
+        return WorstTriples([], math.inf, 0)
+    rivals, margins, losses = rivals_of(problem, query.w, examples)
+    first_rows = [(block, row) for block, row in examples.first_rows.tolist()]
+    if query.slacks:
+        margins = margins + np.array([query.slacks.get(first_row, 0.0) for first_row in first_rows])
+    triples = []
+    for i in _diverse(examples, rivals, margins, count).tolist():
+        x, y = examples.one(i)
+        rival = rivals[examples.starts[i] : examples.starts[i + 1]]
+        gap = problem.joint_features(x, y) - problem.joint_features(x, rival)
+        margin = float(margins[i])
+        triples.append(Triple(first_rows[i], margin, gap / losses[i], np.array(y), np.array(rival)))
+    return WorstTriples(triples, float(margins.min()), len(examples))
+
+
+def _diverse(examples: Examples, rivals: IndexArray, margins: FloatArray, count: int) -> IndexArray:
+    """Choose the worst example, the worst with other labels, and so on; then the next worst."""
+    reach = min(len(margins), 50 * count)
+    order = np.argpartition(margins, reach - 1)[:reach] if reach < len(margins) else None
+    order = np.arange(len(margins)) if order is None else np.sort(order)
+    order = order[np.argsort(margins[order], kind="stable")]
+    first = examples.starts[order]
+    pairs = np.stack([examples.labels[first], rivals[first]], axis=1)
+    _, new = np.unique(pairs, axis=0, return_index=True)
+    new = np.sort(new)[:count]
+    rest = np.setdiff1d(np.arange(len(order)), new)[: count - len(new)]
+    chosen: IndexArray = order[np.sort(np.concatenate([new, rest]))]
+    return chosen
+
+
+def solve_triples(
+    core: list[Triple], numbers: IndexArray, C: float
+) -> tuple[HardMargin, dict[FirstRow, float]]:
     """Find the separator of largest margin on some triples.
 
     Parameters
     ----------
-    core : Triples
+    core : list of Triple
     numbers : ndarray of shape (m,), int64
         Of the first rows of their examples in the whole data.
     C : float
@@ -70,34 +150,39 @@ def solve_triples(core: Triples, numbers: IndexArray, C: float) -> Solved:
 
     Returns
     -------
-    Solved
+    hard : HardMargin
+        Its margin is with slacks.
+    slacks : dict of (int, int) to float
+        What each example gains by its slack; empty for an infinite C.
 
     Raises
     ------
     InseparableError
     """
-    D, rows = core.differences.shape[1], core.differences
-    slack_columns = np.zeros(len(core), dtype=np.int64)
+    rows = np.stack([triple.difference for triple in core])
+    D, first_rows = rows.shape[1], np.empty((0, 2), np.int64)
     if math.isfinite(C):
-        _, slack_columns = np.unique(core.places, axis=0, return_inverse=True)
-        slack_columns = slack_columns.reshape(-1)
-        own = np.equal.outer(slack_columns, np.arange(slack_columns.max() + 1)) / math.sqrt(C)
+        # One more column for every example, in which its triples can be separated.
+        of_triples = [triple.first_row for triple in core]
+        first_rows, columns = np.unique(of_triples, axis=0, return_inverse=True)
+        own = np.equal.outer(columns.reshape(-1), np.arange(len(first_rows))) / math.sqrt(C)
         rows = np.concatenate([rows, own], axis=1)
     hard = hard_margin(rows)  # from scratch: a start with many new rows takes longer
     if not hard.separable:
         raise _inseparable(core, numbers, hard.dual)
     assert hard.w is not None  # noqa: S101 - of explicit rows
-    slacks = np.zeros(len(core))
-    if math.isfinite(C):
-        slacks = hard.w[D:][slack_columns] / math.sqrt(C)
-    return Solved(hard.w[:D], hard.margin, hard.dual, slacks)
+    slacks = (hard.w[D:] / math.sqrt(C)).tolist()
+    of_examples = {
+        (block, row): slack for (block, row), slack in zip(first_rows.tolist(), slacks, strict=True)
+    }
+    return replace(hard, w=hard.w[:D]), of_examples
 
 
-def _inseparable(core: Triples, numbers: IndexArray, dual: FloatArray) -> InseparableError:
+def _inseparable(core: list[Triple], numbers: IndexArray, dual: FloatArray) -> InseparableError:
     evidence = evidence_of(dual)
     shown = [
-        f"{dual[i]:.3g} for row {numbers[i]}, label {_short(core.answers[i])} against "
-        f"{_short(core.rivals[i])}"
+        f"{dual[i]:.3g} for row {numbers[i]}, label {_short(core[i].answer)} against "
+        f"{_short(core[i].rival)}"
         for i in evidence[:4]
     ]
     more = f", and {len(evidence) - 4} more" if len(evidence) > 4 else ""
@@ -112,141 +197,6 @@ def _inseparable(core: Triples, numbers: IndexArray, dual: FloatArray) -> Insepa
 
 def _short(y: IndexArray) -> str:
     return " ".join(map(str, y[:8].tolist())) + (" ..." if len(y) > 8 else "")
-
-
-def run_numbers(groups: Any, n_rows: int) -> IndexArray:
-    """Count up the runs of equal neighbours.
-
-    Parameters
-    ----------
-    groups : array-like of shape (n,)
-        Values of any kind.
-    n_rows : int
-        What n must be.
-
-    Returns
-    -------
-    ndarray of shape (n,), int64
-
-    Raises
-    ------
-    InvalidInputError
-        For another shape.
-
-    Examples
-    --------
-    >>> run_numbers(["b", "b", "a", "b"], 4)
-    array([0, 0, 1, 2])
-    """
-    groups = np.asarray(groups)
-    if groups.shape != (n_rows,):
-        raise InvalidInputError(
-            f"groups has shape {groups.shape} where X has {n_rows} rows; pass one value a row."
-        )
-    new = np.ones(n_rows, dtype=np.int64)
-    new[1:] = groups[1:] != groups[:-1]
-    return np.asarray(np.cumsum(new) - 1)
-
-
-def answers_of(
-    problem: StructuredProblem, w: FloatArray, points: Points, groups: FloatArray
-) -> IndexArray:
-    """Return the best answer to every example, row by row.
-
-    Parameters
-    ----------
-    problem : StructuredProblem
-    w : ndarray of shape (D,), float64
-    points : ndarray of shape (n, d) or csr_array
-    groups : ndarray of shape (n,)
-        Equal neighbours are an example.
-
-    Returns
-    -------
-    ndarray of shape (n,), int64
-    """
-    n = len(groups)
-    if not n:
-        return np.empty(0, dtype=np.int64)
-    starts = np.append(np.flatnonzero(np.append(True, groups[1:] != groups[:-1])), n)
-    nothing = np.zeros((len(starts) - 1, 2), dtype=np.int64)
-    examples = Examples(points, np.zeros(n, dtype=np.int64), starts, nothing)
-    return rivals_of(problem, w, examples, free=True)[0]
-
-
-def _count_right(examples: Examples, query: StructuredQuery) -> tuple[int, int]:
-    """Rows whose label is that of the best answer, and rows."""
-    if not len(examples):
-        return 0, 0
-    answers, _, _ = rivals_of(query.problem, query.w, examples, free=True)
-    return int((answers == examples.labels).sum()), len(examples.labels)
-
-
-def _add_counts(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
-    return first[0] + second[0], first[1] + second[1]
-
-
-def share_right(
-    blocks: RowBlocks,
-    problem: StructuredProblem,
-    w: FloatArray,
-    classes: AnyArray | None,
-    *,
-    grouped: bool,
-) -> float:
-    """Return the share of the rows whose label is that of the best answer; one read.
-
-    Parameters
-    ----------
-    blocks, problem, classes, grouped
-        As in `structured_margin`.
-    w : ndarray of shape (D,), float64
-
-    Returns
-    -------
-    float
-    """
-    query = StructuredQuery(problem, w, classes, grouped)
-    read, cut = read_examples(blocks, query, _count_right, _add_counts)
-    n_right, n_rows = _add_counts(read.value, _count_right(cut, query))
-    return n_right / n_rows
-
-
-_Cuts = tuple[int, float, float]
-
-"""Boundaries that cut an example, the first group, and the last; NaN of an empty block."""
-
-
-def _cuts(block: Block, _index: int, _: object) -> _Cuts:
-    ends = (block.weights[0], block.weights[-1]) if len(block) else (np.nan, np.nan)
-    return 0, float(ends[0]), float(ends[1])
-
-
-def _count_cuts(first: _Cuts, second: _Cuts) -> _Cuts:
-    if np.isnan(first[1]) or np.isnan(second[1]):
-        return second if np.isnan(first[1]) else first
-    return first[0] + second[0] + (first[2] == second[1]), first[1], second[2]
-
-
-def check_whole(groups: RowBlocks) -> None:
-    """Refuse blocks whose boundaries cut an example; one read of `groups`.
-
-    Parameters
-    ----------
-    groups : RowBlocks
-        Opened with the numbers of groups for `sample_weight`.
-
-    Raises
-    ------
-    InvalidInputError
-        If a boundary lies between two rows of one group.
-    """
-    cuts, _, _ = map_reduce(groups, _cuts, _count_cuts).value
-    if cuts:
-        raise InvalidInputError(
-            f"groups: {cuts} block boundaries cut an example, so that it would be answered in "
-            f"pieces; rechunk X and groups so that each block holds whole ones."
-        )
 
 
 @dataclass(frozen=True)
@@ -381,34 +331,38 @@ def structured_margin(
     Singer (2001) for its multi-class form.
     """
     check_share("epsilon", epsilon)
-    core = Triples.none(problem.dimension)
+    core: list[Triple] = []
     solved = None
     query = StructuredQuery(problem, np.zeros(problem.dimension), classes, grouped)
     margin, trace = math.inf, []
+    # Fig. 1: a separator of the core set, a read for its worst triples, and these join the set.
     while True:
         read = worst_triples(blocks, query, per_block)
         data_margin = read.value.margin
         trace.append(StructuredStep(len(core), margin, data_margin if solved else 0.0))
         if report is not None:
             report(trace[-1])
-        converged = solved is not None and data_margin >= (1.0 - epsilon) * margin
-        new = read.value.worst.below((1.0 - epsilon) * margin).missing_from(core)
+        level, known = (1.0 - epsilon) * margin, {triple.key for triple in core}
+        converged = solved is not None and data_margin >= level
+        new = [one for one in read.value.triples if one.margin < level and one.key not in known]
         stopped = max_passes is not None and len(trace) >= max_passes and solved is not None
-        if converged or not len(new) or stopped:
+        if converged or not new or stopped:
             break
-        core = core.and_also(new)
-        solved = solve_triples(core, row_numbers(read, *core.places.T), C)
+        core = core + new
+        numbers = row_numbers(read, *np.array([triple.first_row for triple in core]).T)
+        solved, slacks = solve_triples(core, numbers, C)
         margin = solved.margin
-        query = replace(query, w=solved.w, slacks=solved.slack_of(core))
+        assert solved.w is not None  # noqa: S101 - of explicit rows
+        query = replace(query, w=solved.w, slacks=slacks)
     if solved is None:
         raise InvalidInputError("X holds no example; pass at least one.")
     return StructuredMargin(
-        w=solved.w,
+        w=query.w,
         margin=margin,
         data_margin=data_margin,
-        examples=row_numbers(read, *core.places.T),
-        rivals=core.rivals,
-        differences=core.differences,
+        examples=numbers,
+        rivals=tuple(triple.rival for triple in core),
+        differences=np.stack([triple.difference for triple in core]),
         dual=solved.dual,
         n_examples=read.value.n_examples,
         converged=converged,

@@ -18,9 +18,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskcoreset.constructions.margin.classes import signs_of
-from daskcoreset.constructions.margin.core_set import SelectedRows, concatenate_rows, smallest
-from daskcoreset.constructions.margin.separators import Separator
+from daskcoreset.constructions.margin.core_set import Fit, floors_of
+from daskcoreset.constructions.margin.rows import (
+    SelectedRows,
+    concatenate_rows,
+    select_rows,
+    signs_of,
+    smallest,
+)
 from daskcoreset.core.linalg import dense_rows, inner_products, squared_lengths
 from daskcoreset.execution.engine import map_reduce
 
@@ -40,34 +45,30 @@ class ViolatorQuery:
 
     Attributes
     ----------
-    separator : Separator
+    fit : Fit
+        The separator of the core set.
     classes : ndarray of shape (2,)
         Labels of the classes -1 and +1.
-    floors : ndarray of shape (2,), float64
-        Of the classes +1 and -1: rows whose :math:`y \langle w, x\rangle` is below are
-        violators.
-    length : float
-        Length :math:`\rho_C` of the shortest vector, by which diversity is measured.
-    share : float
-        :math:`1 - \epsilon`.
+    epsilon : float
+        Rows violate a share :math:`1 - \epsilon` of the margin on the core set.
+    intercept : bool
     per_block, in_all : int
         Violators to return.
-    middle : ndarray of shape (d,), float64, or None
-        A point on the hyperplane between the classes; None for the origin.
+    starts : dict of int to int
+        Number of the first row of every block.
     center : ndarray of shape (d,), float64, or None
         Where R is measured from; None for the origin.
     measure : bool
         Whether to measure R.
     """
 
-    separator: Separator
+    fit: Fit
     classes: AnyArray
-    floors: FloatArray
-    length: float
-    share: float
+    epsilon: float
+    intercept: bool
     per_block: int
     in_all: int
-    middle: FloatArray | None = None
+    starts: dict[int, int]
     center: FloatArray | None = None
     measure: bool = False
 
@@ -82,83 +83,80 @@ class ViolatorRows:
         Smallest :math:`y \langle w, x\rangle` of the classes +1 and -1; infinity for none.
     square : float
         Largest squared distance from the center, R squared; zero where it is not measured.
-    rows : SelectedRows or None
+    rows : SelectedRows
         Violators; their values are how far they are above their floor, all negative.
     """
 
     levels: FloatArray
     square: float
-    rows: SelectedRows | None
+    rows: SelectedRows
 
 
-def find_violators(blocks: RowBlocks, query: ViolatorQuery) -> BlockResults[ViolatorRows]:
+def find_violators(blocks: RowBlocks, query: ViolatorQuery) -> ViolatorRows:
     """Read all rows once for the margins of a separator, and for violators."""
+    # Merging keeps more than are taken, for a choice of directions at the end.
     merge = partial(_merge, n_keep=4 * query.in_all)
-    read = map_reduce(blocks, _violators_of_block, merge, broadcast=query)
+    read: BlockResults[ViolatorRows] = map_reduce(
+        blocks, _violators_of_block, merge, broadcast=query
+    )
     rows = read.value.rows
-    if rows is not None and len(rows) > query.in_all:
-        rows = rows.take(_choose(rows, query, query.in_all))
-    return replace(read, value=replace(read.value, rows=rows))
+    # As few as were asked for are all taken, whatever they pull at.
+    chosen = _diverse(rows, query, query.in_all) if len(rows) > query.in_all else rows
+    return replace(read.value, rows=chosen)
 
 
 def _violators_of_block(block: Block, block_index: int, query: ViolatorQuery) -> ViolatorRows:
+    separator, start = query.fit.separator, query.starts[block_index]
     signs = signs_of(block, query.classes)
-    levels = np.full(2, np.inf)
-    used = signs != 0.0
-    if not used.any():
-        return ViolatorRows(levels, 0.0, None)
-    products = signs * query.separator.projections(block.points)
-    values = np.where(signs > 0.0, products - query.floors[0], products - query.floors[1])
-    for group, sign in enumerate((1.0, -1.0)):
-        levels[group] = products[signs == sign].min(initial=np.inf)
+    if not signs.any():
+        none = np.flatnonzero(signs)
+        return ViolatorRows(np.full(2, np.inf), 0.0, select_rows(block, none, signs[none]))
+    products = signs * separator.projections(block.points)
+    floors = floors_of(query.fit.hard, query.epsilon, intercept=query.intercept)
+    values = np.where(signs > 0.0, products - floors[0], products - floors[1])
+    levels = np.array([products[signs == sign].min(initial=np.inf) for sign in (1.0, -1.0)])
     square = 0.0
     if query.measure:
-        square = float(_squares(query, block)[used].max())
-    below = np.flatnonzero(used & (values < 0.0))
-    if not len(below):
-        return ViolatorRows(levels, square, None)
-    n_candidates = _CANDIDATES * query.per_block
-    if len(below) > n_candidates:
-        # The smallest, and of equal ones the first, whatever order a partition leaves.
-        limit = np.partition(values[below], n_candidates - 1)[n_candidates - 1]
-        below = below[values[below] <= limit]
-        below = below[np.argsort(values[below], kind="stable")[:n_candidates]]
-        below.sort()
-    block_indices = np.full(len(below), block_index)
-    rows = SelectedRows(block.take(below), block_indices, signs[below], values[below])
-    return ViolatorRows(levels, square, rows.take(_choose(rows, query, query.per_block)))
-
-
-def _squares(query: ViolatorQuery, block: Block) -> FloatArray:
-    kernel = query.separator.kernel
-    if kernel.is_linear:
-        return squared_lengths(block.points, query.center)
-    return kernel.diagonal(block.points)
+        kernel = separator.kernel
+        squares = (
+            squared_lengths(block.points, query.center)
+            if kernel.is_linear
+            else kernel.diagonal(block.points)
+        )
+        square = float(squares[signs != 0.0].max())
+    values[(signs == 0.0) | (values >= 0.0)] = np.inf
+    # More than are taken, so that rows which pull elsewhere are among them.
+    below = smallest(values, _CANDIDATES * query.per_block)
+    rows = select_rows(block, below, values[below], start)
+    return ViolatorRows(levels, square, _diverse(rows, query, query.per_block))
 
 
 def _merge(first: ViolatorRows, second: ViolatorRows, *, n_keep: int) -> ViolatorRows:
-    parts = [part.rows for part in (first, second) if part.rows is not None]
     return ViolatorRows(
         np.minimum(first.levels, second.levels),
         max(first.square, second.square),
-        smallest(concatenate_rows(parts), n_keep) if parts else None,
+        concatenate_rows(first.rows, second.rows).smallest(n_keep),
     )
 
 
-def _choose(rows: SelectedRows, query: ViolatorQuery, n_keep: int) -> IndexArray:
-    if len(rows) == 1 or n_keep == 1:
-        return np.array([rows.values.argmin()])
-    kernel = query.separator.kernel
+def _diverse(rows: SelectedRows, query: ViolatorQuery, n_keep: int) -> SelectedRows:
+    """Take some of the violators, which pull the shortest vector in different directions."""
+    if len(rows) < 2:  # no row, or the only one
+        return rows
+    if n_keep == 1:
+        return rows.take(np.array([rows.values.argmin()]))
+    kernel, hard = query.fit.separator.kernel, query.fit.hard
     if kernel.is_linear:
         points = dense_rows(rows.block.points).astype(np.float64)
-        if query.middle is not None:
-            points = points - query.middle
+        if query.fit.middle is not None:
+            points = points - query.fit.middle
         gram = inner_products(points, points)
     else:
         gram = kernel(rows.block.points, rows.block.points)
-    gram = gram * np.outer(rows.signs, rows.signs)
-    products = rows.values + query.share * query.length
-    return choose_diverse(products * query.length, gram, query.length**2, query.share, n_keep)
+    signs, share = signs_of(rows.block, query.classes), 1.0 - query.epsilon
+    gram = gram * np.outer(signs, signs)
+    products = rows.values + share * hard.length
+    return rows.take(choose_diverse(products * hard.length, gram, hard.length**2, share, n_keep))
 
 
 def choose_diverse(

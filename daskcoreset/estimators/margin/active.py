@@ -13,7 +13,6 @@ from sklearn.utils.validation import validate_data
 
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
 from daskcoreset.constructions.margin.active_run import OracleError
-from daskcoreset.constructions.margin.oracle import PoolLabels
 from daskcoreset.constructions.margin.pool import open_pool
 from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.errors import InvalidInputError, warn_user
@@ -22,9 +21,8 @@ from daskcoreset.estimators.base import FLOATS, is_in_memory
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, DecisionModel
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.active_run import ActiveRun
+    from daskcoreset.constructions.margin.active_run import ActiveRun, Oracle
     from daskcoreset.constructions.margin.active_state import ActiveMargin
-    from daskcoreset.constructions.margin.oracle import Oracle
     from daskcoreset.constructions.margin.pool import Pool
     from daskcoreset.core.typing import AnyArray, IndexArray
 
@@ -192,7 +190,7 @@ class ActiveMaxMarginClassifier(DecisionModel):
             )
         pool = open_pool(X, y)
         self._set_features(X, pool.blocks.schema.n_features, pool.blocks.columns)
-        return pool, None, oracle or PoolLabels(pool)
+        return pool, None, oracle or partial(_labels_of_pool, pool)
 
     def _method(self, classes: AnyArray | None) -> ActiveMaxMargin:
         pair = None if classes is None or len(classes) < 2 else tuple(classes.tolist())
@@ -239,6 +237,10 @@ class ActiveMaxMarginClassifier(DecisionModel):
 
 def _look_up(labels: Any, _rows: AnyArray, indices: IndexArray) -> list[Any]:
     return list(labels[indices].tolist())
+
+
+def _labels_of_pool(pool: Pool, _rows: AnyArray, indices: IndexArray) -> AnyArray | None:
+    return pool.fetch(indices).block.labels
 
 
 def _two_classes(y: Any) -> AnyArray:

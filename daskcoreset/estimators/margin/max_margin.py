@@ -1,8 +1,8 @@
-"""The classifier with the largest margin, for any number of rows, with a certificate."""
+"""Classifiers with the largest margin, for any number of rows: of all, and of all but a few."""
 
 from __future__ import annotations
 
-import math
+from abc import abstractmethod
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -11,30 +11,32 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskcoreset.constructions.class_summary import summarise_classes
-from daskcoreset.constructions.margin.classes import find_classes
+from daskcoreset.constructions.margin.examples import survey
 from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, Violators
-from daskcoreset.constructions.margin.multiclass import MultiClassProblem, plain_weights
-from daskcoreset.constructions.margin.separators import KERNELS, Kernel
+from daskcoreset.constructions.margin.outlier import (
+    METHODS,
+    InseparableRestError,
+    Method,
+    OutlierMaxMargin,
+)
+from daskcoreset.constructions.margin.problems import MultiClassProblem
+from daskcoreset.constructions.margin.rows import find_classes
+from daskcoreset.constructions.margin.separators import KERNELS, InseparableError, Kernel
 from daskcoreset.constructions.margin.structured import structured_margin
 from daskcoreset.core.blocks import MAX_LABELS
 from daskcoreset.core.errors import InvalidInputError, warn_user
-from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, MarginModel, SeparatorDecision
 from daskcoreset.estimators.kernel.kernels import resolve_gamma
 from daskcoreset.estimators.kernel.objective import signs_of
-from daskcoreset.estimators.margin.soft import (
-    SOFT_ROWS,
-    soft_kernel,
-    soft_planes,
-    uniform_rows,
-)
-from daskcoreset.execution.engine import BlockResults, map_reduce
+from daskcoreset.estimators.margin.soft import SOFT_ROWS, soft_kernel, soft_planes, uniform_rows
 
 if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.classes import FirstRead
-    from daskcoreset.core.blocks import Block
-    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+    from daskcoreset.constructions.margin.outlier import OutlierMargin
+    from daskcoreset.constructions.margin.rows import FirstRead
+    from daskcoreset.constructions.margin.separators import Separator
+    from daskcoreset.core.typing import AnyArray
+    from daskcoreset.execution.engine import BlockResults
     from daskcoreset.inputs.blocks import RowBlocks
 
 _EXACT = 1e-9
@@ -47,7 +49,46 @@ _STARTS = 64
 """Rows of each class that the first read brings, at most."""
 
 
-class MaxMarginClassifier(MarginModel):
+class HardMarginModel(MarginModel):
+    """Base of the classifiers that separate all rows where they can, and else soften the margin."""
+
+    fit_intercept: bool
+    on_inseparable: str
+    C: float
+    random_state: RandomState
+
+    @abstractmethod
+    def _separate(self, blocks: RowBlocks, first: BlockResults[FirstRead]) -> None:
+        """Find the separator and keep it."""
+
+    @abstractmethod
+    def _soften(self, blocks: RowBlocks, classes: AnyArray, error: InvalidInputError) -> None:
+        """Fit a soft margin, to a uniform sample or to all rows where they are few."""
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        self._validate_params()
+        blocks, names = self._labelled_blocks(X, y, sample_weight)
+        first = find_classes(blocks, max_classes=MAX_LABELS, n_keep=_STARTS)
+        labels = first.value.classes
+        self.classes_ = labels if names is None else names[labels]
+        self.separable_ = True
+        try:
+            self._separate(blocks, first)
+        except (InseparableError, InseparableRestError) as error:
+            if self.on_inseparable == "raise":
+                raise
+            warn_user(f"a soft margin is fitted, for {error}")
+            self.separable_ = False
+            self._soften(blocks, labels, error)
+        return self
+
+    def _set_soft_planes(self, blocks: RowBlocks, classes: AnyArray) -> None:
+        seed = resolve_seed(self.random_state)
+        planes = soft_planes(blocks, classes, self.C, intercept=self.fit_intercept, seed=seed)
+        self._set_hyperplanes(*planes)
+
+
+class MaxMarginClassifier(HardMarginModel):
     r"""Classifier with the largest margin, up to ``1 - epsilon``, found on a few core rows.
 
     For two classes the hyperplane farthest from the nearest rows, through the origin or with a
@@ -149,6 +190,10 @@ class MaxMarginClassifier(MarginModel):
         "random_state": ["random_state"],
     }
 
+    core_: Any
+    trace_: tuple[Any, ...]
+    evidence_: Any
+
     def __init__(
         self,
         epsilon: float = 0.1,
@@ -201,32 +246,19 @@ class MaxMarginClassifier(MarginModel):
             If an argument cannot be used, or there is one class only; with
             ``on_inseparable="raise"`` if the rows are not separable.
         """
-        self._validate_params()
-        blocks, names = self._labelled_blocks(X, y, sample_weight)
-        survey = find_classes(blocks, most=MAX_LABELS, keep=_STARTS)
-        labels = survey.value.classes
-        self.classes_ = labels if names is None else names[labels]
-        try:
-            self._separate(blocks, survey)
-        except InvalidInputError as error:
-            # Of two classes or more: what has coefficients is evidence.
-            if self.on_inseparable == "raise" or not hasattr(error, "coefficients"):
-                raise
-            warn_user(f"a soft margin is fitted, for {error}")
-            self._soften(blocks, labels, error)
-        return self
+        return self._fit(X, y, sample_weight)
 
-    def _separate(self, blocks: RowBlocks, survey: BlockResults[FirstRead]) -> None:
+    def _separate(self, blocks: RowBlocks, first: BlockResults[FirstRead]) -> None:
         exact = blocks.in_memory
         epsilon = min(self.epsilon, _EXACT) if exact else self.epsilon
         several = len(self.classes_) > 2
         if several and self.kernel == "linear":
-            if survey.value.n_used < survey.n_rows:
+            if first.value.n_used < first.n_rows:
                 raise InvalidInputError(
                     "sample_weight is zero for some rows out of core, which only two classes or "
                     "a kernel can take; leave such rows out."
                 )
-            self._separate_classes(blocks, survey.value.classes, max(epsilon, _EXACT_CLASSES))
+            self._separate_classes(blocks, first.value.classes, max(epsilon, _EXACT_CLASSES))
             return
         coreset = MaxMarginCoreset(
             epsilon=epsilon,
@@ -240,67 +272,44 @@ class MaxMarginClassifier(MarginModel):
             progress=bool(self.verbose),
         )
         cores = [
-            replace(coreset, positive=label).run_blocks(blocks, survey)
-            for label in (survey.value.classes if several else survey.value.classes[1:])
+            replace(coreset, positive=label).run_blocks(blocks, first)
+            for label in (first.value.classes if several else first.value.classes[1:])
         ]
         if self.kernel == "linear":
             w = cores[0].w
             assert w is not None  # noqa: S101 - without a kernel
             self._set_hyperplanes(w[None], np.array([cores[0].b]))
         else:
-            self.intercept_ = np.array([core.b for core in cores])
-            self._decision = SeparatorDecision(
-                tuple(core.separator for core in cores), self.classes_
-            )
-        self._keep(
-            tuple(cores) if several else cores[0],
-            margin=min(core.margin for core in cores),
-            factor=min(core.factor for core in cores),
-            indices=np.concatenate([core.indices for core in cores]),
-            dual=np.concatenate([core.dual * core.signs for core in cores]),
-            trace=tuple(step for core in cores for step in core.trace),
-        )
+            self._set_separators(tuple(core.separator for core in cores))
+        self.core_ = tuple(cores) if several else cores[0]
+        self.margin_ = min(core.margin for core in cores)
+        self.factor_ = min(core.factor for core in cores)
+        self.core_indices_ = self._in_data(np.concatenate([core.indices for core in cores]))
+        self.dual_coef_ = np.concatenate([core.dual * core.signs for core in cores])
+        self.trace_ = tuple(step for core in cores for step in core.trace)
+        self.evidence_ = None
 
     def _separate_classes(self, blocks: RowBlocks, labels: AnyArray, epsilon: float) -> None:
         center, bias = None, 0.0
         if self.fit_intercept:
             # Weighted: a row twice is a row of weight two.
-            moments = map_reduce(blocks, _moments, merge_moments).value
-            center = moments.mean
-            bias = math.sqrt(float(moments.m2.sum()) / moments.weight) or 1.0
+            known = survey(blocks)
+            center, bias = known.moments.mean, known.spread
         problem = MultiClassProblem(blocks.schema.n_features, len(labels), center, bias)
         core = structured_margin(
             blocks, problem, epsilon, classes=labels, max_passes=self.max_passes
         )
-        self._set_hyperplanes(*plain_weights(problem, core.w))
-        self._keep(
-            core,
-            margin=core.data_margin,
-            factor=core.factor,
-            indices=core.examples,
-            dual=core.dual,
-            trace=core.trace,
-        )
+        self._set_hyperplanes(*problem.planes_of_rows(core.w))
+        self.core_, self.margin_, self.factor_ = core, core.data_margin, core.factor
+        self.core_indices_, self.dual_coef_ = self._in_data(core.examples), core.dual
+        self.trace_, self.evidence_ = core.trace, None
 
-    def _keep(
-        self,
-        core: Any,
-        *,
-        margin: float = 0.0,
-        factor: float = 0.0,
-        indices: IndexArray | None = None,
-        dual: FloatArray | None = None,
-        trace: tuple[Any, ...] = (),
-        evidence: Any = None,
-    ) -> None:
-        if self.kernel != "linear" and hasattr(self, "coef_"):
+    def _set_separators(self, separators: tuple[Separator, ...]) -> None:
+        """Set the attributes of a classifier with a kernel, and its decision function."""
+        if hasattr(self, "coef_"):
             del self.coef_  # of an earlier fit
-        self.core_, self.margin_, self.factor_ = core, margin, factor
-        no_rows = np.zeros(0, dtype=np.int64)
-        self.core_indices_ = no_rows if indices is None else self._in_data(indices)
-        self.dual_coef_ = np.zeros(0) if dual is None else dual
-        self.trace_ = trace
-        self.evidence_, self.separable_ = evidence, evidence is None
+        self.intercept_ = np.array([separator.intercept for separator in separators])
+        self._decision = SeparatorDecision(separators, self.classes_)
 
     def _gamma(self, blocks: RowBlocks) -> float:
         if self.kernel == "linear" or callable(self.kernel):
@@ -308,23 +317,183 @@ class MaxMarginClassifier(MarginModel):
         variance = summarise_classes(blocks).variance if self.gamma == "scale" else 1.0
         return resolve_gamma(self.gamma, blocks.schema.n_features, variance)
 
-    def _soften(self, blocks: RowBlocks, classes: AnyArray, error: Exception) -> None:
-        """Fit a soft margin to a uniform sample, or to all rows where they are few."""
-        seed = resolve_seed(self.random_state)
+    def _soften(self, blocks: RowBlocks, classes: AnyArray, error: InvalidInputError) -> None:
         if self.kernel == "linear":
-            planes = soft_planes(blocks, classes, self.C, intercept=self.fit_intercept, seed=seed)
-            self._set_hyperplanes(*planes)
+            self._set_soft_planes(blocks, classes)
         else:
-            rows, labels, weights = uniform_rows(blocks, SOFT_ROWS, seed)
+            rows, labels, weights = uniform_rows(blocks, SOFT_ROWS, resolve_seed(self.random_state))
             kernel = Kernel(self.kernel, self._gamma(blocks), self.degree, self.coef0)
-            sides = tuple(
-                soft_kernel(rows, signs, weights, self.C, kernel)
-                for signs in signs_of(labels, classes).T
+            self._set_separators(
+                tuple(
+                    soft_kernel(rows, signs, weights, self.C, kernel)
+                    for signs in signs_of(labels, classes).T
+                )
             )
-            self.intercept_ = np.array([side.intercept for side in sides])
-            self._decision = SeparatorDecision(sides, self.classes_)
-        self._keep(None, evidence=error)
+        self.core_, self.margin_, self.factor_ = None, 0.0, 0.0
+        self.core_indices_, self.dual_coef_ = np.zeros(0, dtype=np.int64), np.zeros(0)
+        self.trace_, self.evidence_ = (), error
 
 
-def _moments(block: Block, _block_index: int, _broadcast: object) -> Moments:
-    return moments_of(block.points, block.weights)
+class OutlierMaxMarginClassifier(HardMarginModel):
+    r"""Classifier of two classes with the largest margin when k rows may be left out.
+
+    Parameters
+    ----------
+    k : int, default=1
+        Rows left out, those of least margin.
+    epsilon : float, default=0.1
+    fit_intercept : bool, default=True
+    method : {"auto", "exact", "random", "subsets"}, default="auto"
+    confidence : float, default=0.99
+    max_problems : int, default=2000
+    max_passes : int, default=100
+        As in `daskcoreset.constructions.margin.outlier.OutlierMaxMargin`.
+    on_inseparable : {"soft", "raise"}, default="soft"
+        What becomes of rows that nothing separates when k are left out: a soft margin with a
+        warning, or an error.
+    C : float, default=1.0
+        Weight of the squared hinge loss in the soft margin.
+    random_state : int, Generator, RandomState or None, default=None
+        For "random", and for the soft margin of more than 10,000 rows, of which it takes so
+        many.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, d), float64
+        Of length one, so that decision values are distances.
+    intercept_ : ndarray of shape (1,), float64
+    classes_ : ndarray of shape (2,)
+    separable_ : bool
+        When k rows are left out.
+    margin_ : float
+        Of all rows but k; zero if they are not separable.
+    outliers_ : ndarray of shape (k,), int64
+        Numbers of the rows left out, in increasing order; empty if they are not separable.
+    probability_ : float
+        With which `margin_` is at least ``1 - epsilon`` of the largest there is.
+    result_ : OutlierMargin or None
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,), object
+        Where the columns of X have names.
+
+    Warns
+    -----
+    CoresetWarning
+        If the rows are not separable, or the probability wanted is not reached.
+
+    See Also
+    --------
+    MaxMarginClassifier : Where all labels are right.
+
+    Notes
+    -----
+    `fit` takes no weights: a margin knows none, and a row that is left out counts once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(1000, 2))
+    >>> X = X[np.abs(X[:, 0]) > 0.1]
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> y[[3, 14]] = 1 - y[[3, 14]]
+    >>> model = OutlierMaxMarginClassifier(k=2).fit(X, y)
+    >>> model.outliers_, model.probability_, bool(model.margin_ > 0.09)
+    (array([ 3, 14]), 1.0, True)
+
+    References
+    ----------
+    Har-Peled, Roth and Zimak (2007), Fig. 4 and Lemma 5.2.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **MARGIN_CONSTRAINTS,
+        "k": [Interval(Integral, 0, None, closed="left")],
+        "method": [StrOptions(set(METHODS))],
+        "confidence": [Interval(Real, 0, 1, closed="neither")],
+        "max_problems": [Interval(Integral, 1, None, closed="left")],
+        "max_passes": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    result_: OutlierMargin | None
+
+    def __init__(
+        self,
+        k: int = 1,
+        *,
+        epsilon: float = 0.1,
+        fit_intercept: bool = True,
+        method: Method = "auto",
+        confidence: float = 0.99,
+        max_problems: int = 2000,
+        max_passes: int = 100,
+        on_inseparable: Literal["soft", "raise"] = "soft",
+        C: float = 1.0,
+        random_state: RandomState = None,
+    ) -> None:
+        self.k = k
+        self.epsilon = epsilon
+        self.fit_intercept = fit_intercept
+        self.method = method
+        self.confidence = confidence
+        self.max_problems = max_problems
+        self.max_passes = max_passes
+        self.on_inseparable = on_inseparable
+        self.C = C
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the separator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+            Any input of `daskcoreset.build`.
+        y : array-like of shape (n,), or str
+            Two labels; a string where `daskcoreset.build` knows names.
+
+        Returns
+        -------
+        OutlierMaxMarginClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        InvalidInputError, ValueError, TypeError
+            If an argument cannot be used, or there are not two classes; with
+            ``on_inseparable="raise"`` if the rows are not separable when k are left out.
+        """
+        return self._fit(X, y, None)
+
+    def _separate(self, blocks: RowBlocks, first: BlockResults[FirstRead]) -> None:
+        if len(first.value.classes) > 2:
+            raise InvalidInputError(
+                "Only binary classification is supported. The type of the target is multiclass; "
+                "select two classes."
+            )
+        search = OutlierMaxMargin(
+            k=self.k,
+            epsilon=self.epsilon,
+            intercept=self.fit_intercept,
+            method=self.method,
+            confidence=self.confidence,
+            max_problems=self.max_problems,
+            max_passes=self.max_passes,
+            random_state=self.random_state,
+        )
+        result = search.run_blocks(blocks, first)
+        self._set_hyperplanes(result.w[None], np.array([result.b]))
+        self.result_, self.outliers_ = result, result.outliers
+        self.margin_, self.probability_ = result.margin, result.probability
+
+    def _soften(self, blocks: RowBlocks, classes: AnyArray, error: InvalidInputError) -> None:
+        del error  # it was a warning, and there is no evidence
+        self._set_soft_planes(blocks, classes)
+        self.result_, self.outliers_ = None, np.zeros(0, dtype=np.int64)
+        self.margin_, self.probability_ = 0.0, 0.0

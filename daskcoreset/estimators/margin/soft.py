@@ -10,7 +10,12 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.svm import SVC
 
-from daskcoreset.constructions.margin.core_set import SelectedRows, concatenate_rows, smallest
+from daskcoreset.constructions.margin.rows import (
+    SelectedRows,
+    concatenate_rows,
+    select_rows,
+    smallest,
+)
 from daskcoreset.constructions.margin.separators import Separator
 from daskcoreset.core.blocks import labels_of
 from daskcoreset.core.linalg import dense_rows
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
 SOFT_ROWS = 10_000
 """Rows that a soft margin is fitted to: more change a few coefficients little."""
 
-_MOST_COLUMNS = 2000
+_MAX_COLUMNS = 2000
 """Up to which a matrix of second derivatives is formed."""
 
 
@@ -59,7 +64,7 @@ def soft_margin(
     rows : ndarray of shape (n, d), float64
     signs : ndarray of shape (n,), float64
     weights : ndarray of shape (n,), float64
-        As if so many rows.
+        As if so many rows; positive.
     C : float
     intercept : bool
 
@@ -76,8 +81,6 @@ def soft_margin(
     >>> bool(w[0] > 0), round(float(-b / w[0]), 6)
     (True, 1.5)
     """
-    used = weights > 0
-    rows, signs, weights = rows[used], signs[used], weights[used]
     share = weights / weights.sum()
     center = share @ rows if intercept else np.zeros(rows.shape[1])
     spread = np.sqrt(share @ (rows - center) ** 2)
@@ -87,7 +90,7 @@ def soft_margin(
     options = {"maxiter": 10_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-10}
     v = np.zeros(rows.shape[1] + 1)
     v = minimize(objective, v, jac=True, method="L-BFGS-B", options=options).x
-    if rows.shape[1] <= _MOST_COLUMNS:
+    if rows.shape[1] <= _MAX_COLUMNS:
         v = _polished(objective, v)
     w = v[:-1] / spread
     b = float(v[-1] - w @ center) if intercept else 0.0
@@ -122,6 +125,7 @@ def soft_kernel(
     rows : ndarray of shape (n, d), float64
     signs : ndarray of shape (n,), float64
     weights : ndarray of shape (n,), float64
+        Positive.
     C : float
     kernel : Kernel
 
@@ -130,8 +134,6 @@ def soft_kernel(
     Separator
         Not scaled: its normal has not the length one.
     """
-    used = np.flatnonzero(weights > 0)
-    rows, signs, weights = rows[used], signs[used], weights[used]
     model = SVC(C=C, kernel="precomputed").fit(kernel(rows, rows), signs, weights)
     coefficients = np.asarray(model.dual_coef_[0], dtype=np.float64)
     intercept = float(model.intercept_[0])
@@ -195,18 +197,19 @@ def uniform_rows(
     return points, labels_of(block), block.weights * share
 
 
-Draws: TypeAlias = tuple[SelectedRows, int]
+RowSample: TypeAlias = tuple[SelectedRows, int]
 """Rows drawn, and how many have a weight."""
 
 
-def _draw(block: Block, block_index: int, _broadcast: object, *, max_rows: int, seed: int) -> Draws:
+def _draw(
+    block: Block, block_index: int, _broadcast: object, *, max_rows: int, seed: int
+) -> RowSample:
     # The rows of smallest coins, of the block and of all: a sample without replacement.
     coins = stream(seed, Stage.DRAWS, block_index).random(len(block))
-    used = np.flatnonzero(block.weights > 0.0)
-    rows = used[np.sort(np.argsort(coins[used], kind="stable")[:max_rows])]
-    indices = np.full(len(rows), block_index)
-    return SelectedRows(block.take(rows), indices, np.zeros(len(rows)), coins[rows]), len(used)
+    used = block.weights > 0.0
+    drawn = smallest(np.where(used, coins, np.inf), max_rows)
+    return select_rows(block, drawn, coins[drawn]), int(np.count_nonzero(used))
 
 
-def _merge_draws(first: Draws, second: Draws, *, max_rows: int) -> Draws:
-    return smallest(concatenate_rows([first[0], second[0]]), max_rows), first[1] + second[1]
+def _merge_draws(first: RowSample, second: RowSample, *, max_rows: int) -> RowSample:
+    return concatenate_rows(first[0], second[0]).smallest(max_rows), first[1] + second[1]

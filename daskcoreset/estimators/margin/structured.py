@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral
@@ -13,18 +12,20 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from daskcoreset.constructions.margin.examples import StructuredProblem
-from daskcoreset.constructions.margin.multiclass import MultiClassProblem, plain_weights, survey
-from daskcoreset.constructions.margin.separators import InseparableError
-from daskcoreset.constructions.margin.sequence import SequenceProblem
-from daskcoreset.constructions.margin.structured import (
-    StructuredMargin,
+from daskcoreset.constructions.margin.examples import (
     answers_of,
     check_whole,
     run_numbers,
     share_right,
-    structured_margin,
+    survey,
 )
+from daskcoreset.constructions.margin.problems import (
+    MultiClassProblem,
+    SequenceProblem,
+    StructuredProblem,
+)
+from daskcoreset.constructions.margin.separators import InseparableError
+from daskcoreset.constructions.margin.structured import StructuredMargin, structured_margin
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.estimators.base import is_in_memory
@@ -190,7 +191,7 @@ class StructuredMaxMargin(DecisionModel):
         if isinstance(self.problem, StructuredProblem):
             return self.problem, None
         biased = self.fit_intercept and self.problem == "multiclass"
-        known = survey(blocks, moments=biased, grouped=grouped)
+        known = survey(blocks, grouped=grouped)
         K = len(known.classes)
         if callable(self.problem):
             return self.problem(d, K), known.classes
@@ -202,20 +203,18 @@ class StructuredMaxMargin(DecisionModel):
     def _solve(
         self, blocks: RowBlocks, classes: AnyArray | None, *, grouped: bool
     ) -> StructuredMargin:
-        def solve(C: float) -> StructuredMargin:
-            return structured_margin(
-                blocks,
-                self.problem_,
-                float(self.epsilon),
-                classes=classes,
-                grouped=grouped,
-                C=C,
-                per_block=self.per_block,
-                max_passes=self.max_passes,
-            )
-
+        solve = partial(
+            structured_margin,
+            blocks,
+            self.problem_,
+            float(self.epsilon),
+            classes=classes,
+            grouped=grouped,
+            per_block=self.per_block,
+            max_passes=self.max_passes,
+        )
         try:
-            return solve(math.inf)
+            return solve()
         except InseparableError as error:
             if self.on_inseparable == "raise":
                 raise
@@ -223,7 +222,7 @@ class StructuredMaxMargin(DecisionModel):
                 f"{error} Errors are allowed with C={self.C}; scale the features, choose C, or "
                 f'pass on_inseparable="raise" to stop instead.'
             )
-        return solve(float(self.C))
+        return solve(C=float(self.C))
 
     def _keep(self, result: StructuredMargin, classes: AnyArray | None) -> None:
         self.result_, self.w_ = result, result.w
@@ -234,7 +233,7 @@ class StructuredMaxMargin(DecisionModel):
             if hasattr(self, name):
                 delattr(self, name)  # of an earlier fit
         if isinstance(self.problem_, MultiClassProblem) and classes is not None:
-            W, b = plain_weights(self.problem_, result.w)
+            W, b = self.problem_.planes_of_rows(result.w)
             two = len(classes) == 2
             self._set_hyperplanes(W[1:] - W[:1] if two else W, b[1:] - b[:1] if two else b)
         if not result.converged:

@@ -20,15 +20,10 @@ from matplotlib.figure import Figure
 
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
 from daskcoreset.constructions.margin.active_run import ActiveRun, OracleError
-from daskcoreset.constructions.margin.active_state import (
-    ActiveMargin,
-    ActiveOptions,
-    Labelled,
-    Phase,
-    separate,
-)
+from daskcoreset.constructions.margin.active_state import ActiveMargin, ActiveOptions, separate
+from daskcoreset.constructions.margin.labels import Labelled, Phase
 from daskcoreset.constructions.margin.plot import plot_labels
-from daskcoreset.constructions.margin.pool import PoolRows, open_pool
+from daskcoreset.constructions.margin.pool import open_pool
 from daskcoreset.constructions.margin.query_strategy import _spread, verification_length
 from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
@@ -187,7 +182,7 @@ def test_pool__draws_in_proportion_to_weights() -> None:
     u[3] = 0
     drawn = pool.draw(stream(0, Stage.LABELS), 20_000)
     counts = np.bincount(drawn.indices, minlength=40)
-    assert np.array_equal(drawn.rows[:, 0], drawn.indices)
+    assert np.array_equal(drawn.block.points[:, 0], drawn.indices)
     assert not counts[u == 0].any()
     expected = 20_000 * u[u > 0] / u.sum()
     statistic = float(((counts[u > 0] - expected) ** 2 / expected).sum())
@@ -576,7 +571,6 @@ def test_separate__starts_from_a_row_of_each_class(intercept: bool) -> None:
 
 def test_spread__takes_the_farthest_from_those_chosen_and_none_twice() -> None:
     rows = np.array([[1.0], [2.0], [-1.5], [1.0], [4.0]])
-    found = PoolRows(np.arange(5), rows, np.zeros(5))
-    assert _spread(found, 1).tolist() == [0]
-    assert _spread(found, 3).tolist() == [0, 4, 2]
-    assert sorted(_spread(found, 5).tolist()) == [0, 1, 2, 4]  # the fourth row is the first
+    assert _spread(rows, 1).tolist() == [0]
+    assert _spread(rows, 3).tolist() == [0, 4, 2]
+    assert sorted(_spread(rows, 5).tolist()) == [0, 1, 2, 4]  # the fourth row is the first

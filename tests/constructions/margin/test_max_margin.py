@@ -496,3 +496,13 @@ def test_diverse__equals_steps_of_explicit_vectors() -> None:
             step = float(np.clip((x @ (x - z[worst])) / np.square(x - z[worst]).sum(), 0, 1))
             x = x + step * (z[worst] - x)  # the shortest on the segment
         assert found.tolist() == sorted(expected)
+
+
+def test_duplicates__are_numbered_as_in_the_data_where_rows_are_dropped() -> None:
+    X, y = rows(11, 120)
+    X, y = np.concatenate([X, X[[50]]]), np.append(y, -y[50])
+    X, y = np.insert(X, [0, 70], np.nan, axis=0), np.insert(y, [0, 70], 1.0)
+    search = MaxMarginCoreset(chunks=200, violators=1, on_invalid="drop")
+    with pytest.raises(NotSeparableError) as caught:
+        search.run(X, y)
+    assert caught.value.duplicates == (51, 122)

@@ -17,7 +17,7 @@ from daskcoreset.constructions.margin.outlier import InseparableRestError, Outli
 from daskcoreset.constructions.margin.outlier_problems import (
     Draws,
     MarginQuery,
-    Pool,
+    ProblemRows,
     SharedProblems,
     find_smallest,
     leave_out,
@@ -121,16 +121,19 @@ def test_draws__rows_are_in_subsets_independently() -> None:
     """Inclusion of a row: binomial, tested at a false-alarm rate of 1e-6."""
     n, q, share = 200, 300, 0.3
     X, y = np.arange(1.0, n + 1)[:, None], np.where(np.arange(n) % 2, 1, -1)
-    question = MarginQuery(np.ones((q, 1)), np.array([-1, 1]), n, Draws(5, share, tuple(range(q))))
-    found = find_smallest(row_blocks(X, y, chunks=60), question).value
+    starts = {0: 0, 1: 60, 2: 120, 3: 180}
+    question = MarginQuery(
+        np.ones((q, 1)), np.array([-1, 1]), n, starts, Draws(5, share, tuple(range(q)))
+    )
+    found = find_smallest(row_blocks(X, y, chunks=60), question).rows
     counts = found.members.sum()
     low, high = scipy.stats.binom.interval(1 - 1e-6, len(found.members) * q, share)
     assert len(found.members) == n
     assert low <= counts <= high
     # Another read, of some of the subsets, sees the same ones.
-    some = MarginQuery(np.ones((2, 1)), np.array([-1, 1]), n, Draws(5, share, (7, 3)))
-    again = find_smallest(row_blocks(X, y, chunks=60), some).value
-    kept = found.members[np.isin(found.rows[:, 0], again.rows[:, 0])][:, [7, 3]]
+    some = MarginQuery(np.ones((2, 1)), np.array([-1, 1]), n, starts, Draws(5, share, (7, 3)))
+    again = find_smallest(row_blocks(X, y, chunks=60), some).rows
+    kept = found.members[np.isin(found.indices, again.indices)][:, [7, 3]]
     assert (again.members == kept).all()
 
 
@@ -191,13 +194,14 @@ def test_ask_smallest__is_a_sort_of_all_margins(seed: int, k: int, intercept: bo
     y[:10] = np.repeat([1.0, -1.0], 5)
     W = rng.normal(size=(4, 2))
     blocks = row_blocks(X, y, chunks=7)
-    gathered = find_smallest(blocks, MarginQuery(W, np.array([-1.0, 1.0]), k + 1))
+    starts = {i: 7 * i for i in range(8)}
+    gathered = find_smallest(blocks, MarginQuery(W, np.array([-1.0, 1.0]), k + 1, starts))
     for j, w in enumerate(W):
         products = y * (X @ w)
         for group, sign in enumerate((1.0, -1.0)):
             expected = np.sort(products[y == sign])[: k + 1]
-            assert gathered.value.values[group, :, j] == pytest.approx(expected)
-        margin, b, _ = leave_out(gathered.value.values[:, :, j], k, intercept=intercept)
+            assert gathered.values[group, :, j] == pytest.approx(expected)
+        margin, b, _ = leave_out(gathered.values[:, :, j], k, intercept=intercept)
         if not intercept:
             assert margin == pytest.approx(np.sort(products)[k])
         else:
@@ -279,11 +283,12 @@ def test_run__without_outliers_is_the_largest_margin() -> None:
 
 def test_ask__takes_one_margin_of_a_subset_and_k_more_of_all() -> None:
     X, y, _, _ = planted(8, 40, 2, 1)
-    none = Pool(np.empty((0, 2)), np.empty(0), np.empty(0, np.int64), np.empty((0, 3), bool))
-    shared = SharedProblems(row_blocks(X, y, chunks=15), np.array([-1, 1]), 2, True, 0.1, none)
+    none = ProblemRows(np.empty((0, 2)), np.empty(0), np.empty(0, np.int64), np.empty((0, 3), bool))
+    blocks, classes = row_blocks(X, y, chunks=15), np.array([-1, 1])
+    shared = SharedProblems(blocks, classes, {0: 0, 1: 15, 2: 30}, 2, True, 0.1, none)
     normals = np.eye(2)[[0, 1, 0]]
-    assert shared.measure(normals).of_values.shape == (2, 3, 3)
-    assert shared.measure(normals, Draws(0, 0.5, (0, 1, 2))).of_values.shape == (2, 1, 3)
+    assert shared.measure(normals).indices.shape == (2, 3, 3)
+    assert shared.measure(normals, Draws(0, 0.5, (0, 1, 2))).indices.shape == (2, 1, 3)
     assert shared.reads == 2
 
 
@@ -293,3 +298,16 @@ def test_subsets__a_small_margin_needs_larger_subsets() -> None:
     y = np.array([1, -1, 1])
     found = OutlierMaxMargin(0, method="subsets").run(z * y[:, None], y)
     assert found.margin == pytest.approx(hard_margin(z).margin, rel=1e-6)
+
+
+@pytest.mark.parametrize("method", ["exact", "random"])
+def test_outliers__are_numbered_as_in_the_data_where_rows_are_dropped(method: Any) -> None:
+    X, y, bad, _ = planted(3, 60, 2, 2)
+    clean = OutlierMaxMargin(2, method=method, confidence=0.9, random_state=0).run(X, y)
+    assert clean.outliers.tolist() == bad.tolist()
+    X, y = np.insert(X, [0, 30], np.nan, axis=0), np.insert(y, [0, 30], 1.0)
+    search = OutlierMaxMargin(
+        2, method=method, confidence=0.9, random_state=0, chunks=20, on_invalid="drop"
+    )
+    found = search.run(X, y)
+    assert found.outliers.tolist() == [row + 1 + (row >= 30) for row in bad.tolist()]

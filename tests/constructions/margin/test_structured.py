@@ -16,23 +16,22 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from daskcoreset.constructions.margin.examples import (
-    Edges,
-    Rival,
-    StructuredProblem,
     _Piece,
-    merge_edges,
-)
-from daskcoreset.constructions.margin.multiclass import MultiClassProblem, survey
-from daskcoreset.constructions.margin.separators import InseparableError
-from daskcoreset.constructions.margin.sequence import SequenceProblem
-from daskcoreset.constructions.margin.structured import (
-    StructuredMargin,
     answers_of,
     check_whole,
+    merge_runs,
     run_numbers,
     share_right,
-    structured_margin,
+    survey,
 )
+from daskcoreset.constructions.margin.problems import (
+    MultiClassProblem,
+    Rival,
+    SequenceProblem,
+    StructuredProblem,
+)
+from daskcoreset.constructions.margin.separators import InseparableError
+from daskcoreset.constructions.margin.structured import StructuredMargin, structured_margin
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators import StructuredMaxMargin
 from daskcoreset.inputs.blocks import row_blocks
@@ -399,9 +398,8 @@ def test_inputs__sparse_float32_offset_and_unknown_chunks() -> None:
     assert set(lazy.result_.examples.tolist()) <= set(range(400))
 
 
-def test_merge_edges__a_range_without_rows_changes_nothing() -> None:
-    piece = _Piece(1.0, np.zeros((2, 1)), np.zeros(2, np.int64), (0, 0))
-    edges = Edges(piece)
-    assert merge_edges(Edges(), edges) is edges
-    assert merge_edges(edges, Edges()) is edges
-    assert merge_edges(Edges(), Edges()).head is None
+def test_merge_runs__a_range_without_rows_changes_nothing() -> None:
+    runs = (_Piece(1.0, np.zeros((2, 1)), np.zeros(2, np.int64), (0, 0)),)
+    assert merge_runs((), runs) == runs
+    assert merge_runs(runs, ()) == runs
+    assert merge_runs((), ()) == ()

@@ -18,8 +18,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.estimators.margin.max_margin import MaxMarginClassifier
-from daskcoreset.estimators.margin.outlier import OutlierMaxMarginClassifier
+from daskcoreset.estimators.margin.max_margin import (
+    MaxMarginClassifier,
+    OutlierMaxMarginClassifier,
+)
 from daskcoreset.estimators.margin.soft import soft_margin, uniform_rows
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias

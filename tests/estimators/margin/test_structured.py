@@ -12,9 +12,8 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from daskcoreset.constructions.margin.multiclass import MultiClassProblem
+from daskcoreset.constructions.margin.problems import MultiClassProblem, SequenceProblem
 from daskcoreset.constructions.margin.separators import InseparableError
-from daskcoreset.constructions.margin.sequence import SequenceProblem
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators.margin.structured import StructuredMaxMargin
 from tests.constructions.margin.test_structured import Ordinal, classes_of, planted
