@@ -56,20 +56,19 @@ def weigh_blocks(class_weight: Any, X: Any, y: Any, sample_weight: Any) -> RowBl
 
     Parameters
     ----------
-    class_weight : mapping of label to number, or "balanced"
-        The latter takes a read of `y` and `sample_weight`; of X too where they are parts of it,
+    class_weight : mapping of label to number, "balanced" or None
+        "balanced" takes a read of `y` and `sample_weight`; of X too where they are parts of it,
         or its number of rows is not known.
     X, y, sample_weight
         As for `daskcoreset.build`.
     """
     blocks = row_blocks(X, y, sample_weight)
+    if class_weight is None:
+        return blocks
+    sums: dict[Any, float] = {}
     if class_weight == "balanced":
-        known: dict[Any, float] = map_reduce(
-            _labels_alone(blocks, y, sample_weight), _sums, _sum
-        ).value
-    else:
-        known = {}
-    factors = _factors(class_weight, known)
+        sums = map_reduce(_labels_alone(blocks, y, sample_weight), _sums, _sum).value
+    factors = _factors(class_weight, sums)
     return replace(blocks, rules=replace(blocks.rules, class_weight=tuple(factors)))
 
 

@@ -20,9 +20,10 @@ from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
     ClusteringModel,
     InMemoryData,
+    Rows,
     check_size,
     coreset_is_all,
-    is_in_memory,
+    count_features,
 )
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.sensitivities import Sensitivity, resolve_method
@@ -39,6 +40,7 @@ from daskcoreset.solvers.kmeans import (
 if TYPE_CHECKING:
     from daskcoreset.core.coreset import Coreset
     from daskcoreset.core.typing import AnyArray, Sampling
+    from daskcoreset.inputs.blocks import RowBlocks
 
 
 class CoresetKMeans(ClusteringModel):
@@ -167,18 +169,16 @@ class CoresetKMeans(ClusteringModel):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _construction(
-        self, data: InMemoryData | None, X: Any, sample_weight: Any
-    ) -> tuple[Sensitivity[Any], int, int]:
+    def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
         k = self.n_clusters
         size = default_size(k) if self.size == "auto" else self.size
         check_size(size, k, "cluster")
         strong = isinstance(self.method, str) and self.method == "kmeans"
         method = StrongKMeans(k) if strong else resolve_method(self.method)
         if not (isinstance(self.init, str) or callable(self.init)):
-            check_init(self.init, k, self._count_features(data, X, sample_weight))
-        if data is not None:
-            self._check_work(min(size, data.X.shape[0]), data.X.shape[1])
+            check_init(self.init, k, count_features(rows))
+        if isinstance(rows, InMemoryData):
+            self._check_work(min(size, rows.X.shape[0]), rows.X.shape[1])
         return method, size, k
 
     def _solve(self, coreset: Coreset, seed: int) -> None:
@@ -199,32 +199,29 @@ class CoresetKMeans(ClusteringModel):
         self.coreset_inertia_ = self._cost_in_memory(sample)
 
     def _check_work(self, n_rows: int, n_features: int) -> None:
-        problem = (
-            None if n_rows < self.n_clusters else too_many(self.n_clusters, n_rows, n_features)
-        )
+        if n_rows < self.n_clusters:
+            return
+        problem = too_many(self.n_clusters, n_rows, n_features)
         if problem is not None:
             raise InvalidInputError(f"in every step of k-means {problem}")
 
     def _check_distinct(self, n_distinct: int, coreset: Coreset) -> None:
         if n_distinct >= self.n_clusters:
             return
-        problem = f"n_samples={n_distinct} should be >= n_clusters={self.n_clusters}"
+        remedy = "the coreset are distinct; raise size, or lower n_clusters."
         if coreset_is_all(coreset):
-            raise InvalidInputError(
-                f"{problem}: so many rows of X are distinct and have a positive weight; lower "
-                f"n_clusters."
-            )
+            remedy = "X are distinct and have a positive weight; lower n_clusters."
         raise InvalidInputError(
-            f"{problem}: so many rows of the coreset are distinct; raise size, or lower n_clusters."
+            f"n_samples={n_distinct} should be >= n_clusters={self.n_clusters}: so many rows of "
+            f"{remedy}"
         )
 
     def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
         labels, distances = nearest(data.X, self.cluster_centers_, threads=True)
         return labels.astype(np.int32), weighted_cost(distances, data.sample_weight)
 
-    def _cost(self, X: Any, sample_weight: Any) -> float:
-        self._open(X, None, sample_weight)  # for its checks
-        return float(kmeans_cost(X, self.cluster_centers_, sample_weight))
+    def _cost(self, blocks: RowBlocks) -> float:
+        return float(kmeans_cost(blocks, self.cluster_centers_))
 
     def predict(self, X: Any) -> Any:
         """Return the number of the nearest center of every row.
@@ -255,7 +252,6 @@ class CoresetKMeans(ClusteringModel):
             Euclidean, not squared. Lazy where X is out of core.
         """
         check_is_fitted(self)
-        if not is_in_memory(X):
-            self._refuse_frames(self)
+        self._refuse_frames(self, X)
         distances = partial(center_distances, centers=self.cluster_centers_)
         return self._apply(X, distances, in_memory=partial(distances, threads=True))

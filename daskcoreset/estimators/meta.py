@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
@@ -17,7 +16,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names_in,  # what get_feature_names_out of scikit-learn itself rests on
     check_is_fitted,
-    has_fit_parameter,
 )
 
 from daskcoreset.core.errors import InvalidTypeError
@@ -27,12 +25,12 @@ from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
     CoresetModel,
     InMemoryData,
-    apply_method,
-    is_in_memory,
+    require_weighted_fit,
     solver_seed,
     warn_lost_classes,
 )
 from daskcoreset.estimators.scoring import accuracy, r_squared
+from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.sensitivities import Sensitivity, resolve_method
 
 if TYPE_CHECKING:
@@ -125,7 +123,6 @@ class CoresetEstimator(CoresetModel):
         **BUILD_CONSTRAINTS,
     }
 
-    estimator_: Any
     _labels: AnyArray | None
 
     def __init__(
@@ -184,21 +181,18 @@ class CoresetEstimator(CoresetModel):
             If another argument cannot be used.
         """
         self._validate_params()
-        if not has_fit_parameter(self.estimator, "sample_weight"):
-            raise InvalidTypeError(
-                f"estimator is a {type(self.estimator).__name__}, whose fit takes no "
-                f"sample_weight, so that it cannot be fitted on a coreset; pass one that does, "
-                f"in a pipeline its last step, in a search what is searched."
-            )
+        require_weighted_fit(
+            self.estimator,
+            "pass one that does, in a pipeline its last step, in a search what is searched",
+        )
         method, wants_y = resolve_method(self.method), self._wants_y()
         y = y if wants_y else None
         data = self._check(X, y, sample_weight)
         if data is None and wants_y:
             self._require_labels(y)
+        rows = data or row_blocks(X, y, sample_weight)
         seed = resolve_seed(self.random_state)
-        self.coreset_ = self._coreset_of(
-            data or (X, y, sample_weight), size=self.size, method=method, seed=seed
-        )
+        self.coreset_ = self._coreset_of(rows, X, size=self.size, method=method, seed=seed)
         labels = self.coreset_.labels if data is None else self._labels_of(data)
         points, weights, labels = deduplicate(self.coreset_.points, self.coreset_.weights, labels)
         self.estimator_ = _seeded(clone(self.estimator), solver_seed(seed))
@@ -249,10 +243,6 @@ class CoresetEstimator(CoresetModel):
                 "predict(X), which is lazy out of core, or see estimator_."
             )
         return self._labels
-
-    def _delegate(self, X: Any, method: str) -> Any:
-        check_is_fitted(self)
-        return self._apply(X, partial(apply_method, self.estimator_, method))
 
     @_where_inner_has("predict")
     def predict(self, X: Any) -> Any:
@@ -343,8 +333,7 @@ class CoresetEstimator(CoresetModel):
             Lazy where X is out of core; a frame after `set_output`.
         """
         check_is_fitted(self)
-        if not is_in_memory(X):
-            self._refuse_frames(self.estimator_)
+        self._refuse_frames(self.estimator_, X)
         result = self._delegate(X, "transform")
         if hasattr(result, "columns"):  # `estimator_` saw neither names nor index
             result.columns = list(self.get_feature_names_out())

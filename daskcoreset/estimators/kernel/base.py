@@ -16,8 +16,8 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.estimators.awaiting import announced_classes
 from daskcoreset.estimators.base import InMemoryData
+from daskcoreset.estimators.classifier import announced_classes
 from daskcoreset.estimators.kernel.kernels import resolve_gamma, resolve_kernel
 from daskcoreset.estimators.kernel.losses import LOSSES, resolve_loss
 from daskcoreset.estimators.kernel.model import (
