@@ -14,7 +14,7 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import axes_for, need_matplotlib
 from daskcoreset.core.validation import as_float, is_int
-from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.metrics.costs import data_of
 from daskcoreset.metrics.plot_density import (
     MOST_COLUMNS,
     Frame,
@@ -107,17 +107,9 @@ def plot_coreset(
     frame = rows_frame(coreset.points, coreset.weights)
     counts = edges = None
     if X is not None:
-        if on_invalid is None:
-            on_invalid = "drop" if coreset.provenance.get("n_dropped") else "raise"
-        blocks = row_blocks(X, None, sample_weight, on_invalid=on_invalid)
-        d = blocks.rules.n_features
-        if d != coreset.n_features:
-            raise InvalidInputError(
-                f"X has {d} columns and the coreset {coreset.n_features}; pass the data that it "
-                f"is of."
-            )
-        if 2 < d <= MOST_COLUMNS:
-            frame = data_frame(blocks, frame.center)
+        blocks = data_of(coreset, X, None, sample_weight, on_invalid=on_invalid)
+        if 2 < coreset.n_features <= MOST_COLUMNS:
+            frame = data_frame(blocks)
         edges = _edges(frame.of(coreset.points), coreset.weights, bins or _auto_bins(blocks.n_rows))
         counts = histogram(blocks, frame, edges)
     ax = axes_for(ax)

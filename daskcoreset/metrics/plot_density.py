@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
 from daskcoreset.execution.engine import map_reduce
 
 if TYPE_CHECKING:
@@ -215,24 +216,12 @@ def rows_frame(points: Any, weights: FloatArray) -> Frame:
     return Frame(mean, *_upright(axes[order].T, spread[order] ** 2, total))
 
 
-def data_frame(blocks: RowBlocks, center: FloatArray) -> Frame:
-    """Two principal axes of all rows, in one read.
-
-    Parameters
-    ----------
-    blocks : RowBlocks
-        Of three columns or more.
-    center : ndarray of shape (d,), float64
-        Near the mean, such as that of a coreset: products are formed about it, so that a
-        large offset cancels nothing.
-    """
-    d = len(center)
-    products = map_reduce(blocks, _products_of_block, add, broadcast=center).value
-    weight, first, second = products[0], products[1 : d + 1], products[d + 1 :].reshape(d, d)
-    gap = first / weight
-    values, vectors = np.linalg.eigh(second / weight - np.outer(gap, gap))
+def data_frame(blocks: RowBlocks) -> Frame:
+    """Two principal axes of all rows, of three columns or more, in one read."""
+    scatter = map_reduce(blocks, _scatter_of_block, merge_scatters).value
+    values, vectors = np.linalg.eigh(scatter.covariance)
     axes, shares = _upright(vectors[:, [-1, -2]], values[[-1, -2]], float(values.sum()))
-    return Frame(center + gap, axes, shares)
+    return Frame(scatter.mean, axes, shares)
 
 
 def histogram(blocks: RowBlocks, frame: Frame, edges: Sequence[FloatArray]) -> FloatArray:
@@ -263,17 +252,8 @@ def _upright(
     return axes * np.where(largest < 0, -1.0, 1.0), tuple(float(share) for share in shares)
 
 
-def _products_of_block(block: Block, _index: int, center: FloatArray) -> FloatArray:
-    """Weight, weighted sum and weighted products of rows about a center, in one vector."""
-    d = len(center)
-    values = np.zeros(1 + d + d * d)
-    if len(block):
-        u = block.weights
-        moved = _dense(block.points) - center
-        values[0] = u.sum()
-        values[1 : d + 1] = u @ moved
-        values[d + 1 :] = (moved.T @ (u[:, np.newaxis] * moved)).ravel()
-    return values
+def _scatter_of_block(block: Block, _index: int, _broadcast: object) -> Scatter:
+    return scatter_of(block.points, block.weights)
 
 
 def _histogram_of_block(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -79,15 +79,6 @@ class PoissonSample:
             coins=self.coins[kept],
         )
 
-    def check(self) -> None:
-        """Raise an error where there is nothing to compare with."""
-        if not self.weight > 0:
-            raise InvalidInputError(
-                "X has no row with a positive weight; pass the data that the coreset is of."
-            )
-        if not np.isfinite([*self.costs, self.score]).all():
-            raise overflow_error()
-
 
 @dataclass(frozen=True, eq=False)
 class SampleDesign:
@@ -129,7 +120,12 @@ def sample_costs(
     sample: PoissonSample = map_reduce(
         blocks, _sample_block, merge, broadcast=design, progress=progress
     ).value
-    sample.check()
+    if not sample.weight > 0:
+        raise InvalidInputError(
+            "X has no row with a positive weight; pass the data that the coreset is of."
+        )
+    if not np.isfinite([*sample.costs, sample.score]).all():
+        raise overflow_error()
     return sample
 
 
@@ -228,13 +224,18 @@ class Interval(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """One way to leave out what is known: per row of weight one, and limits of X."""
+    """One way to leave out what is known: per row of weight one, and limits of X.
+
+    All rows together differ from `total` by `sum_below` and `sum_above` at most.
+    """
 
     total: float
     on_sample: FloatArray
     on_coreset: FloatArray
     below: float
     above: float
+    sum_below: float
+    sum_above: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,32 +245,23 @@ class CostEstimates:
     Attributes
     ----------
     sample : PoissonSample
-    objective : Objective
-    cells : Cells
+    design : SampleDesign
+        With the audited solutions, whose costs are known.
     own : Block
         Rows of the coreset.
     """
 
     sample: PoissonSample
-    objective: Objective[Any]
-    cells: Cells
+    design: SampleDesign
     own: Block
 
-    def interval(self, solutions: Sequence[Any], solution: Any, confidence: float) -> Interval:
-        """Return the interval for a solution.
-
-        Parameters
-        ----------
-        solutions : sequence
-            The audited ones, whose costs are known.
-        solution : object
-        confidence : float
-        """
-        sample, objective = self.sample, self.objective
+    def interval(self, solution: Any, confidence: float) -> Interval:
+        """Return the interval for the cost of a solution."""
+        sample, objective = self.sample, self.design.objective
         rows = sample.rows
         assert rows is not None  # noqa: S101 - the total weight is positive
         fixed = objective.constant(solution)
-        for known, cost in zip(solutions, sample.costs, strict=True):
+        for known, cost in zip(self.design.solutions, sample.costs, strict=True):
             if _same(known, solution):
                 return Interval(fixed + cost, fixed + cost, fixed + cost)
         losses = objective.losses(rows, solution)
@@ -280,7 +272,7 @@ class CostEstimates:
         chance = inclusion < 1.0
         low, high = certain, math.inf
         guess = float((rows.weights * losses / inclusion).sum())
-        ways = list(self._ways(solutions, solution, losses))
+        ways = list(self._ways(solution, losses))
         if ways:
             level = math.log(2.0 / (1.0 - confidence))
             best = min(ways, key=lambda way: self._width(way, level))
@@ -291,39 +283,41 @@ class CostEstimates:
             theta = self._theta(best, level)
             low = max(low, exact - _most(-x, best.below, theta, level))
             high = exact + _most(x, best.above, theta, level)
-            for bracket, i in objective.brackets(self.cells, solution, solutions):
-                known = 0.0 if i is None else float(sample.costs[i])
-                middle = known + float((bracket.control * sample.sums).sum())
-                low = max(low, middle - _sum(bracket.low, sample.sums))
-                high = min(high, middle + _sum(bracket.high, sample.sums))
+            for way in ways:
+                low = max(low, way.total - way.sum_below)
+                high = min(high, way.total + way.sum_above)
         high = max(high, low)
         return Interval(fixed + min(max(guess, low), high), fixed + low, fixed + high)
 
-    def _ways(self, solutions: Sequence[Any], solution: Any, losses: FloatArray) -> Iterator[_Way]:
+    def _ways(self, solution: Any, losses: FloatArray) -> Iterator[_Way]:
         sample, rows = self.sample, self.sample.rows
         assert rows is not None  # noqa: S101 - as in `interval`
-        here, there = self.cells.place(rows), self.cells.place(self.own)
-        on_coreset = self.objective.losses(self.own, solution)
-        for bracket, i in self.objective.brackets(self.cells, solution, solutions):
+        objective, cells, solutions = (
+            self.design.objective,
+            self.design.cells,
+            self.design.solutions,
+        )
+        here, there = cells.place(rows), cells.place(self.own)
+        on_coreset = objective.losses(self.own, solution)
+        for bracket, i in objective.brackets(cells, solution, solutions):
             unknown = losses - (bracket.control[:, here.cells] * here.z).sum(axis=0)
             expected = on_coreset - (bracket.control[:, there.cells] * there.z).sum(axis=0)
             total = float((bracket.control * sample.sums).sum())
             if i is not None:
-                unknown = unknown - self.objective.losses(rows, solutions[i])
-                expected = expected - self.objective.losses(self.own, solutions[i])
+                unknown = unknown - objective.losses(rows, solutions[i])
+                expected = expected - objective.losses(self.own, solutions[i])
                 total += float(sample.costs[i])
             # What rounding leaves of a difference of losses may be above a bound of zero.
-            least = _ROUNDING * float((self.own.weights * on_coreset).sum())
-            limits = (
-                self.cells.ratio(bounds) / (BASE * sample.threshold) + least
-                for bounds in (bracket.low, bracket.high)
-            )
-            yield _Way(total, unknown, expected, *limits)
+            rounding = _ROUNDING * float((self.own.weights * on_coreset).sum())
+            bounds = bracket.low, bracket.high
+            limits = (cells.ratio(one) / (BASE * sample.threshold) + rounding for one in bounds)
+            sums = (_sum(one, sample.sums) for one in bounds)
+            yield _Way(total, unknown, expected, *limits, *sums)
 
     def _spread(self, way: _Way) -> float:
         """Return the sum of X squared that the coreset lets expect."""
-        own = self.own
-        scores = BASE * self.cells.score(self.cells.place(own))
+        own, cells = self.own, self.design.cells
+        scores = BASE * cells.score(cells.place(own))
         inclusion = self.sample.threshold * scores
         chance = (inclusion < 1.0) & (own.weights > 0.0)
         squares = np.square(way.on_coreset[chance]) / inclusion[chance]
