@@ -9,16 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
+from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import (
@@ -464,127 +459,3 @@ class UnlabelledModel(CoresetModel):
         self.coreset_ = coreset
         self._evaluate(rows)
         return self
-
-
-class ClusteringModel(
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc] # scikit-learn has no annotations
-    TransformerMixin,  # type: ignore[misc]
-    ClusterMixin,  # type: ignore[misc]
-    UnlabelledModel,
-):
-    """Base of the clusterings: centers, and the cost of all rows.
-
-    Attributes
-    ----------
-    cluster_centers_ : ndarray of shape (k, d), float64
-    """
-
-    n_clusters: int
-    n_init: int | Literal["auto"]
-    compute_inertia: bool
-    cluster_centers_: FloatArray
-    _labels: AnyArray | None
-    _inertia: float | None
-
-    @abstractmethod
-    def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
-        """Cluster of every row in memory, and their cost."""
-
-    def _cost_in_memory(self, data: InMemoryData) -> float:
-        return self._labels_and_cost(data)[1]
-
-    @abstractmethod
-    def _cost(self, blocks: RowBlocks) -> float:
-        """Cost of rows out of core."""
-
-    @property
-    def _n_starts(self) -> int:
-        return auto_starts(self.n_clusters) if self.n_init == "auto" else self.n_init
-
-    def _evaluate(self, rows: Rows) -> None:
-        self._labels = self._inertia = None
-        if isinstance(rows, InMemoryData):
-            self._labels, self._inertia = self._labels_and_cost(rows)
-        elif self.compute_inertia:
-            self._inertia = self._cost(rows)
-
-    @property
-    def labels_(self) -> AnyArray:
-        """Cluster of every row, of data in memory."""
-        check_is_fitted(self)
-        if self._labels is None:
-            raise AttributeError(
-                "labels_ is there only for data in memory; call predict(X), which is lazy out of "
-                "core."
-            )
-        return self._labels
-
-    @property
-    def inertia_(self) -> float:
-        """Cost of the clustering over all rows."""
-        check_is_fitted(self)
-        if self._inertia is None:
-            raise AttributeError(
-                "inertia_ needs one more read of data out of core; set compute_inertia=True, call "
-                "-score(X), or take the coreset's estimate, coreset_inertia_."
-            )
-        return self._inertia
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit, and return the cluster of every row; lazily where X is out of core."""
-        self.fit(X, y, sample_weight)
-        return self.predict(X) if self._labels is None else self._labels
-
-    @abstractmethod
-    def predict(self, X: Any) -> Any:
-        """Return the cluster of every row."""
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the weighted cost of all rows, as `inertia_` defines it.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-            Read once where it is out of core.
-        y : object
-            Ignored.
-        sample_weight : array-like of shape (n,), or str, optional
-
-        Returns
-        -------
-        float
-        """
-        del y
-        check_is_fitted(self)
-        rows = self._open_rows(X, sample_weight, fitted=True)
-        if isinstance(rows, InMemoryData):
-            return -self._cost_in_memory(rows)
-        return -self._cost(rows)
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.cluster_centers_)
-
-
-def auto_starts(n_clusters: int) -> int:
-    """Return the runs of k-means for ``n_init="auto"``.
-
-    Measured on coresets of uneven mixtures, by the cost over all data: with 10 clusters the best
-    of ten runs gains 2.4 % on one; with 100 clusters in one to a thousand, single runs lie 2
-    to 9 % above the best of three; with 500 three gain 0.2 %. A run on a coreset takes a
-    fraction of a read, so that three at least cost little; many clusters average their luck.
-
-    Parameters
-    ----------
-    n_clusters : int
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> [auto_starts(k) for k in (2, 8, 30, 100, 500)]
-    [10, 10, 10, 5, 3]
-    """
-    return min(10, max(3, 500 // n_clusters))

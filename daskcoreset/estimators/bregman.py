@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,9 +19,6 @@ from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
 from daskcoreset.estimators.base import (
-    AUTO_SIZE,
-    BUILD_CONSTRAINTS,
-    ClusteringModel,
     InMemoryData,
     Rows,
     apply_method,
@@ -30,6 +26,7 @@ from daskcoreset.estimators.base import (
     coreset_is_all,
     refuse,
 )
+from daskcoreset.estimators.kmeans import CLUSTERING_CONSTRAINTS, ClusteringModel
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.sensitivities import BregmanLightweight, Sensitivity, StrongBregman, resolve_method
@@ -176,16 +173,10 @@ class CoresetBregman(ClusteringModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        **CLUSTERING_CONSTRAINTS,
         "divergence": [str, Divergence],
         "soft": ["boolean"],
-        **BUILD_CONSTRAINTS,
-        "size": AUTO_SIZE,
         "init": [StrOptions({"k-means++"}), "array-like"],
-        "n_init": AUTO_SIZE,
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "compute_inertia": ["boolean"],
     }
 
     divergence_: Divergence

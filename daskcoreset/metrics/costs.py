@@ -85,7 +85,7 @@ def svm_sensitivity(
         summarise = partial(summarise_block, construction, seed, fold)
         results = engine.read(Reduction(summarise, partial(merge_reports, construction)), summary)
         summary = engine.apply(partial(_finalized, construction, seed, fold), results)
-    add_up = Reduction(partial(_total_score, construction), sum)
+    add_up: Reduction[float] = Reduction(partial(_total_score, construction), sum)
     return float(engine.compute(engine.read(add_up, summary)).value)
 
 

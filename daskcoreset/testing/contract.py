@@ -25,7 +25,6 @@ from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, FloatArray, Sampling
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.sensitivities import Sensitivity
-from daskcoreset.testing.processes import shared_cluster, shared_pool
 from daskcoreset.testing.tools import (
     CountingScheduler,
     assert_mean,
@@ -33,6 +32,8 @@ from daskcoreset.testing.tools import (
     draw,
     joined_blocks,
     row_sets,
+    shared_cluster,
+    shared_pool,
     sparse_block,
 )
 
