@@ -217,6 +217,15 @@ def validate_rows(
     return data
 
 
+class SparseInput:
+    """Mixin of the estimators that take sparse rows."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc] # of the base estimator
+        tags.input_tags.sparse = True
+        return tags
+
+
 class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
     """Base of the estimators: builds the coreset, and maps what is fitted over any input.
 

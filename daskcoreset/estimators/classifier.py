@@ -18,7 +18,7 @@ from daskcoreset.core.blocks import find_missing_label, plain_labels
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
-from daskcoreset.estimators.base import CoresetModel, apply_method
+from daskcoreset.estimators.base import CoresetModel, SparseInput, apply_method
 from daskcoreset.inputs.blocks import row_blocks
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class SeparatorDecision(DecisionFunction):
         return np.stack([separator(points) for separator in self.separators], axis=1)
 
 
-class DecisionModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] # scikit-learn has no annotations
+class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore[misc] # no annotations
     """Base of the classifiers that predict by the decision function that `fit` of a subclass finds.
 
     Attributes
@@ -117,11 +117,6 @@ class DecisionModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] # scik
 
     classes_: AnyArray
     _decision: DecisionFunction
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def _set_hyperplanes(self, coef: FloatArray, intercept: FloatArray) -> None:
         """Set the attributes of a linear classifier, and its decision function."""

@@ -22,6 +22,7 @@ from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
     InMemoryData,
     Rows,
+    SparseInput,
     UnlabelledModel,
     check_size,
     coreset_is_all,
@@ -181,7 +182,7 @@ def auto_starts(n_clusters: int) -> int:
     return min(10, max(3, 500 // n_clusters))
 
 
-class CoresetKMeans(ClusteringModel):
+class CoresetKMeans(SparseInput, ClusteringModel):
     """k-means of data of any size: a coreset in one read, and scikit-learn's KMeans on it.
 
     Parameters
@@ -297,7 +298,6 @@ class CoresetKMeans(ClusteringModel):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

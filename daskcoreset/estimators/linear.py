@@ -26,6 +26,7 @@ from daskcoreset.estimators.base import (
     CoresetModel,
     InMemoryData,
     Rows,
+    SparseInput,
     coreset_is_all,
     require_weighted_fit,
     validate_rows,
@@ -53,7 +54,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
 """What the parameters of both linear classifiers may be."""
 
 
-class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] # no annotations
+class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore[misc] # no annotations
     """Base of the linear classifiers; a subclass says which construction and which solver.
 
     Attributes
@@ -75,11 +76,6 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
     classes_: AnyArray
     _stream: CoresetStream | None
     _known: AnyArray | None
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     @abstractmethod
     def _method(self) -> Sensitivity[Any]:
@@ -300,7 +296,7 @@ def _answer_of(stream: CoresetStream, known: AnyArray | None) -> tuple[Coreset, 
     return Coreset(rows.points, rows.weights, rows.indices, rows.labels, record), seen
 
 
-class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
+class LinearSVM(SparseInput, ClassifierMixin, BaseEstimator):  # type: ignore[misc] # no annotations
     r"""Minimises :math:`|w|^2/2 + C \sum_i u_i [1 - y_i (\langle x_i, w \rangle + b)]_+`.
 
     The objective is that of ``SVC(kernel="linear")``; the intercept is not penalised, as it is
@@ -343,11 +339,6 @@ class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-
         self.C = C
         self.fit_intercept = fit_intercept
         self.tol = tol
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve one problem for two classes, or one for each of more.

@@ -187,7 +187,10 @@ class CoresetEstimator(CoresetModel):
         )
         method, wants_y = resolve_method(self.method), self._wants_y()
         y = y if wants_y else None
-        data = self._check(X, y, sample_weight)
+        numeric = {"y_numeric": True} if y is not None and is_regressor(self) else {}
+        data = self._validate_in_memory(X, y, sample_weight, **numeric)
+        if data is not None and data.y is not None and is_classifier(self):
+            check_classification_targets(data.y)
         if data is None and wants_y:
             self._require_labels(y)
         rows = data or row_blocks(X, y, sample_weight)
@@ -205,18 +208,7 @@ class CoresetEstimator(CoresetModel):
 
     def _wants_y(self) -> bool:
         tags = get_tags(self.estimator)
-        return bool(
-            is_classifier(self.estimator)
-            or is_regressor(self.estimator)
-            or tags.target_tags.required
-        )
-
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> InMemoryData | None:
-        numeric = {"y_numeric": True} if y is not None and is_regressor(self.estimator) else {}
-        data = self._validate_in_memory(X, y, sample_weight, **numeric)
-        if data is not None and data.y is not None and is_classifier(self.estimator):
-            check_classification_targets(data.y)
-        return data
+        return bool(is_classifier(self) or is_regressor(self) or tags.target_tags.required)
 
     def _labels_of(self, data: InMemoryData) -> AnyArray | None:
         """Labels of the coreset's rows as the user has them: a coreset stores objects as text."""

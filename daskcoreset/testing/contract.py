@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from importlib.resources import files
 from typing import Any, Literal
@@ -44,6 +44,12 @@ _property = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow],
 )
+
+
+def _for_all_blocks(test: Callable[..., None]) -> Callable[..., None]:
+    """Run a test on sets of neighbouring blocks that hypothesis makes up."""
+    decorated: Callable[..., None] = given(blocks=row_sets())(_property(test))
+    return decorated
 
 
 class SensitivityContract(ABC):
@@ -150,8 +156,7 @@ class SensitivityContract(ABC):
 
     # Scores
 
-    @given(blocks=row_sets())
-    @_property
+    @_for_all_blocks
     def test_scores__finite_nonnegative_positive_in_total(self, blocks: list[Block]) -> None:
         """Scores are numbers by which rows can be drawn; rows without weight are not."""
         _, summary = self.summaries(blocks)
@@ -166,8 +171,7 @@ class SensitivityContract(ABC):
             total += scores.sum()
         assert total > 0, "all scores are zero"
 
-    @given(blocks=row_sets())
-    @_property
+    @_for_all_blocks
     def test_total_scores__are_sums_of_scores(self, blocks: list[Block]) -> None:
         """What the root believes of a block is what the block finds."""
         construction = self.construction()
@@ -178,8 +182,7 @@ class SensitivityContract(ABC):
         masses = [construction.total_scores(local, summary) for local in locals_]
         _assert_close(np.stack(masses, axis=1), np.stack(sums, axis=1))
 
-    @given(blocks=row_sets())
-    @_property
+    @_for_all_blocks
     def test_scores__sparse_equals_dense(self, blocks: list[Block]) -> None:
         """Storage changes nothing."""
         _, dense = self.summaries(blocks)
@@ -210,8 +213,7 @@ class SensitivityContract(ABC):
         sums = [np.bincount(source, component, minlength=len(weights)) for component in copies]
         _assert_close(found, np.array(sums))
 
-    @given(blocks=row_sets())
-    @_property
+    @_for_all_blocks
     def test_proposal_bound__holds_for_every_row(self, blocks: list[Block]) -> None:
         """No row's q exceeds the bound times its block's share times its local score."""
         construction = self.construction()
@@ -232,8 +234,7 @@ class SensitivityContract(ABC):
 
     # Summaries
 
-    @given(blocks=row_sets())
-    @_property
+    @_for_all_blocks
     def test_merge__associative(self, blocks: list[Block]) -> None:
         """The shape of the tree changes nothing but rounding."""
         self._skip_if_randomised()
@@ -241,8 +242,7 @@ class SensitivityContract(ABC):
         _, right = self.summaries(blocks, reverse=True)
         self._assert_same_scores(blocks, left, right)
 
-    @given(blocks=row_sets())
-    @_property
+    @_for_all_blocks
     def test_summary__independent_of_chunking(self, blocks: list[Block]) -> None:
         """Blocks merged say what one block of all rows says."""
         self._skip_if_randomised()
@@ -250,8 +250,7 @@ class SensitivityContract(ABC):
         _, whole = self.summaries([joined_blocks(blocks)])
         self._assert_same_scores(blocks, merged, whole)
 
-    @given(blocks=row_sets())
-    @_property
+    @_for_all_blocks
     def test_merge__empty_block_is_neutral(self, blocks: list[Block]) -> None:
         """An empty block is ordinary, adds nothing and owns nothing."""
         self._skip_if_randomised()
@@ -263,8 +262,7 @@ class SensitivityContract(ABC):
         assert not construction.total_scores(locals_[0], padded).any(), "an empty block has a mass"
         assert self.scores(empty, summary).size == 0
 
-    @given(blocks=row_sets())
-    @_property
+    @_for_all_blocks
     def test_summarise__leaves_its_arguments_alone(self, blocks: list[Block]) -> None:
         """Summaries are values: repeatable, picklable, and not changed by a merge."""
         construction = self.construction()
@@ -330,9 +328,8 @@ class SensitivityContract(ABC):
             {"scheduler": "threads"},
             {"scheduler": "processes", "pool": shared_pool()},
         ):
-            found = _computed(self.lazy_builds(), num_workers=2, **options)
-            for one, other in zip(expected, found, strict=True):
-                assert one.equals(other), f"other bits on {options}"
+            computed = _computed(self.lazy_builds(), num_workers=2, **options)
+            _assert_same_bits(expected, computed, f"on {options}")
 
     @pytest.mark.distributed
     def test_build__same_bits_on_a_cluster(self) -> None:
@@ -340,9 +337,8 @@ class SensitivityContract(ABC):
         distributed = pytest.importorskip("distributed")
         expected = _computed(self.lazy_builds(), scheduler="synchronous")
         with distributed.Client(shared_cluster()):
-            found = list(dask.compute(*self.lazy_builds()))
-        for one, other in zip(expected, found, strict=True):
-            assert one.equals(other), "other bits on a cluster"
+            computed = _computed(self.lazy_builds())
+        _assert_same_bits(expected, computed, "on a cluster")
 
     # The construction as a value
 
@@ -434,3 +430,8 @@ def _computed(builds: Sequence[Lazy[Coreset]], **options: Any) -> list[Coreset]:
     # As a setting too: blocks that are read again are computed inside.
     with dask.config.set(**options):
         return list(dask.compute(*builds))
+
+
+def _assert_same_bits(expected: Sequence[Coreset], computed: Sequence[Coreset], where: str) -> None:
+    for one, other in zip(expected, computed, strict=True):
+        assert one.equals(other), f"other bits {where}"
