@@ -66,8 +66,8 @@ def candidate_solutions(
     ('origin',)
     """
     if solutions is None:
-        found = dict(objective.candidates(block, stream(seed, Stage.AUDIT, 0, 1)))
-        return tuple(found), tuple(found.values())
+        candidates = dict(objective.candidates(block, stream(seed, Stage.AUDIT, 0, 1)))
+        return tuple(candidates), tuple(candidates.values())
     if isinstance(solutions, Mapping):
         names, several = [str(name) for name in solutions], list(solutions.values())
     else:
@@ -80,7 +80,7 @@ def candidate_solutions(
     return tuple(names), tuple(objective.labelled(one, block, "solutions") for one in read)
 
 
-_LEAST_SAMPLE = 10_000
+_MIN_SAMPLE = 10_000
 
 """Rows of the independent sample at least: what may be hidden from it shrinks with them."""
 
@@ -130,8 +130,8 @@ class Audit:
     def distortion(self) -> float:
         r"""As `metrics.distortion`: :math:`\max(\phi_C / \phi_X, \phi_X / \phi_C) - 1`."""
         largest = np.maximum(self.on_coreset, self.on_data)
-        least = np.minimum(self.on_coreset, self.on_data)
-        return float(_quotient(largest - least, least).max())
+        smallest = np.minimum(self.on_coreset, self.on_data)
+        return float(_quotient(largest - smallest, smallest).max())
 
     @property
     def sample_size(self) -> int:
@@ -174,9 +174,9 @@ class Audit:
         >>> import daskcoreset
         >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
         >>> coreset = daskcoreset.build(X, size=500, random_state=0)
-        >>> found = audit(coreset, X, n_clusters=3, random_state=0).interval([[0, 1], [0, -1]])
+        >>> interval = audit(coreset, X, n_clusters=3, random_state=0).interval([[0, 1], [0, -1]])
         >>> true = daskcoreset.metrics.kmeans_cost(X, [[0, 1], [0, -1]])
-        >>> bool(found.low < true < found.high)
+        >>> bool(interval.low < true < interval.high)
         True
         """
         level = (
@@ -344,7 +344,7 @@ def audit(
     names, candidates = candidate_solutions(objective, own, solutions, seed)
     on_coreset = np.array([objective.cost(own, one) for one in candidates])
     if sample_size is None:
-        sample_size = max(_LEAST_SAMPLE, len(coreset))
+        sample_size = max(_MIN_SAMPLE, len(coreset))
     size = as_int("sample_size", sample_size)
     if coreset.labels is not None and y is None and isinstance(objective, LinearCost):
         raise InvalidInputError(

@@ -28,7 +28,7 @@ _SMALLEST, _LARGEST = 2.0, 350.0
 
 """Areas at which a marker can just be seen, and at which it hides its neighbours."""
 
-_MOST_CLASSES = 10
+_MAX_CLASSES = 10
 
 """So many colours can be told apart; labels of more values are shown on a scale."""
 
@@ -45,9 +45,9 @@ def draw_density(ax: Axes, counts: FloatArray, edges: Sequence[FloatArray]) -> N
         return
     # A logarithm, for dense cells would leave nothing to see of the others.
     cells = np.ma.masked_equal(counts.T, 0.0)
-    most = float(counts.max())
+    largest = float(counts.max())
     # Neither the lightest nor the darkest grey is used: one is lost, the other hides rows.
-    norm = LogNorm(max(float(cells.min()) / 3, most * 1e-6), 2 * most)
+    norm = LogNorm(max(float(cells.min()) / 3, largest * 1e-6), 2 * largest)
     ax.pcolormesh(*edges, cells, cmap="Greys", norm=norm, alpha=0.65, lw=0, rasterized=True)
 
 
@@ -92,12 +92,12 @@ def draw_line(
     # So few rows fill wider cells only.
     cells = max(5, min(len(edge) - 1, int(1.5 * np.sqrt(len(coreset)))))
     coarse = np.linspace(edge[0], edge[-1], cells + 1)
-    held, _ = np.histogram(shown, coarse, weights=coreset.weights)
-    density = held / (held.sum() * (coarse[1] - coarse[0]))
+    sums, _ = np.histogram(shown, coarse, weights=coreset.weights)
+    density = sums / (sums.sum() * (coarse[1] - coarse[0]))
     handles.append(ax.stairs(density, coarse, color="C0", lw=1.5, label="coreset"))
     top = ax.get_ylim()[1]
-    places = np.stack([shown, np.full(len(shown), -0.07 * top)], axis=1)
-    handles += draw_rows(ax, places, coreset, style)
+    below = np.stack([shown, np.full(len(shown), -0.07 * top)], axis=1)
+    handles += draw_rows(ax, below, coreset, style)
     ax.set_ylim(-0.14 * top, top)
     ax.axhline(0.0, color="0.6", lw=0.8)
     return handles
@@ -105,12 +105,12 @@ def draw_line(
 
 def explain(ax: Axes, handles: list[Any]) -> None:
     """Draw the legend; a long one gets room of its own, for it would hide the rows."""
-    place: Literal["best", "upper right"] = "best"
+    corner: Literal["best", "upper right"] = "best"
     if len(handles) > _SHORT_LEGEND:
         low, high = ax.get_xlim()
         ax.set_xlim(low, high + 0.3 * (high - low))
-        place = "upper right"
-    ax.legend(handles=handles, loc=place, framealpha=0.85, fontsize="small")
+        corner = "upper right"
+    ax.legend(handles=handles, loc=corner, framealpha=0.85, fontsize="small")
 
 
 def _areas(weights: FloatArray) -> FloatArray:
@@ -126,7 +126,7 @@ def _colors(labels: AnyArray | None) -> tuple[dict[str, Any], list[Any]]:
     if labels is None:
         return {"color": "C0"}, []
     classes, codes = np.unique(labels, return_inverse=True)
-    if len(classes) <= _MOST_CLASSES:
+    if len(classes) <= _MAX_CLASSES:
         from matplotlib import colormaps
 
         palette = np.asarray(colormaps["tab10"](np.arange(len(classes))))
@@ -141,8 +141,8 @@ def _colors(labels: AnyArray | None) -> tuple[dict[str, Any], list[Any]]:
 
 def _sizes(weights: FloatArray, areas: FloatArray) -> list[Any]:
     """Return handles for a light, a usual and a heavy row."""
-    place = np.argsort(weights, kind="stable")[[len(weights) // 20, len(weights) // 2, -1]]
-    names = {f"weight {_short(weights[i])}": float(areas[i]) for i in place}
+    rows = np.argsort(weights, kind="stable")[[len(weights) // 20, len(weights) // 2, -1]]
+    names = {f"weight {_short(weights[i])}": float(areas[i]) for i in rows}
     return [_dot(float(np.sqrt(area)), name, "0.5") for name, area in names.items()]
 
 
@@ -156,7 +156,7 @@ def _dot(diameter: float, label: str, color: Any) -> Any:
     return Line2D([], [], ls="", marker="o", ms=diameter, color=color, mec="white", label=label)
 
 
-MOST_COLUMNS = 1024
+MAX_COLUMNS = 1024
 
 """Above this a covariance matrix (8 MiB) is not gathered from the blocks."""
 

@@ -97,8 +97,8 @@ class SensitivityContract(ABC):
         locals_: list[Any] = []
         for fold in range(construction.n_folds):
             locals_ = [
-                construction.block_summary(block, merged, stream(0, Stage.SUMMARIES, number, fold))
-                for number, block in enumerate(blocks)
+                construction.block_summary(block, merged, stream(0, Stage.SUMMARIES, index, fold))
+                for index, block in enumerate(blocks)
             ]
             merged = (
                 _nested(construction, locals_) if reverse else reduce(construction.merge, locals_)
@@ -188,8 +188,8 @@ class SensitivityContract(ABC):
         _, dense = self.summaries(blocks)
         _, sparse = self.summaries([sparse_block(block) for block in blocks])
         expected = [self.scores(block, dense) for block in blocks]
-        found = [self.scores(sparse_block(block), sparse) for block in blocks]
-        _assert_close(np.concatenate(found, axis=1), np.concatenate(expected, axis=1))
+        scores = [self.scores(sparse_block(block), sparse) for block in blocks]
+        _assert_close(np.concatenate(scores, axis=1), np.concatenate(expected, axis=1))
 
     @given(blocks=row_sets(weights=["integers"]))
     @_property
@@ -206,12 +206,12 @@ class SensitivityContract(ABC):
         ]
         _, by_weight = self.summaries(blocks)
         _, by_copies = self.summaries(repeated)
-        found = np.concatenate([self.scores(block, by_weight) for block in blocks], axis=1)
+        scores = np.concatenate([self.scores(block, by_weight) for block in blocks], axis=1)
         copies = np.concatenate([self.scores(block, by_copies) for block in repeated], axis=1)
         weights = joined_blocks(blocks).weights.astype(int)
         source = np.repeat(np.arange(len(weights)), weights)
         sums = [np.bincount(source, component, minlength=len(weights)) for component in copies]
-        _assert_close(found, np.array(sums))
+        _assert_close(scores, np.array(sums))
 
     @_for_all_blocks
     def test_proposal_bound__holds_for_every_row(self, blocks: list[Block]) -> None:
@@ -238,9 +238,9 @@ class SensitivityContract(ABC):
     def test_merge__associative(self, blocks: list[Block]) -> None:
         """The shape of the tree changes nothing but rounding."""
         self._skip_if_randomised()
-        _, left = self.summaries(blocks)
-        _, right = self.summaries(blocks, reverse=True)
-        self._assert_same_scores(blocks, left, right)
+        _, forwards = self.summaries(blocks)
+        _, backwards = self.summaries(blocks, reverse=True)
+        self._assert_same_scores(blocks, forwards, backwards)
 
     @_for_all_blocks
     def test_summary__independent_of_chunking(self, blocks: list[Block]) -> None:
@@ -378,8 +378,8 @@ class SensitivityContract(ABC):
         """A coreset says, in JSON, which cost it is for: no audit has to guess."""
         record = self.construction().objective.record()
         assert isinstance(record.get("name"), str), "the cost has no name"
-        found = self.lazy_builds()[0].compute().provenance["objective"]
-        assert thaw(found) == json.loads(json.dumps(record, allow_nan=False))
+        stored = self.lazy_builds()[0].compute().provenance["objective"]
+        assert thaw(stored) == json.loads(json.dumps(record, allow_nan=False))
 
     def test_parameters__say_all_in_json(self) -> None:
         """The provenance can name the construction, and name it completely."""
@@ -394,16 +394,16 @@ class SensitivityContract(ABC):
         """The key of the citation is in references.bib."""
         construction = self.construction()
         assert construction.name.isidentifier()
-        key, _, place = construction.citation.partition(", ")
+        key, _, section = construction.citation.partition(", ")
         references = files("daskcoreset").joinpath("references.bib").read_text(encoding="utf-8")
         assert f"{{{key}," in references, f"{key} is not in references.bib"
-        assert place, f"the citation {key!r} says no place in the source"
+        assert section, f"the citation {key!r} says no place in the source"
 
 
-def _assert_close(found: FloatArray, expected: FloatArray) -> None:
+def _assert_close(actual: FloatArray, expected: FloatArray) -> None:
     # Means at an offset of 1e6 are rounded to ten digits, and a far smaller distance to them
     # is not known better than that.
-    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8 * expected.sum())
+    np.testing.assert_allclose(actual, expected, rtol=1e-7, atol=1e-8 * expected.sum())
 
 
 def _nested(construction: Sensitivity[Any], summaries: Sequence[Any]) -> Any:

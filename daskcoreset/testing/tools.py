@@ -129,15 +129,15 @@ def cut_rows(X: Any, sizes: Sequence[int], sample_weight: Any = None, y: Any = N
     >>> cut_rows(np.zeros((5, 2)), [3, 0, 2]).sizes
     (3, 0, 2)
     """
-    given_parts = {"X": X, "y": y, "sample_weight": sample_weight}
-    sources = {name: ArraySource(part) for name, part in given_parts.items() if part is not None}
+    parts = {"X": X, "y": y, "sample_weight": sample_weight}
+    sources = {name: ArraySource(part) for name, part in parts.items() if part is not None}
     stops = np.cumsum(sizes).tolist()
     specs = tuple(
         BlockSpec(
-            number,
+            index,
             **{name: source.loader(stop - size, stop) for name, source in sources.items()},
         )
-        for number, (size, stop) in enumerate(zip(sizes, stops, strict=True))
+        for index, (size, stop) in enumerate(zip(sizes, stops, strict=True))
     )
     return replace(row_blocks(X, y, sample_weight), specs=specs, sizes=tuple(sizes))
 
