@@ -91,13 +91,6 @@ def _is_in_memory(part: Any) -> bool:
     return hasattr(part, "__array__") and not isinstance(getattr(part, "dtype", None), np.dtype)
 
 
-def refuse_missing(y: Any) -> None:
-    """Refuse labels in memory that are missing in pandas' way, which scikit-learn compares."""
-    labels = np.asarray(y)
-    if labels.dtype.kind == "O" and labels.ndim == 1:
-        refuse(find_missing_label(labels))
-
-
 def refuse(problem: InvalidRow | None) -> None:
     """Raise what is wrong with rows in memory, if anything is."""
     if problem is not None:
@@ -205,7 +198,10 @@ def validate_rows(
     fits = checks.get("reset", True)
     target = {} if y is None and not (fits and tags.target_tags.required) else {"y": y}
     sparse = "csr" if tags.input_tags.sparse else False
-    refuse_missing(y)
+    labels = np.asarray(y)
+    if labels.dtype.kind == "O" and labels.ndim == 1:
+        # Before scikit-learn compares labels: those missing in pandas' way compare with nothing.
+        refuse(find_missing_label(labels))
     checked = validate_data(estimator, X, **target, dtype=FLOATS, accept_sparse=sparse, **checks)
     X, y = checked if target else (checked, None)
     if sample_weight is not None:
@@ -289,21 +285,19 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         """
         if n_clusters is not None and not takes_parts(method, n_clusters):
             n_clusters = None
-        parts: tuple[Any, Any, Any] = rows, None, None
+        blocks = rows
         if isinstance(rows, InMemoryData):
-            parts = rows.X, rows.y, rows.sample_weight
+            blocks = row_blocks(rows.X, rows.y, rows.sample_weight)
         with warnings.catch_warnings():
             # That few rows are all taken is what a user of an estimator wants.
             warnings.filterwarnings("ignore", r"size=.* is not below", CoresetWarning)
             # Classifiers say it themselves, by the names of the classes.
             warnings.filterwarnings("ignore", r"the coreset has no row of", CoresetWarning)
             coreset = build(
-                parts[0],
-                parts[1],
+                blocks,
                 size=size,
                 method=method,
                 n_clusters=n_clusters,
-                sample_weight=parts[2],
                 random_state=seed,
                 sampling=self.sampling,
                 passes=self.passes,

@@ -245,7 +245,7 @@ def announced_classes(
     return distinct
 
 
-class Awaiting(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
+class IncompleteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
     """Extends a fitted classifier of some classes to all of them.
 
     Classes that are to come are never predicted: their decision values lie one below the
@@ -270,7 +270,7 @@ class Awaiting(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-l
 
     Examples
     --------
-    >>> model = Awaiting(None, np.array(["a", "b", "c"]), np.array(["b"]), 2)
+    >>> model = IncompleteClassifier(None, np.array(["a", "b", "c"]), np.array(["b"]), 2)
     >>> model.predict(np.zeros((2, 2))).tolist(), model.predict_proba(np.zeros((1, 2))).tolist()
     (['b', 'b'], [[0.0, 1.0, 0.0]])
     """

@@ -315,7 +315,14 @@ class CoresetKMeans(SparseInput, ClusteringModel):
 
     def _solve(self, coreset: Coreset, seed: int) -> None:
         points, weights, _ = deduplicate(spread_out(coreset.points), coreset.weights)
-        self._check_distinct(points.shape[0], coreset)
+        if points.shape[0] < self.n_clusters:
+            remedy = "the coreset are distinct; raise size, or lower n_clusters."
+            if coreset_is_all(coreset):
+                remedy = "X are distinct and have a positive weight; lower n_clusters."
+            raise InvalidInputError(
+                f"n_samples={points.shape[0]} should be >= n_clusters={self.n_clusters}: so many "
+                f"rows of {remedy}"
+            )
         self._check_work(points.shape[0], coreset.n_features)
         self.cluster_centers_, self.n_iter_ = solve(
             points,
@@ -336,17 +343,6 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         problem = too_many(self.n_clusters, n_rows, n_features)
         if problem is not None:
             raise InvalidInputError(f"in every step of k-means {problem}")
-
-    def _check_distinct(self, n_distinct: int, coreset: Coreset) -> None:
-        if n_distinct >= self.n_clusters:
-            return
-        remedy = "the coreset are distinct; raise size, or lower n_clusters."
-        if coreset_is_all(coreset):
-            remedy = "X are distinct and have a positive weight; lower n_clusters."
-        raise InvalidInputError(
-            f"n_samples={n_distinct} should be >= n_clusters={self.n_clusters}: so many rows of "
-            f"{remedy}"
-        )
 
     def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
         labels, distances = nearest(data.X, self.cluster_centers_, threads=True)

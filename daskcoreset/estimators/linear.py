@@ -33,7 +33,7 @@ from daskcoreset.estimators.base import (
     warn_lost_classes,
 )
 from daskcoreset.estimators.class_weights import weigh_blocks, weigh_rows
-from daskcoreset.estimators.classifier import Awaiting, announced_classes
+from daskcoreset.estimators.classifier import IncompleteClassifier, announced_classes
 from daskcoreset.sensitivities import SVM, Logistic
 from daskcoreset.solvers.linear import solve_svm
 
@@ -182,7 +182,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
             batch = (weigh_blocks(self.class_weight, X, y, sample_weight),)
         # A copy shares what is never changed, so that a refusal leaves all as it was.
         stream = copy(stream).partial_fit(*batch)
-        coreset, seen = _answer_of(stream, known)
+        coreset, seen = _coreset_of_stream(stream, known)
         self._stream, self._known = stream, known
         if data is None:
             self._set_features(X, coreset.n_features, coreset.provenance.get("columns"))
@@ -191,7 +191,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         self.coreset_, inner = coreset, None
         if len(seen) > 1:
             inner = self._solve(coreset, None).estimator_
-        self.estimator_ = Awaiting(inner, known, seen, coreset.n_features)
+        self.estimator_ = IncompleteClassifier(inner, known, seen, coreset.n_features)
         self.classes_ = known
         return self
 
@@ -280,7 +280,7 @@ def _known_classes(classes: Any, earlier: AnyArray | None) -> AnyArray | None:
     return known
 
 
-def _answer_of(stream: CoresetStream, known: AnyArray | None) -> tuple[Coreset, AnyArray]:
+def _coreset_of_stream(stream: CoresetStream, known: AnyArray | None) -> tuple[Coreset, AnyArray]:
     """Coreset of a stream, and the classes that it has rows of; refuses unknown classes."""
     rows = stream.rows()
     assert rows.labels is not None  # noqa: S101 - constructions ask for them
