@@ -77,6 +77,7 @@ def _labels_alone(blocks: RowBlocks, y: Any, sample_weight: Any) -> RowBlocks:
         return blocks
     import dask.array as da
 
+    # In place of X, which may be far larger: the sums need no more than its number of rows.
     nothing = da.zeros((blocks.n_rows, 1), dtype=np.float32, chunks=(2**20, 1))
     return row_blocks(nothing, y, sample_weight)
 

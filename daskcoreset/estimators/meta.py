@@ -24,7 +24,6 @@ from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
     CoresetModel,
-    InMemoryData,
     require_weighted_fit,
     solver_seed,
     warn_lost_classes,
@@ -196,7 +195,12 @@ class CoresetEstimator(CoresetModel):
         rows = data or row_blocks(X, y, sample_weight)
         seed = resolve_seed(self.random_state)
         self.coreset_ = self._coreset_of(rows, X, size=self.size, method=method, seed=seed)
-        labels = self.coreset_.labels if data is None else self._labels_of(data)
+        labels = self.coreset_.labels
+        if data is not None and data.y is not None:
+            # As the user has them: a coreset stores objects as text.
+            labels = data.y[self.coreset_.indices]
+            if is_classifier(self):
+                warn_lost_classes(np.unique(data.y), labels)
         points, weights, labels = deduplicate(self.coreset_.points, self.coreset_.weights, labels)
         self.estimator_ = _seeded(clone(self.estimator), solver_seed(seed))
         target = (labels,) if wants_y else ()
@@ -209,15 +213,6 @@ class CoresetEstimator(CoresetModel):
     def _wants_y(self) -> bool:
         tags = get_tags(self.estimator)
         return bool(is_classifier(self) or is_regressor(self) or tags.target_tags.required)
-
-    def _labels_of(self, data: InMemoryData) -> AnyArray | None:
-        """Labels of the coreset's rows as the user has them: a coreset stores objects as text."""
-        if data.y is None:
-            return None
-        labels: AnyArray = data.y[self.coreset_.indices]
-        if is_classifier(self.estimator):
-            warn_lost_classes(np.unique(data.y), labels)
-        return labels
 
     @property
     def classes_(self) -> AnyArray:

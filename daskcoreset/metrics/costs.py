@@ -291,6 +291,7 @@ def _sums_by_label(
     points: Any = block.points
     for rows in tiles(len(block), points.shape[1]):
         tile = dense(points[rows])
+        # Not by BLAS: a row has one value, in whatever block it comes.
         for i, one in enumerate(coef):
             values[rows, i] = np.einsum("ij,j->i", tile, one) + shift[i]
     labels, u = labels_of(block), block.weights

@@ -187,6 +187,8 @@ def _other_labels(cells: Cells, block: Block) -> InvalidRow | None:
 def _merge(size: int, first: PoissonSample, second: PoissonSample) -> PoissonSample:
     """Merge neighbouring samples, in the order of the blocks."""
     score = first.score + second.score
+    # A row is in the sample where its coin is below threshold times score: the lowest threshold
+    # of all parts is one that every part can be thinned to.
     whole = size / score if score > 0 else np.inf
     threshold = min(whole, first.threshold, second.threshold)
     with ignore_overflow():
