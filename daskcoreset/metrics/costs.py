@@ -189,7 +189,7 @@ def svm_report(
     check_positive("lam", lam)
     blocks = _labelled_blocks(X, y, sample_weight)
     coef, shift, single = _solutions(w, intercept, blocks.rules.n_features)
-    sums = map_reduce(blocks, _sums_by_label, _merge_sums, broadcast=(coef, shift)).value
+    sums = map_reduce(blocks, _sums_by_label, merge_sums, broadcast=(coef, shift)).value
     labels = _two_labels(sorted(sums), classes)
     total = sum(float(part[0, 0]) for part in sums.values())
     if not total > 0.0:
@@ -310,13 +310,9 @@ def _sums_by_label(
     return sums
 
 
-def _merge_sums(
-    first: dict[Any, FloatArray], second: dict[Any, FloatArray]
-) -> dict[Any, FloatArray]:
-    merged = dict(first)
-    for label, part in second.items():
-        merged[label] = merged[label] + part if label in merged else part
-    return merged
+def merge_sums(first: dict[Any, Any], second: dict[Any, Any]) -> dict[Any, Any]:
+    """Add up sums over the rows of every label, some of which are in one part only."""
+    return {label: first.get(label, 0.0) + second.get(label, 0.0) for label in {**first, **second}}
 
 
 def _two_labels(present: list[Any], classes: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from daskcoreset.core.linalg import dense
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
 from daskcoreset.execution.engine import map_reduce
 
@@ -181,7 +182,7 @@ class Frame:
     def of(self, points: Any) -> FloatArray:
         """Return the coordinates of rows, float64 of shape (n, 1 or 2)."""
         if self.shares is None:
-            return np.asarray(_dense(points), dtype=np.float64)
+            return dense(points)
         if isinstance(points, np.ndarray):
             moved: FloatArray = (points - self.center) @ self.axes
             return moved
@@ -196,7 +197,7 @@ def rows_frame(points: Any, weights: FloatArray) -> Frame:
         return Frame(np.zeros(d), np.eye(d))
     root = np.sqrt(weights / weights.sum())
     if min(points.shape) <= 3:
-        moved = root[:, np.newaxis] * (_dense(points) - mean)
+        moved = root[:, np.newaxis] * (dense(points) - mean)
         _, spread, axes = np.linalg.svd(np.vstack([moved, np.zeros((2, d))]), full_matrices=False)
         return Frame(mean, *_upright(axes[:2].T, spread[:2] ** 2, float((spread**2).sum())))
     from scipy.sparse.linalg import LinearOperator, svds
@@ -272,8 +273,3 @@ def _histogram_of_block(
             cells = cells * shape[j] + np.where(inside, position, 0.0).astype(np.int64)
         values += np.bincount(cells[inside], block.weights[inside], len(values))
     return values
-
-
-def _dense(points: Any) -> AnyArray:
-    rows: AnyArray = points if isinstance(points, np.ndarray) else points.toarray()
-    return rows
