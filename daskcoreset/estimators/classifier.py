@@ -1,4 +1,4 @@
-"""Fitted decision functions, and the base of the classifiers that predict by one."""
+"""Fitted decision functions, the classifiers that predict by one, and classes yet to be seen."""
 
 from __future__ import annotations
 
