@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,19 +33,15 @@ app = typer.Typer(
 )
 
 
-def _one_of(*names: str) -> Callable[[str], str]:
-    """Return a check that a value is one of `names`."""
+def _choice(*names: str, text: str) -> Any:
+    """Return an option whose value is one of `names`."""
 
     def check(value: str) -> str:
         if value not in names:
             raise typer.BadParameter(f"{value!r} is not one of {', '.join(names)}.")
         return value
 
-    return check
-
-
-def _choice(*names: str, text: str) -> Any:
-    return typer.Option(metavar="|".join(names), callback=_one_of(*names), help=text)
+    return typer.Option(metavar="|".join(names), callback=check, help=text)
 
 
 In = Annotated[str, typer.Argument(metavar="IN", help="Zarr, Parquet, HDF5, .npy or .npz.")]

@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
 
 from daskcoreset import datasets
 from daskcoreset.build import build
@@ -22,7 +25,6 @@ from daskcoreset.metrics.plot import label_errors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.table import Table
 
     from daskcoreset.core.typing import FloatArray
     from daskcoreset.datasets import Dataset
@@ -166,7 +168,9 @@ def run_demo(
     write_store(dataset.X, store, rows_per_chunk=rows, progress=False)
     comparison = _compare(dataset.name, str(store), rows, scale=scale, seed=seed, progress=progress)
     _draw(comparison).savefig(picture)
-    _print(_table(comparison), store, picture)
+    Console().print(_table(comparison))
+    # Not by rich, which breaks long lines, and nobody could copy a broken path.
+    typer.echo(f"store\t{store}\npicture\t{picture}")
     return comparison
 
 
@@ -247,9 +251,7 @@ def _solve(
     points: Any, weights: FloatArray | None, scale: Scale, seed: int, *, starts: int
 ) -> FloatArray:
     from sklearn.cluster import KMeans
-    from threadpoolctl import (  # type: ignore[import-untyped]
-        threadpool_limits,
-    )
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped] # no annotations
 
     model = KMeans(scale.n_clusters, n_init=starts, random_state=seed)
     # A few thousand rows take longer on several threads than on one.
@@ -259,8 +261,6 @@ def _solve(
 
 
 def _table(comparison: Comparison) -> Table:
-    from rich.table import Table
-
     scale, (n, d) = comparison.scale, comparison.shape
     table = Table(
         title=f"k-means with {scale.n_clusters} clusters on {comparison.name}, {n:,} x {d}",
@@ -291,16 +291,6 @@ def _table(comparison: Comparison) -> Table:
         "1 x",
     )
     return table
-
-
-def _print(table: Table, store: Path, picture: Path) -> None:
-    import typer
-    from rich.console import Console
-
-    Console().print(table)
-    # Not by rich, which breaks long lines, and nobody could copy a broken path.
-    for name, path in (("store", store), ("picture", picture)):
-        typer.echo(f"{name}\t{path}")
 
 
 def _draw(comparison: Comparison) -> Figure:

@@ -37,9 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         The exit code.
     """
-    given = list(sys.argv[1:] if argv is None else argv)
+    all_arguments = list(sys.argv[1:] if argv is None else argv)
     # It says how errors look, whatever the command, so it may stand anywhere.
-    arguments = [argument for argument in given if argument != _DEBUG]
+    arguments = [argument for argument in all_arguments if argument != _DEBUG]
     try:
         with _warnings_in_one_line():
             code = _run(arguments)
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return FAILURE
     # Nothing but these two may leave a program as a traceback that nobody asked for.
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001
-        return _report(error, debug=_DEBUG in given)
+        return _report(error, debug=_DEBUG in all_arguments)
     return code
 
 

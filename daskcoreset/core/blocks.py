@@ -260,22 +260,26 @@ def plain_labels(labels: AnyArray) -> AnyArray:
     return labels
 
 
-def find_missing_label(block: Block) -> InvalidRow | None:
+def find_missing_label(labels: AnyArray, rows: IndexArray | None = None) -> InvalidRow | None:
     """Return the first label that is None, NaN or infinite; None where there is no such label.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,)
+    rows : ndarray of shape (n,), int64, or None
+        Numbers of the rows; from zero on where there are none.
 
     Examples
     --------
-    >>> find_missing_label(Block(np.zeros((2, 1)), np.ones(2), np.array([1.0, np.nan]))).row
+    >>> find_missing_label(np.array([1.0, np.nan])).row
     1
     """
-    if block.labels is None:
-        return None
-    bad = _missing(block.labels)
+    bad = _missing(labels)
     if not bad.any():
         return None
     row = int(bad.argmax())
     message = "y is missing or not finite{row}; drop such rows, or label them."
-    return InvalidRow(message, row if block.rows is None else int(block.rows[row]))
+    return InvalidRow(message, row if rows is None else int(rows[row]))
 
 
 def _missing(labels: AnyArray) -> Any:
@@ -414,7 +418,7 @@ def find_bad_label(block: Block) -> InvalidRow | None:
     """
     if block.labels is None:
         return InvalidRow("y is missing; pass the labels of the rows, one for each.")
-    missing = find_missing_label(block)
+    missing = find_missing_label(block.labels, block.rows)
     if missing is not None:
         return missing
     if len(np.unique(labels_of(block))) > MAX_CLASSES:

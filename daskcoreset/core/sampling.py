@@ -466,8 +466,6 @@ def scale_classes(weights: FloatArray, codes: IndexArray, class_weights: FloatAr
     return np.asarray(weights * factors[codes])
 
 
-
-
 def rake(
     target: Target,
     weights: FloatArray,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,13 +17,13 @@ from daskcoreset.datasets.lazy import (
     check_dtype,
     check_real,
 )
-from daskcoreset.datasets.mixtures import Components
+from daskcoreset.datasets.mixtures import Components, Giants
 
 if TYPE_CHECKING:
     import dask.array as da
     import numpy.typing as npt
 
-    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+    from daskcoreset.core.typing import FloatArray
 
 
 def make_near_mean(
@@ -329,47 +328,15 @@ def make_giants(
     squares = n * d * share / (1 - share) / (1 - share) ** np.arange(n_giants, dtype=np.float64)
     giants = rng.standard_normal((n_giants, d))
     giants *= (np.sqrt(squares) / np.linalg.norm(giants, axis=1))[:, None]
-    return _Giants(
+    return Components(
         seed=seed,
         n=n,
         centers=block_stream(seed, Part.CENTERS).standard_normal((k, d)),
         spreads=np.full(k, spread),
         shares=shares / shares.sum(),
         dtype=check_dtype(dtype),
-        giants=giants,
-        positions=np.sort(rng.choice(n, size=n_giants, replace=False)),
+        giants=Giants(giants, np.sort(rng.choice(n, size=n_giants, replace=False))),
     ).arrays("giants", chunks)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Giants(Components):
-    """Components, some of whose rows are replaced.
-
-    Attributes
-    ----------
-    giants : ndarray of shape (g, d), float64
-    positions : ndarray of shape (g,), int64
-        Their row numbers, increasing.
-    """
-
-    giants: FloatArray
-    positions: IndexArray
-
-    def labels(self, block: int, start: int, stop: int) -> IndexArray:
-        """Return the numbers of the clusters of the rows of one block, -1 for giants."""
-        labels = super().labels(block, start, stop)
-        labels[self.positions[self._within(start, stop)] - start] = -1
-        return labels
-
-    def points(self, block: int, start: int, stop: int) -> AnyArray:
-        """Return the points of one block."""
-        points = super().points(block, start, stop)
-        within = self._within(start, stop)
-        points[self.positions[within] - start] = self.giants[within]
-        return points
-
-    def _within(self, start: int, stop: int) -> slice:
-        return slice(*np.searchsorted(self.positions, [start, stop]))
 
 
 def _directions(seed: int, k: int, d: int) -> FloatArray:

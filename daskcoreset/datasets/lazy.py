@@ -14,6 +14,8 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.validation import is_int, is_number
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from daskcoreset.core.typing import AnyArray
@@ -34,11 +36,8 @@ class Part(enum.IntEnum):
     POINTS = 2
 
 
-class MakeRows(Protocol):
-    """Rows ``start`` to ``stop``, which are block number ``block``; must pickle."""
-
-    def __call__(self, block: int, start: int, stop: int, /) -> AnyArray:
-        """Return the rows."""
+MakeRows: TypeAlias = "Callable[[int, int, int], AnyArray]"
+"""``make(block, start, stop)``: rows ``start`` to ``stop``, one block; must pickle."""
 
 
 class Recipe(Protocol):
@@ -150,10 +149,10 @@ def rows_per_block(chunks: Chunks, *, n: int, d: int, dtype: np.dtype[Any]) -> i
                 f"chunks must be 'auto' or a number of rows, got {chunks!r}; "
                 "pass for example chunks=100_000."
             )
-        wanted = _AUTO_BYTES // (d * dtype.itemsize)
+        rows = _AUTO_BYTES // (d * dtype.itemsize)
     else:
-        wanted = check_count("chunks", chunks, minimum=1)
-    rows = max(1, min(n, wanted))
+        rows = check_count("chunks", chunks, minimum=1)
+    rows = max(1, min(n, rows))
     if n > rows * _MAX_BLOCKS:
         raise InvalidInputError(
             f"chunks must give at most {_MAX_BLOCKS:,} blocks, got {rows:,} rows per block for "
@@ -184,25 +183,25 @@ def check_real(
         raise InvalidTypeError(
             f"{name} must be a number, got {value!r} of type {type(value).__name__}; pass a float."
         )
-    number = float(value)
-    if not math.isfinite(number) or not minimum <= number <= maximum:
+    real = float(value)
+    if not math.isfinite(real) or not minimum <= real <= maximum:
         raise InvalidInputError(
-            f"{name} must be a finite number in [{minimum:g}, {maximum:g}], got {number:g}; "
+            f"{name} must be a finite number in [{minimum:g}, {maximum:g}], got {real:g}; "
             "pass a number from that interval."
         )
-    return number
+    return real
 
 
 def check_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     """Return `dtype` as a dtype object if it is float32 or float64."""
     try:
-        found = np.dtype(dtype)
+        resolved = np.dtype(dtype)
     except TypeError as error:
         raise InvalidTypeError(
             f"dtype must name a dtype, got {dtype!r}; pass 'float32' or 'float64'."
         ) from error
-    if found not in (np.dtype("float32"), np.dtype("float64")):
+    if resolved not in (np.dtype("float32"), np.dtype("float64")):
         raise InvalidInputError(
-            f"dtype must be float32 or float64, got {found}; convert the array afterwards."
+            f"dtype must be float32 or float64, got {resolved}; convert the array afterwards."
         )
-    return found
+    return resolved

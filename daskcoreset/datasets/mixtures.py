@@ -30,6 +30,26 @@ _TILE = 4096  # rows shifted at a time: float64 temporaries stay small
 
 
 @dataclass(frozen=True, eq=False)
+class Giants:
+    """Rows that stand in place of some of a mixture.
+
+    Attributes
+    ----------
+    points : ndarray of shape (g, d), float64
+    positions : ndarray of shape (g,), int64
+        Their row numbers, increasing.
+    """
+
+    points: FloatArray
+    positions: IndexArray
+
+    def within(self, start: int, stop: int) -> tuple[IndexArray, FloatArray]:
+        """Return where in a block giants stand, and which."""
+        own = slice(*np.searchsorted(self.positions, [start, stop]))
+        return self.positions[own] - start, self.points[own]
+
+
+@dataclass(frozen=True, eq=False)
 class Components:
     """Spherical components; the last one is of the outliers, whose label is -1.
 
@@ -53,6 +73,8 @@ class Components:
         Degrees of freedom of Student's t; infinity for normal clusters.
     shuffle : bool, default=True
         Whether a row's cluster is drawn or given by its place.
+    giants : Giants or None, default=None
+        Rows that stand in place of some; their label is -1, too.
     """
 
     seed: int
@@ -64,6 +86,7 @@ class Components:
     outliers: float = 0.0
     dof: float = math.inf
     shuffle: bool = True
+    giants: Giants | None = None
 
     def labels(self, block: int, start: int, stop: int) -> IndexArray:
         """Return the numbers of the clusters of the rows of one block, -1 for outliers."""
@@ -76,6 +99,8 @@ class Components:
         labels = np.searchsorted(bounds, position, side="right").astype(np.int64, copy=False)
         if self.outliers > 0:
             labels[rng.random(stop - start) < self.outliers] = -1
+        if self.giants is not None:
+            labels[self.giants.within(start, stop)[0]] = -1
         return labels
 
     def points(self, block: int, start: int, stop: int) -> AnyArray:
@@ -90,6 +115,9 @@ class Components:
             tile = slice(low, low + _TILE)
             # One rounding, from float64, so that a large offset costs no more than it must.
             points[tile] = radii[tile, None] * points[tile] + self.centers[labels[tile]]
+        if self.giants is not None:
+            rows, giants = self.giants.within(start, stop)
+            points[rows] = giants
         return points
 
     def arrays(self, kind: str, chunks: Chunks) -> tuple[da.Array, da.Array]:

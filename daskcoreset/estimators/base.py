@@ -9,27 +9,33 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
+from sklearn import get_config
+from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
 
 from daskcoreset.build import build
 from daskcoreset.core.blocks import Block, InvalidRow, find_missing_label, find_unusable_row
-from daskcoreset.core.errors import CoresetWarning, InvalidInputError, warn_user
+from daskcoreset.core.errors import (
+    CoresetWarning,
+    InvalidInputError,
+    InvalidTypeError,
+    warn_user,
+)
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.sensitivities import Sensitivity, resolve_method, takes_parts
+from daskcoreset.sensitivities import Sensitivity, takes_parts
 
 if TYPE_CHECKING:
     from daskcoreset.core.coreset import Coreset
@@ -85,14 +91,6 @@ def _is_in_memory(part: Any) -> bool:
     return hasattr(part, "__array__") and not isinstance(getattr(part, "dtype", None), np.dtype)
 
 
-def refuse_missing(y: Any) -> None:
-    """Refuse labels in memory that are missing in pandas' way, which scikit-learn compares."""
-    labels = np.asarray(y)
-    if labels.dtype.kind == "O" and labels.ndim == 1:
-        rows = np.empty((len(labels), 0))
-        refuse(find_missing_label(Block(rows, np.ones(len(labels)), labels)))
-
-
 def refuse(problem: InvalidRow | None) -> None:
     """Raise what is wrong with rows in memory, if anything is."""
     if problem is not None:
@@ -105,6 +103,15 @@ def check_size(size: int, n_parts: int, part: str) -> None:
         raise InvalidInputError(
             f"size={size} is below n_{part}s={n_parts}; raise size, a hundred rows a {part} are a "
             f"good start."
+        )
+
+
+def require_weighted_fit(estimator: Any, remedy: str) -> None:
+    """Refuse an estimator that cannot be fitted on a coreset, whose rows have weights."""
+    if not has_fit_parameter(estimator, "sample_weight"):
+        raise InvalidTypeError(
+            f"estimator is a {type(estimator).__name__}, whose fit takes no sample_weight, so that "
+            f"it cannot be fitted on a coreset; {remedy}."
         )
 
 
@@ -165,6 +172,56 @@ class InMemoryData:
         return np.ones(self.X.shape[0]) if self.sample_weight is None else self.sample_weight
 
 
+Rows: TypeAlias = "InMemoryData | RowBlocks"
+"""What a model is fitted to: rows in memory, or blocks of rows out of core."""
+
+
+def count_features(rows: Rows) -> int:
+    """Return the columns of rows, before they are read."""
+    return int(rows.X.shape[1]) if isinstance(rows, InMemoryData) else rows.schema.n_features
+
+
+def validate_rows(
+    estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, **checks: Any
+) -> InMemoryData:
+    """Check data in memory as scikit-learn does, by the tags of the estimator.
+
+    Parameters
+    ----------
+    estimator : estimator object
+    X, y, sample_weight
+        As its ``fit`` has them.
+    **checks
+        For scikit-learn's ``validate_data``.
+    """
+    tags = estimator.__sklearn_tags__()
+    fits = checks.get("reset", True)
+    target = {} if y is None and not (fits and tags.target_tags.required) else {"y": y}
+    sparse = "csr" if tags.input_tags.sparse else False
+    labels = np.asarray(y)
+    if labels.dtype.kind == "O" and labels.ndim == 1:
+        # Before scikit-learn compares labels: those missing in pandas' way compare with nothing.
+        refuse(find_missing_label(labels))
+    checked = validate_data(estimator, X, **target, dtype=FLOATS, accept_sparse=sparse, **checks)
+    X, y = checked if target else (checked, None)
+    if sample_weight is not None:
+        sample_weight = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+        )
+    data = InMemoryData(X, y, sample_weight)
+    refuse(find_unusable_row(X, data.weights))
+    return data
+
+
+class SparseInput:
+    """Mixin of the estimators that take sparse rows."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc] # of the base estimator
+        tags.input_tags.sparse = True
+        return tags
+
+
 class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
     """Base of the estimators: builds the coreset, and maps what is fitted over any input.
 
@@ -182,6 +239,7 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
     """
 
     coreset_: Coreset
+    estimator_: Any
     n_features_in_: int
     feature_names_in_: AnyArray
     sampling: Any
@@ -193,20 +251,14 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         """Check data in memory as scikit-learn does; None for everything else."""
         if not is_in_memory(X, y, sample_weight):
             return None
-        tags = self.__sklearn_tags__()
-        fits = checks.get("reset", True)
-        target = {} if y is None and not (fits and tags.target_tags.required) else {"y": y}
-        sparse = "csr" if tags.input_tags.sparse else False
-        refuse_missing(y)
-        checked = validate_data(self, X, **target, dtype=FLOATS, accept_sparse=sparse, **checks)
-        X, y = checked if target else (checked, None)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
-        data = InMemoryData(X, y, sample_weight)
-        refuse(find_unusable_row(X, data.weights))
-        return data
+        return validate_rows(self, X, y, sample_weight, **checks)
+
+    def _open_rows(self, X: Any, sample_weight: Any, *, fitted: bool = False) -> Rows:
+        """Check rows without labels: to be fitted to, or those of a model that is fitted."""
+        data = self._validate_in_memory(X, None, sample_weight, reset=not fitted)
+        if data is not None:
+            return data
+        return (self._open if fitted else row_blocks)(X, None, sample_weight)
 
     def _require_labels(self, y: Any) -> None:
         """Refuse data out of core without labels, as scikit-learn does in memory."""
@@ -218,50 +270,45 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
 
     def _coreset_of(
         self,
-        data: InMemoryData | tuple[Any, Any, Any],
+        rows: Rows,
+        X: Any,
         *,
         size: int,
-        method: str | Sensitivity[Any],
+        method: Sensitivity[Any],
         seed: int,
         n_clusters: int | None = None,
     ) -> Coreset:
-        """Build the coreset, and set what is known of the features.
+        """Build the coreset of rows, and set what is known of the features.
 
-        It remembers `n_clusters` where the construction does not say for how many it is.
+        Names of features out of core are those of `X`, from which the rows were opened. The
+        coreset remembers `n_clusters` where the construction does not say for how many it is.
         """
-        construction = resolve_method(method)
-        if n_clusters is not None and not takes_parts(construction, n_clusters):
+        if n_clusters is not None and not takes_parts(method, n_clusters):
             n_clusters = None
-        parts = (data.X, data.y, data.sample_weight) if isinstance(data, InMemoryData) else data
+        blocks = rows
+        if isinstance(rows, InMemoryData):
+            blocks = row_blocks(rows.X, rows.y, rows.sample_weight)
         with warnings.catch_warnings():
             # That few rows are all taken is what a user of an estimator wants.
             warnings.filterwarnings("ignore", r"size=.* is not below", CoresetWarning)
             # Classifiers say it themselves, by the names of the classes.
             warnings.filterwarnings("ignore", r"the coreset has no row of", CoresetWarning)
             coreset = build(
-                parts[0],
-                parts[1],
+                blocks,
                 size=size,
-                method=construction,
+                method=method,
                 n_clusters=n_clusters,
-                sample_weight=parts[2],
                 random_state=seed,
                 sampling=self.sampling,
                 passes=self.passes,
                 normalize=True,
             )
-        if not isinstance(data, InMemoryData):
-            self._set_features(parts[0], coreset.n_features, coreset.provenance.get("columns"))
+        if not isinstance(rows, InMemoryData):
+            self._set_features(X, rows.schema.n_features, rows.columns)
         elif hasattr(self, "feature_names_in_"):  # lost where scikit-learn made an array
             columns = [str(name) for name in self.feature_names_in_]
             coreset = replace(coreset, provenance={**coreset.provenance, "columns": columns})
         return coreset
-
-    def _count_features(self, data: InMemoryData | None, X: Any, sample_weight: Any) -> int:
-        """Columns of X, before it is read."""
-        if data is not None:
-            return int(data.X.shape[1])
-        return int(row_blocks(X, None, sample_weight).schema.n_features)
 
     def _set_features(self, X: Any, n_features: int, columns: Sequence[str] | None) -> None:
         """Set what is known of the features of data out of core."""
@@ -316,6 +363,11 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
             result = result.rechunk({0: chunks[0]}, method="tasks")
         return result
 
+    def _delegate(self, X: Any, method: str) -> Any:
+        """Apply a method of the inner estimator, which is fitted on the coreset, to every row."""
+        check_is_fitted(self, "estimator_")
+        return self._apply(X, partial(apply_method, self.estimator_, method))
+
     def _accuracy(self, fitted: Any, X: Any, y: Any, sample_weight: Any) -> float:
         """Weighted share of the rows whose label `fitted` predicts, in one read."""
         if y is None:
@@ -346,10 +398,10 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         return blocks
 
     @staticmethod
-    def _refuse_frames(estimator: Any) -> None:
-        """Refuse to hold in memory, as a frame, what was asked for lazily."""
-        from sklearn import get_config
-
+    def _refuse_frames(estimator: Any, X: Any) -> None:
+        """Refuse to hold in memory, as a frame, what is asked for lazily."""
+        if is_in_memory(X):
+            return
         own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
         container = own or get_config()["transform_output"]
         if container != "default":
@@ -365,16 +417,14 @@ class UnlabelledModel(CoresetModel):
     random_state: RandomState
 
     @abstractmethod
-    def _construction(
-        self, data: InMemoryData | None, X: Any, sample_weight: Any
-    ) -> tuple[Sensitivity[Any], int, int]:
+    def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
         """Return construction, size and clusters, after the checks that need no coreset."""
 
     @abstractmethod
     def _solve(self, coreset: Coreset, seed: int) -> None:
         """Solve on the coreset."""
 
-    def _evaluate(self, data: InMemoryData | None, X: Any, sample_weight: Any) -> None:
+    def _evaluate(self, rows: Rows) -> None:
         """Set what is to be known of all rows."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -402,141 +452,13 @@ class UnlabelledModel(CoresetModel):
         """
         del y
         self._validate_params()
-        data = self._validate_in_memory(X, None, sample_weight)
-        method, size, n_clusters = self._construction(data, X, sample_weight)
+        rows = self._open_rows(X, sample_weight)
+        method, size, n_clusters = self._construction(rows)
         seed = resolve_seed(self.random_state)
         coreset = self._coreset_of(
-            data or (X, None, sample_weight),
-            size=size,
-            method=method,
-            seed=seed,
-            n_clusters=n_clusters,
+            rows, X, size=size, method=method, seed=seed, n_clusters=n_clusters
         )
         self._solve(coreset, solver_seed(seed))
         self.coreset_ = coreset
-        self._evaluate(data, X, sample_weight)
+        self._evaluate(rows)
         return self
-
-
-class ClusteringModel(
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc] # scikit-learn has no annotations
-    TransformerMixin,  # type: ignore[misc]
-    ClusterMixin,  # type: ignore[misc]
-    UnlabelledModel,
-):
-    """Base of the clusterings: centers, and the cost of all rows.
-
-    Attributes
-    ----------
-    cluster_centers_ : ndarray of shape (k, d), float64
-    """
-
-    n_clusters: int
-    n_init: int | Literal["auto"]
-    compute_inertia: bool
-    cluster_centers_: FloatArray
-    _labels: AnyArray | None
-    _inertia: float | None
-
-    @abstractmethod
-    def _labels_and_cost(self, data: InMemoryData) -> tuple[AnyArray, float]:
-        """Cluster of every row in memory, and their cost."""
-
-    def _cost_in_memory(self, data: InMemoryData) -> float:
-        return self._labels_and_cost(data)[1]
-
-    @abstractmethod
-    def _cost(self, X: Any, sample_weight: Any) -> float:
-        """Cost of rows out of core."""
-
-    @property
-    def _n_starts(self) -> int:
-        return auto_starts(self.n_clusters) if self.n_init == "auto" else self.n_init
-
-    def _evaluate(self, data: InMemoryData | None, X: Any, sample_weight: Any) -> None:
-        self._labels = self._inertia = None
-        if data is not None:
-            self._labels, self._inertia = self._labels_and_cost(data)
-        elif self.compute_inertia:
-            self._inertia = self._cost(X, sample_weight)
-
-    @property
-    def labels_(self) -> AnyArray:
-        """Cluster of every row, of data in memory."""
-        check_is_fitted(self)
-        if self._labels is None:
-            raise AttributeError(
-                "labels_ is there only for data in memory; call predict(X), which is lazy out of "
-                "core."
-            )
-        return self._labels
-
-    @property
-    def inertia_(self) -> float:
-        """Cost of the clustering over all rows."""
-        check_is_fitted(self)
-        if self._inertia is None:
-            raise AttributeError(
-                "inertia_ needs one more read of data out of core; set compute_inertia=True, call "
-                "-score(X), or take the coreset's estimate, coreset_inertia_."
-            )
-        return self._inertia
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit, and return the cluster of every row; lazily where X is out of core."""
-        self.fit(X, y, sample_weight)
-        return self.predict(X) if self._labels is None else self._labels
-
-    @abstractmethod
-    def predict(self, X: Any) -> Any:
-        """Return the cluster of every row."""
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the weighted cost of all rows, as `inertia_` defines it.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), or path
-            Read once where it is out of core.
-        y : object
-            Ignored.
-        sample_weight : array-like of shape (n,), or str, optional
-
-        Returns
-        -------
-        float
-        """
-        del y
-        check_is_fitted(self)
-        data = self._validate_in_memory(X, None, sample_weight, reset=False)
-        if data is None:
-            return -self._cost(X, sample_weight)
-        return -self._cost_in_memory(data)
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.cluster_centers_)
-
-
-def auto_starts(n_clusters: int) -> int:
-    """Return the runs of k-means for ``n_init="auto"``.
-
-    Measured on coresets of uneven mixtures, by the cost over all data: with 10 clusters the best
-    of ten runs gains 2.4 % on one; with 100 clusters in one to a thousand, single runs lie 2
-    to 9 % above the best of three; with 500 three gain 0.2 %. A run on a coreset takes a
-    fraction of a read, so that three at least cost little; many clusters average their luck.
-
-    Parameters
-    ----------
-    n_clusters : int
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> [auto_starts(k) for k in (2, 8, 30, 100, 500)]
-    [10, 10, 10, 5, 3]
-    """
-    return min(10, max(3, 500 // n_clusters))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,19 +19,16 @@ from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
 from daskcoreset.estimators.base import (
-    AUTO_SIZE,
-    BUILD_CONSTRAINTS,
-    ClusteringModel,
     InMemoryData,
+    Rows,
     apply_method,
     check_size,
     coreset_is_all,
-    is_in_memory,
     refuse,
 )
+from daskcoreset.estimators.kmeans import CLUSTERING_CONSTRAINTS, ClusteringModel
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.execution.engine import map_reduce
-from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.sensitivities import BregmanLightweight, Sensitivity, StrongBregman, resolve_method
 from daskcoreset.solvers.bregman import bregman_hard
 from daskcoreset.solvers.bregman_soft import SoftClustering, bregman_soft
@@ -46,6 +42,7 @@ from daskcoreset.solvers.divergences import (
 if TYPE_CHECKING:
     from daskcoreset.core.coreset import Coreset
     from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
+    from daskcoreset.inputs.blocks import RowBlocks
     from daskcoreset.solvers.bregman import HardClustering
 
 
@@ -176,16 +173,10 @@ class CoresetBregman(ClusteringModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        **CLUSTERING_CONSTRAINTS,
         "divergence": [str, Divergence],
         "soft": ["boolean"],
-        **BUILD_CONSTRAINTS,
-        "size": AUTO_SIZE,
         "init": [StrOptions({"k-means++"}), "array-like"],
-        "n_init": AUTO_SIZE,
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "compute_inertia": ["boolean"],
     }
 
     divergence_: Divergence
@@ -243,15 +234,13 @@ class CoresetBregman(ClusteringModel):
             return self._solution.mixing
         raise AttributeError("weights_ is there only with soft=True; set it before fit.")
 
-    def _construction(
-        self, data: InMemoryData | None, X: Any, sample_weight: Any
-    ) -> tuple[Sensitivity[Any], int, int]:
+    def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
         divergence = resolve_divergence(self.divergence)
         size = default_size(self.n_clusters) if self.size == "auto" else self.size
         check_size(size, self.n_clusters, "cluster")
-        if data is not None:
-            refuse(divergence.find_invalid_row(data.X))
-        self._divergence = _with_precision(divergence, data, X, sample_weight)
+        if isinstance(rows, InMemoryData):
+            refuse(divergence.find_invalid_row(rows.X))
+        self._divergence = _with_precision(divergence, rows)
         if self.method == StrongBregman.name:
             method: Sensitivity[Any] = StrongBregman(self.n_clusters, self._divergence)
         elif self.method == BregmanLightweight.name:
@@ -293,9 +282,8 @@ class CoresetBregman(ClusteringModel):
         counted = np.flatnonzero(data.weights > 0)
         return float(data.weights[counted] @ self._solution.costs(data.X[counted]))
 
-    def _cost(self, X: Any, sample_weight: Any) -> float:
+    def _cost(self, blocks: RowBlocks) -> float:
         costs = partial(apply_method, self._solution, "costs")
-        blocks = self._open(X, None, sample_weight)
         return weighted_sum(blocks, costs, partial(domain_problem, self.divergence_))[1]
 
     def _apply_in_domain(
@@ -353,22 +341,18 @@ class CoresetBregman(ClusteringModel):
             Lazy where X is out of core.
         """
         check_is_fitted(self)
-        if not is_in_memory(X):
-            self._refuse_frames(self)
+        self._refuse_frames(self, X)
         return self._apply_in_domain(X, partial(_divergences, self._solution))
 
 
-def _with_precision(
-    divergence: Divergence, data: InMemoryData | None, X: Any, sample_weight: Any
-) -> Divergence:
+def _with_precision(divergence: Divergence, rows: Rows) -> Divergence:
     """Return the divergence with the precision of all rows, where it is to be estimated."""
     if not isinstance(divergence, SquaredMahalanobis) or divergence.precision is not None:
         return divergence
-    if data is None:
-        blocks = row_blocks(X, None, sample_weight)
-        scatter: Scatter = map_reduce(blocks, _scatter_of_block, merge_scatters).value
+    if isinstance(rows, InMemoryData):
+        scatter = scatter_of(rows.X, rows.weights)
     else:
-        scatter = scatter_of(data.X, data.weights)
+        scatter = map_reduce(rows, _scatter_of_block, merge_scatters).value
     if scatter.weight == 0.0:
         raise InvalidInputError(
             "sample_weight is zero on every row; give at least one row a positive weight."

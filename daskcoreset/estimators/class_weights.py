@@ -14,6 +14,7 @@ from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import is_number
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.metrics.costs import merge_sums
 
 if TYPE_CHECKING:
     from daskcoreset.core.blocks import Block, InvalidRow
@@ -56,20 +57,19 @@ def weigh_blocks(class_weight: Any, X: Any, y: Any, sample_weight: Any) -> RowBl
 
     Parameters
     ----------
-    class_weight : mapping of label to number, or "balanced"
-        The latter takes a read of `y` and `sample_weight`; of X too where they are parts of it,
+    class_weight : mapping of label to number, "balanced" or None
+        "balanced" takes a read of `y` and `sample_weight`; of X too where they are parts of it,
         or its number of rows is not known.
     X, y, sample_weight
         As for `daskcoreset.build`.
     """
     blocks = row_blocks(X, y, sample_weight)
+    if class_weight is None:
+        return blocks
+    sums: dict[Any, float] = {}
     if class_weight == "balanced":
-        known: dict[Any, float] = map_reduce(
-            _labels_alone(blocks, y, sample_weight), _sums, _sum
-        ).value
-    else:
-        known = {}
-    factors = _factors(class_weight, known)
+        sums = map_reduce(_labels_alone(blocks, y, sample_weight), _sums_by_label, merge_sums).value
+    factors = _factors(class_weight, sums)
     return replace(blocks, schema=replace(blocks.schema, class_weight=tuple(factors)))
 
 
@@ -78,6 +78,7 @@ def _labels_alone(blocks: RowBlocks, y: Any, sample_weight: Any) -> RowBlocks:
         return blocks
     import dask.array as da
 
+    # In place of X, which may be far larger: the sums need no more than its number of rows.
     nothing = da.zeros((blocks.n_rows, 1), dtype=np.float32, chunks=(2**20, 1))
     return row_blocks(nothing, y, sample_weight)
 
@@ -109,14 +110,12 @@ def _factors(class_weight: Any, sums: Mapping[Any, float]) -> list[tuple[Any, fl
     ]
 
 
-def _sums(block: Block, _block_index: int, _broadcast: object) -> dict[Any, float] | InvalidRow:
+def _sums_by_label(
+    block: Block, _block_index: int, _broadcast: object
+) -> dict[Any, float] | InvalidRow:
     problem = find_bad_label(block)
     if problem is not None:
         return problem
     classes, codes = np.unique(labels_of(block), return_inverse=True)
     sums = np.bincount(codes, block.weights, minlength=len(classes))
     return dict(zip(classes.tolist(), sums.tolist(), strict=True))
-
-
-def _sum(first: dict[Any, float], second: dict[Any, float]) -> dict[Any, float]:
-    return {label: first.get(label, 0.0) + second.get(label, 0.0) for label in {**first, **second}}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -14,32 +13,27 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    has_fit_parameter,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.constructions.tree.stream import CoresetStream
-from daskcoreset.core.blocks import check_classes, find_unusable_row, plain_labels
+from daskcoreset.core.blocks import check_classes, plain_labels
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.estimators.awaiting import Awaiting, announced_classes
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
-    FLOATS,
     CoresetModel,
     InMemoryData,
-    apply_method,
+    Rows,
+    SparseInput,
     coreset_is_all,
-    refuse,
-    refuse_missing,
+    require_weighted_fit,
+    validate_rows,
     warn_lost_classes,
 )
 from daskcoreset.estimators.class_weights import weigh_blocks, weigh_rows
+from daskcoreset.estimators.classifier import IncompleteClassifier, announced_classes
 from daskcoreset.sensitivities import SVM, Logistic
 from daskcoreset.solvers.linear import solve_svm
 
@@ -60,7 +54,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
 """What the parameters of both linear classifiers may be."""
 
 
-class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] # no annotations
+class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore[misc] # no annotations
     """Base of the linear classifiers; a subclass says which construction and which solver.
 
     Attributes
@@ -79,15 +73,9 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
     random_state: RandomState
     class_weight: Any
     estimator: Any
-    estimator_: Any
     classes_: AnyArray
     _stream: CoresetStream | None
     _known: AnyArray | None
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     @abstractmethod
     def _method(self) -> Sensitivity[Any]:
@@ -124,7 +112,6 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
         self._check_solver()
         data = self._validate_in_memory(X, y, sample_weight)
         classes = None
-        parts: InMemoryData | tuple[Any, Any, Any] = (X, y, sample_weight)
         if data is not None:
             check_classification_targets(data.y)
             # Counted from zero: a coreset turns labels that are objects into text.
@@ -132,16 +119,13 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
             weights = weigh_rows(self.class_weight, data.y, data.sample_weight)
             if weights is not None and len(used := np.unique(codes[weights > 0.0])) == 1:
                 check_classes(classes[used], len(codes))  # with the label of y, not its place
-            parts = InMemoryData(data.X, codes, weights)
+            rows: Rows = InMemoryData(data.X, codes, weights)
         else:
             self._require_labels(y)
-            if self.class_weight is not None:
-                parts = (weigh_blocks(self.class_weight, X, y, sample_weight), None, None)
+            rows = weigh_blocks(self.class_weight, X, y, sample_weight)
         seed = resolve_seed(self.random_state)
-        coreset = self._coreset_of(parts, size=self.size, method=self._method(), seed=seed)
+        coreset = self._coreset_of(rows, X, size=self.size, method=self._method(), seed=seed)
         self._stream, self._known = None, None
-        if data is None:
-            self._set_features(X, coreset.n_features, coreset.provenance.get("columns"))
         return self._solve(coreset, classes)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -193,13 +177,12 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
             if not fresh:
                 old = self.coreset_
                 stream.partial_fit(old.points, old.labels, old.weights)
+        batch: tuple[Any, ...] = X, y, sample_weight
         if data is None and self.class_weight is not None:
-            rows: tuple[Any, ...] = (weigh_blocks(self.class_weight, X, y, sample_weight),)
-        else:
-            rows = (X, y, sample_weight)
+            batch = (weigh_blocks(self.class_weight, X, y, sample_weight),)
         # A copy shares what is never changed, so that a refusal leaves all as it was.
-        stream = copy(stream).partial_fit(*rows)
-        coreset, seen = _answer_of(stream, known)
+        stream = copy(stream).partial_fit(*batch)
+        coreset, seen = _coreset_of_stream(stream, known)
         self._stream, self._known = stream, known
         if data is None:
             self._set_features(X, coreset.n_features, coreset.provenance.get("columns"))
@@ -208,17 +191,14 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
         self.coreset_, inner = coreset, None
         if len(seen) > 1:
             inner = self._solve(coreset, None).estimator_
-        self.estimator_ = Awaiting(inner, known, seen, coreset.n_features)
+        self.estimator_ = IncompleteClassifier(inner, known, seen, coreset.n_features)
         self.classes_ = known
         return self
 
     def _check_solver(self) -> None:
         self._validate_params()
-        if self.estimator is not None and not has_fit_parameter(self.estimator, "sample_weight"):
-            raise InvalidTypeError(
-                f"estimator is a {type(self.estimator).__name__}, whose fit takes no "
-                f"sample_weight, so that it cannot be fitted on a coreset; pass one that does."
-            )
+        if self.estimator is not None:
+            require_weighted_fit(self.estimator, "pass one that does")
 
     def _solve(self, coreset: Coreset, classes: AnyArray | None) -> Self:
         """Solve on a coreset; with `classes`, its labels are places among these."""
@@ -247,10 +227,6 @@ class LinearCoresetModel(ClassifierMixin, CoresetModel):  # type: ignore[misc] #
         """Intercepts b, of shape (1,), or (n_classes,)."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.intercept_  # type: ignore[no-any-return]
-
-    def _delegate(self, X: Any, method: str) -> Any:
-        check_is_fitted(self, "estimator_")
-        return self._apply(X, partial(apply_method, self.estimator_, method))
 
     def predict(self, X: Any) -> Any:
         """Class of every row.
@@ -304,7 +280,7 @@ def _known_classes(classes: Any, earlier: AnyArray | None) -> AnyArray | None:
     return known
 
 
-def _answer_of(stream: CoresetStream, known: AnyArray | None) -> tuple[Coreset, AnyArray]:
+def _coreset_of_stream(stream: CoresetStream, known: AnyArray | None) -> tuple[Coreset, AnyArray]:
     """Coreset of a stream, and the classes that it has rows of; refuses unknown classes."""
     rows = stream.rows()
     assert rows.labels is not None  # noqa: S101 - constructions ask for them
@@ -320,7 +296,7 @@ def _answer_of(stream: CoresetStream, known: AnyArray | None) -> tuple[Coreset, 
     return Coreset(rows.points, rows.weights, rows.indices, rows.labels, record), seen
 
 
-class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
+class LinearSVM(SparseInput, ClassifierMixin, BaseEstimator):  # type: ignore[misc] # no annotations
     r"""Minimises :math:`|w|^2/2 + C \sum_i u_i [1 - y_i (\langle x_i, w \rangle + b)]_+`.
 
     The objective is that of ``SVC(kernel="linear")``; the intercept is not penalised, as it is
@@ -364,11 +340,6 @@ class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-
         self.fit_intercept = fit_intercept
         self.tol = tol
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve one problem for two classes, or one for each of more.
 
@@ -389,13 +360,11 @@ class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-
             If an argument cannot be used: there is one class only, or squared distances overflow.
         """
         self._validate_params()
-        refuse_missing(y)
-        X, y = validate_data(self, X, y, dtype=FLOATS, accept_sparse="csr")
-        check_classification_targets(y)
-        u = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        refuse(find_unusable_row(X, u))
-        used = np.flatnonzero(u > 0.0)
-        self.classes_, codes = np.unique(y[used], return_inverse=True)
+        data = validate_rows(self, X, y, sample_weight)
+        check_classification_targets(data.y)
+        used = np.flatnonzero(data.weights > 0.0)
+        points, weights = data.X[used], data.weights[used]
+        self.classes_, codes = np.unique(data.y[used], return_inverse=True)
         if len(self.classes_) < 2:
             raise InvalidInputError(
                 f"y holds {len(self.classes_)} class of positive weight, and a classifier needs "
@@ -403,15 +372,8 @@ class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-
             )
         positive = range(len(self.classes_)) if len(self.classes_) > 2 else (1,)
         fits = [
-            solve_svm(
-                X[used],
-                np.where(codes == code, 1.0, -1.0),
-                u[used],
-                self.C,
-                intercept=self.fit_intercept,
-                tol=self.tol,
-            )
-            for code in positive
+            solve_svm(points, signs, weights, self.C, intercept=self.fit_intercept, tol=self.tol)
+            for signs in (np.where(codes == code, 1.0, -1.0) for code in positive)
         ]
         self.coef_ = np.stack([fit.coef for fit in fits])
         self.intercept_ = np.array([fit.intercept for fit in fits])
@@ -421,17 +383,15 @@ class LinearSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-
     def decision_function(self, X: Any) -> FloatArray:
         """Signed distances, times the length of w: of shape (n,), or (n, n_classes)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOATS, accept_sparse="csr", reset=False)
-        refuse(find_unusable_row(X, np.ones(X.shape[0])))
-        values: FloatArray = np.asarray(X @ self.coef_.T) + self.intercept_
+        points = validate_rows(self, X, reset=False).X
+        values: FloatArray = np.asarray(points @ self.coef_.T) + self.intercept_
         return values[:, 0] if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> AnyArray:
         """Class of every row."""
         values = self.decision_function(X)
         best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
-        found: AnyArray = self.classes_[best]
-        return found
+        return np.asarray(self.classes_[best])
 
 
 class CoresetLogisticRegression(LinearCoresetModel):

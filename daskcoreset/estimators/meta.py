@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
@@ -17,7 +16,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names_in,  # what get_feature_names_out of scikit-learn itself rests on
     check_is_fitted,
-    has_fit_parameter,
 )
 
 from daskcoreset.core.errors import InvalidTypeError
@@ -26,13 +24,12 @@ from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
     CoresetModel,
-    InMemoryData,
-    apply_method,
-    is_in_memory,
+    require_weighted_fit,
     solver_seed,
     warn_lost_classes,
 )
 from daskcoreset.estimators.scoring import accuracy, r_squared
+from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.sensitivities import Sensitivity, resolve_method
 
 if TYPE_CHECKING:
@@ -125,7 +122,6 @@ class CoresetEstimator(CoresetModel):
         **BUILD_CONSTRAINTS,
     }
 
-    estimator_: Any
     _labels: AnyArray | None
 
     def __init__(
@@ -184,22 +180,27 @@ class CoresetEstimator(CoresetModel):
             If another argument cannot be used.
         """
         self._validate_params()
-        if not has_fit_parameter(self.estimator, "sample_weight"):
-            raise InvalidTypeError(
-                f"estimator is a {type(self.estimator).__name__}, whose fit takes no "
-                f"sample_weight, so that it cannot be fitted on a coreset; pass one that does, "
-                f"in a pipeline its last step, in a search what is searched."
-            )
+        require_weighted_fit(
+            self.estimator,
+            "pass one that does, in a pipeline its last step, in a search what is searched",
+        )
         method, wants_y = resolve_method(self.method), self._wants_y()
         y = y if wants_y else None
-        data = self._check(X, y, sample_weight)
+        numeric = {"y_numeric": True} if y is not None and is_regressor(self) else {}
+        data = self._validate_in_memory(X, y, sample_weight, **numeric)
+        if data is not None and data.y is not None and is_classifier(self):
+            check_classification_targets(data.y)
         if data is None and wants_y:
             self._require_labels(y)
+        rows = data or row_blocks(X, y, sample_weight)
         seed = resolve_seed(self.random_state)
-        self.coreset_ = self._coreset_of(
-            data or (X, y, sample_weight), size=self.size, method=method, seed=seed
-        )
-        labels = self.coreset_.labels if data is None else self._labels_of(data)
+        self.coreset_ = self._coreset_of(rows, X, size=self.size, method=method, seed=seed)
+        labels = self.coreset_.labels
+        if data is not None and data.y is not None:
+            # As the user has them: a coreset stores objects as text.
+            labels = data.y[self.coreset_.indices]
+            if is_classifier(self):
+                warn_lost_classes(np.unique(data.y), labels)
         points, weights, labels = deduplicate(self.coreset_.points, self.coreset_.weights, labels)
         self.estimator_ = _seeded(clone(self.estimator), solver_seed(seed))
         target = (labels,) if wants_y else ()
@@ -211,27 +212,7 @@ class CoresetEstimator(CoresetModel):
 
     def _wants_y(self) -> bool:
         tags = get_tags(self.estimator)
-        return bool(
-            is_classifier(self.estimator)
-            or is_regressor(self.estimator)
-            or tags.target_tags.required
-        )
-
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> InMemoryData | None:
-        numeric = {"y_numeric": True} if y is not None and is_regressor(self.estimator) else {}
-        data = self._validate_in_memory(X, y, sample_weight, **numeric)
-        if data is not None and data.y is not None and is_classifier(self.estimator):
-            check_classification_targets(data.y)
-        return data
-
-    def _labels_of(self, data: InMemoryData) -> AnyArray | None:
-        """Labels of the coreset's rows as the user has them: a coreset stores objects as text."""
-        if data.y is None:
-            return None
-        labels: AnyArray = data.y[self.coreset_.indices]
-        if is_classifier(self.estimator):
-            warn_lost_classes(np.unique(data.y), labels)
-        return labels
+        return bool(is_classifier(self) or is_regressor(self) or tags.target_tags.required)
 
     @property
     def classes_(self) -> AnyArray:
@@ -249,10 +230,6 @@ class CoresetEstimator(CoresetModel):
                 "predict(X), which is lazy out of core, or see estimator_."
             )
         return self._labels
-
-    def _delegate(self, X: Any, method: str) -> Any:
-        check_is_fitted(self)
-        return self._apply(X, partial(apply_method, self.estimator_, method))
 
     @_where_inner_has("predict")
     def predict(self, X: Any) -> Any:
@@ -343,8 +320,7 @@ class CoresetEstimator(CoresetModel):
             Lazy where X is out of core; a frame after `set_output`.
         """
         check_is_fitted(self)
-        if not is_in_memory(X):
-            self._refuse_frames(self.estimator_)
+        self._refuse_frames(self.estimator_, X)
         result = self._delegate(X, "transform")
         if hasattr(result, "columns"):  # `estimator_` saw neither names nor index
             result.columns = list(self.get_feature_names_out())

@@ -17,8 +17,10 @@ from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
     InMemoryData,
+    Rows,
     UnlabelledModel,
     check_size,
+    count_features,
 )
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.sensitivities import MixtureCoreset, Sensitivity, resolve_method
@@ -206,11 +208,9 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         self.passes = passes
         self.random_state = random_state
 
-    def _construction(
-        self, data: InMemoryData | None, X: Any, sample_weight: Any
-    ) -> tuple[Sensitivity[Any], int, int]:
+    def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
         k = self.n_components
-        d = self._count_features(data, X, sample_weight)
+        d = count_features(rows)
         check_given(
             self.covariance_type,
             k,
@@ -367,12 +367,11 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
 
     def _likelihood(self, X: Any, sample_weight: Any) -> tuple[float, float]:
         """Total weight and weighted log-likelihood of all rows."""
-        data = self._validate_in_memory(X, None, sample_weight, reset=False)
-        if data is None:
-            blocks = self._open(X, None, sample_weight)
-            return weighted_sum(blocks, partial(score_samples, self._fitted))
-        total = log_likelihood(self._fitted, data.X, data.sample_weight)
-        return float(data.weights.sum()), total
+        rows = self._open_rows(X, sample_weight, fitted=True)
+        if not isinstance(rows, InMemoryData):
+            return weighted_sum(rows, partial(score_samples, self._fitted))
+        total = log_likelihood(self._fitted, rows.X, rows.sample_weight)
+        return float(rows.weights.sum()), total
 
     @property
     def weights_(self) -> FloatArray:

@@ -15,7 +15,7 @@ from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTy
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.validation import as_float, as_int, check_flag
-from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.metrics.costs import data_of
 from daskcoreset.metrics.plot import plot_audit
 from daskcoreset.metrics.poisson_sample import (
     BASE,
@@ -66,8 +66,8 @@ def candidate_solutions(
     ('origin',)
     """
     if solutions is None:
-        found = dict(objective.candidates(block, stream(seed, Stage.AUDIT, 0, 1)))
-        return tuple(found), tuple(found.values())
+        candidates = dict(objective.candidates(block, stream(seed, Stage.AUDIT, 0, 1)))
+        return tuple(candidates), tuple(candidates.values())
     if isinstance(solutions, Mapping):
         names, several = [str(name) for name in solutions], list(solutions.values())
     else:
@@ -80,7 +80,7 @@ def candidate_solutions(
     return tuple(names), tuple(objective.labelled(one, block, "solutions") for one in read)
 
 
-_LEAST_SAMPLE = 10_000
+_MIN_SAMPLE = 10_000
 
 """Rows of the independent sample at least: what may be hidden from it shrinks with them."""
 
@@ -130,8 +130,8 @@ class Audit:
     def distortion(self) -> float:
         r"""As `metrics.distortion`: :math:`\max(\phi_C / \phi_X, \phi_X / \phi_C) - 1`."""
         largest = np.maximum(self.on_coreset, self.on_data)
-        least = np.minimum(self.on_coreset, self.on_data)
-        return float(_quotient(largest - least, least).max())
+        smallest = np.minimum(self.on_coreset, self.on_data)
+        return float(_quotient(largest - smallest, smallest).max())
 
     @property
     def sample_size(self) -> int:
@@ -174,9 +174,9 @@ class Audit:
         >>> import daskcoreset
         >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
         >>> coreset = daskcoreset.build(X, size=500, random_state=0)
-        >>> found = audit(coreset, X, n_clusters=3, random_state=0).interval([[0, 1], [0, -1]])
+        >>> interval = audit(coreset, X, n_clusters=3, random_state=0).interval([[0, 1], [0, -1]])
         >>> true = daskcoreset.metrics.kmeans_cost(X, [[0, 1], [0, -1]])
-        >>> bool(found.low < true < found.high)
+        >>> bool(interval.low < true < interval.high)
         True
         """
         level = (
@@ -187,7 +187,7 @@ class Audit:
         one = self.objective.labelled(one, own, "solution")
         if isinstance(one, np.ndarray):
             _check_usable(Block(one, np.ones(len(one))), "solution")
-        return self._estimates.interval(self.solutions, one, level)
+        return self._estimates.interval(one, level)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the relative difference of every audited solution, and of the total weight.
@@ -331,9 +331,10 @@ def audit(
     """
     level = as_float("confidence", confidence, "0.95")
     seed = resolve_seed(random_state)
-    for name, value, kind in (("coreset", coreset, Coreset), ("objective", objective, Objective)):
-        if not isinstance(value, kind) and (name == "coreset" or value is not None):
-            raise InvalidTypeError(f"{name} is {value!r}; pass {kind.__name__} objects only.")
+    if not isinstance(coreset, Coreset):
+        raise InvalidTypeError(f"coreset is {coreset!r}; pass Coreset objects only.")
+    if objective is not None and not isinstance(objective, Objective):
+        raise InvalidTypeError(f"objective is {objective!r}; pass Objective objects only.")
     if progress is not None:
         check_flag("progress", progress)
     own = Block(coreset.points, coreset.weights, coreset.labels)
@@ -343,20 +344,13 @@ def audit(
     names, candidates = candidate_solutions(objective, own, solutions, seed)
     on_coreset = np.array([objective.cost(own, one) for one in candidates])
     if sample_size is None:
-        sample_size = max(_LEAST_SAMPLE, len(coreset))
+        sample_size = max(_MIN_SAMPLE, len(coreset))
     size = as_int("sample_size", sample_size)
-    if on_invalid is None:
-        on_invalid = "drop" if coreset.provenance.get("n_dropped") else "raise"
     if coreset.labels is not None and y is None and isinstance(objective, LinearCost):
         raise InvalidInputError(
             f"y is missing, and the {objective.name} is about labels; pass those of X."
         )
-    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    if blocks.schema.n_features != coreset.n_features:
-        raise InvalidInputError(
-            f"X has {blocks.schema.n_features} columns and the coreset {coreset.n_features}; pass "
-            f"the data that it is of."
-        )
+    blocks = data_of(coreset, X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     design = _design(own, objective, candidates, size, seed)
     sample = sample_costs(blocks, design, progress=progress)
     n_rows = sample.n_rows
@@ -378,7 +372,7 @@ def audit(
         n_rows=n_rows,
         confidence=level,
         seed=seed,
-        _estimates=CostEstimates(sample, objective, design.cells, own),
+        _estimates=CostEstimates(sample, design, own),
     )
 
 

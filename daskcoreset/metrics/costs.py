@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from operator import add
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from daskcoreset.constructions.sampling.block_steps import summarise_block
+from daskcoreset.constructions.sampling.messages import BlockReport, merge_reports
 from daskcoreset.core.blocks import Block, InvalidRow, find_bad_label, labels_of
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import check_flag, check_positive
-from daskcoreset.execution.engine import map_reduce
+from daskcoreset.execution.engine import Engine, Reduction, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-from daskcoreset.objectives import LinearCost, Objective, QuantizationError
+from daskcoreset.objectives import LinearCost, QuantizationError
 from daskcoreset.objectives.clustering import as_centers
 from daskcoreset.sensitivities import SVM
 
 if TYPE_CHECKING:
+    from daskcoreset.core.blocks import ReadBlock
     from daskcoreset.core.coreset import Coreset
+    from daskcoreset.execution.engine import BlockResults
 
 
 def svm_sensitivity(
@@ -75,32 +79,29 @@ def svm_sensitivity(
     """
     check_flag("provable", provable)
     construction = SVM(lam, n_clusters, "paper" if provable else "systematic", intercept)
-    blocks = _labelled_blocks(X, y, sample_weight)
+    engine = Engine.now(_labelled_blocks(X, y, sample_weight))
     seed, summary = resolve_seed(random_state), None
     for fold in range(construction.n_folds):
-        summarise = partial(_block_summary, construction, (seed, fold))
-        merged = map_reduce(blocks, summarise, construction.merge, broadcast=summary).value
-        if not merged:
-            raise _no_weight()
-        summary = construction.finalize(merged, stream(seed, Stage.SETTLING, 0, fold))
-        construction.validate_summary(summary, finalized=True)
-    total: float = map_reduce(
-        blocks, partial(_total_score, construction), add, broadcast=summary
-    ).value
-    return total
+        summarise = partial(summarise_block, construction, seed, fold)
+        results = engine.read(Reduction(summarise, partial(merge_reports, construction)), summary)
+        summary = engine.apply(partial(_finalized, construction, seed, fold), results)
+    add_up: Reduction[float] = Reduction(partial(_total_score, construction), sum)
+    return float(engine.compute(engine.read(add_up, summary)).value)
 
 
-def _block_summary(
-    construction: SVM, seed_and_fold: tuple[int, int], block: Block, index: int, last: Any
-) -> Any:
-    problem = construction.find_invalid_row(block)
-    seed, fold = seed_and_fold
-    rng = stream(seed, Stage.SUMMARIES, index, fold)
-    return problem or construction.block_summary(block, last, rng)
+def _finalized(construction: SVM, seed: int, fold: int, results: BlockResults[BlockReport]) -> Any:
+    results.check()
+    if not results.value.summary:
+        raise _no_weight()
+    rng = stream(seed, Stage.SETTLING, 0, fold)
+    summary = construction.finalize(results.value.summary, rng)
+    construction.validate_summary(summary, finalized=True)
+    return summary
 
 
-def _total_score(construction: SVM, block: Block, _index: int, summary: Any) -> float:
-    return float(np.minimum(construction.scores(block, summary), 1.0).sum())
+def _total_score(construction: SVM, rows: ReadBlock, summary: Any) -> float:
+    assert rows.block is not None  # noqa: S101 - the engine has seen to it
+    return float(np.minimum(construction.scores(rows.block, summary), 1.0).sum())
 
 
 def _labelled_blocks(X: Any, y: Any, sample_weight: Any) -> RowBlocks:
@@ -188,7 +189,7 @@ def svm_report(
     check_positive("lam", lam)
     blocks = _labelled_blocks(X, y, sample_weight)
     coef, shift, single = _solutions(w, intercept, blocks.schema.n_features)
-    sums = map_reduce(blocks, _sums_by_label, _merge_sums, broadcast=(coef, shift)).value
+    sums = map_reduce(blocks, _sums_by_label, merge_sums, broadcast=(coef, shift)).value
     labels = _two_labels(sorted(sums), classes)
     total = sum(float(part[0, 0]) for part in sums.values())
     if not total > 0.0:
@@ -290,6 +291,7 @@ def _sums_by_label(
     points: Any = block.points
     for rows in tiles(len(block), points.shape[1]):
         tile = dense(points[rows])
+        # Not by BLAS: a row has one value, in whatever block it comes.
         for i, one in enumerate(coef):
             values[rows, i] = np.einsum("ij,j->i", tile, one) + shift[i]
     labels, u = labels_of(block), block.weights
@@ -308,13 +310,9 @@ def _sums_by_label(
     return sums
 
 
-def _merge_sums(
-    first: dict[Any, FloatArray], second: dict[Any, FloatArray]
-) -> dict[Any, FloatArray]:
-    merged = dict(first)
-    for label, part in second.items():
-        merged[label] = merged[label] + part if label in merged else part
-    return merged
+def merge_sums(first: dict[Any, Any], second: dict[Any, Any]) -> dict[Any, Any]:
+    """Add up sums over the rows of every label, some of which are in one part only."""
+    return {label: first.get(label, 0.0) + second.get(label, 0.0) for label in {**first, **second}}
 
 
 def _two_labels(present: list[Any], classes: Any) -> list[Any]:
@@ -396,9 +394,7 @@ def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
     """
     blocks = row_blocks(X, None, sample_weight)
     solutions, single = _as_solutions(centers, blocks.schema.n_features)
-    costs = map_reduce(
-        blocks, partial(_block_costs, QuantizationError()), add, broadcast=solutions
-    ).value
+    costs = map_reduce(blocks, _block_costs, add, broadcast=solutions).value
     return float(costs[0]) if single else costs
 
 
@@ -498,7 +494,27 @@ def _as_solutions(
     return solutions, not several
 
 
-def _block_costs(
-    objective: Objective[Any], block: Block, _index: int, solutions: list[Any]
-) -> FloatArray:
-    return np.array([objective.total(block, solution) for solution in solutions])
+def _block_costs(block: Block, _index: int, solutions: list[FloatArray]) -> FloatArray:
+    cost = QuantizationError()
+    return np.array([cost.total(block, centers) for centers in solutions])
+
+
+def data_of(
+    coreset: Coreset,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    chunks: int | Literal["auto"] = "auto",
+    on_invalid: Literal["raise", "drop"] | None,
+) -> RowBlocks:
+    """Open the data that a coreset is of; `on_invalid` is by default what it was built with."""
+    if on_invalid is None:
+        on_invalid = "drop" if coreset.provenance.get("n_dropped") else "raise"
+    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+    if blocks.schema.n_features != coreset.n_features:
+        raise InvalidInputError(
+            f"X has {blocks.schema.n_features} columns and the coreset {coreset.n_features}; pass "
+            f"the data that it is of."
+        )
+    return blocks

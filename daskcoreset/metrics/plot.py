@@ -14,9 +14,9 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import axes_for, need_matplotlib
 from daskcoreset.core.validation import as_float, is_int
-from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.metrics.costs import data_of
 from daskcoreset.metrics.plot_density import (
-    MOST_COLUMNS,
+    MAX_COLUMNS,
     Frame,
     data_frame,
     draw_density,
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = ["label_errors", "plot_audit", "plot_coreset", "plot_error"]
 
-_FINEST = 120
+_MAX_BINS = 120
 """Cells along an axis at most: a few pixels each."""
 
-_MOST_TICKS = 8
+_MAX_TICKS = 8
 """Sizes named on the axis; more would run into each other."""
 
 _LINES = (("o", "-"), ("s", "--"), ("^", "-."), ("D", ":"), ("v", "-"), ("P", "--"))
@@ -107,23 +107,15 @@ def plot_coreset(
     frame = rows_frame(coreset.points, coreset.weights)
     counts = edges = None
     if X is not None:
-        if on_invalid is None:
-            on_invalid = "drop" if coreset.provenance.get("n_dropped") else "raise"
-        blocks = row_blocks(X, None, sample_weight, on_invalid=on_invalid)
-        d = blocks.schema.n_features
-        if d != coreset.n_features:
-            raise InvalidInputError(
-                f"X has {d} columns and the coreset {coreset.n_features}; pass the data that it "
-                f"is of."
-            )
-        if 2 < d <= MOST_COLUMNS:
-            frame = data_frame(blocks, frame.center)
+        blocks = data_of(coreset, X, None, sample_weight, on_invalid=on_invalid)
+        if 2 < coreset.n_features <= MAX_COLUMNS:
+            frame = data_frame(blocks)
         edges = _edges(frame.of(coreset.points), coreset.weights, bins or _auto_bins(blocks.n_rows))
         counts = histogram(blocks, frame, edges)
     ax = axes_for(ax)
     shown = frame.of(coreset.points)
     if shown.shape[1] == 1:
-        edge = (edges or _edges(shown, coreset.weights, bins or _FINEST))[0]
+        edge = (edges or _edges(shown, coreset.weights, bins or _MAX_BINS))[0]
         handles = draw_line(ax, shown[:, 0], coreset, counts, edge, style=style)
     else:
         if counts is not None and edges is not None:
@@ -195,16 +187,17 @@ def plot_error(
     for i, (name, (size, mean, width)) in enumerate(lines.items()):
         marker, dash = _LINES[i % len(_LINES)]
         # Side by side, so that the bars of one method do not hide those of another.
-        place = size * 1.03 ** (i - (len(lines) - 1) / 2)
+        x = size * 1.03 ** (i - (len(lines) - 1) / 2)
         above = np.where(mean > 0, mean, np.nan)
         drawn = ax.errorbar(
-            place, above, width, label=name, marker=marker, ls=dash, capsize=3, ms=5, lw=1.5
+            x, above, width, label=name, marker=marker, ls=dash, capsize=3, ms=5, lw=1.5
         )
         color = drawn.lines[0].get_color()
-        for x in place[mean <= 0]:
+        # What has no logarithm stands on the lower edge.
+        for x_zero in x[mean <= 0]:
             edge = ax.get_xaxis_transform()
-            ax.plot(x, 0, transform=edge, clip_on=False, marker=marker, color=color, ms=5)
-            ax.annotate("≤ 0", (x, 0), (0, 7), edge, "offset points", color=color, ha="center")
+            ax.plot(x_zero, 0, transform=edge, clip_on=False, marker=marker, color=color, ms=5)
+            ax.annotate("≤ 0", (x_zero, 0), (0, 7), edge, "offset points", color=color, ha="center")
     label_errors(ax, sizes)
     ax.set_ylabel("relative error")
     ax.legend(frameon=False)
@@ -232,21 +225,21 @@ def plot_audit(
     need_matplotlib()
     ax = axes_for(ax)
     finite = np.isfinite(differences)
-    most = float(np.abs(differences[finite]).max(initial=1e-3))
-    shown = np.where(finite, differences, 1.15 * most)
-    places = np.arange(len(names))[::-1]
+    widest = float(np.abs(differences[finite]).max(initial=1e-3))
+    shown = np.where(finite, differences, 1.15 * widest)
+    heights = np.arange(len(names))[::-1]
     ax.axvline(0.0, color="0.6", lw=0.8)
-    ax.hlines(places, 0.0, shown, color="C0", lw=1.5)
-    for place, x, value in zip(places, shown, differences, strict=True):
+    ax.hlines(heights, 0.0, shown, color="C0", lw=1.5)
+    for y, x, value in zip(heights, shown, differences, strict=True):
         marker = "o" if np.isfinite(value) else ">"
-        ax.plot(x, place, marker=marker, color="C0", ms=6, ls="none", clip_on=False)
+        ax.plot(x, y, marker=marker, color="C0", ms=6, ls="none", clip_on=False)
         side = "left" if x >= 0 else "right"
         text = f"{value:+.2%}".replace("%", " %") if np.isfinite(value) else "∞"
         away = 7 if x >= 0 else -7
-        ax.annotate(text, (x, place), (away, 0), textcoords="offset points", ha=side, va="center")
-    ax.set_yticks(places, labels=list(names))
+        ax.annotate(text, (x, y), (away, 0), textcoords="offset points", ha=side, va="center")
+    ax.set_yticks(heights, labels=list(names))
     ax.set_ylim(-0.6, len(names) - 0.4)
-    ax.set_xlim(-1.5 * most, 1.5 * most)
+    ax.set_xlim(-1.5 * widest, 1.5 * widest)
     ax.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.3g} %")
     ax.grid(visible=True, which="major", axis="x", color="0.9")
     ax.set_axisbelow(True)
@@ -288,7 +281,7 @@ def label_errors(ax: Axes, sizes: FloatArray) -> None:
     ax.set_xscale("log")
     ax.margins(x=0.08)
     ax.set_yscale("log", nonpositive="clip")
-    step = -(-len(sizes) // _MOST_TICKS)
+    step = -(-len(sizes) // _MAX_TICKS)
     ax.xaxis.set_major_locator(FixedLocator(sizes[::step].tolist()))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter("{x:,.0f}")
@@ -314,7 +307,7 @@ def _check_bins(bins: Any) -> None:
 
 def _auto_bins(n_rows: int | None) -> int:
     # Four rows a cell, if they were spread evenly: fewer show single rows and no density.
-    return _FINEST if n_rows is None else int(np.clip(np.sqrt(n_rows) / 2, 30, _FINEST))
+    return _MAX_BINS if n_rows is None else int(np.clip(np.sqrt(n_rows) / 2, 30, _MAX_BINS))
 
 
 def _edges(shown: FloatArray, weights: FloatArray, bins: int) -> list[FloatArray]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from daskcoreset.core.linalg import dense
+from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
 from daskcoreset.execution.engine import map_reduce
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ _SMALLEST, _LARGEST = 2.0, 350.0
 
 """Areas at which a marker can just be seen, and at which it hides its neighbours."""
 
-_MOST_CLASSES = 10
+_MAX_CLASSES = 10
 
 """So many colours can be told apart; labels of more values are shown on a scale."""
 
@@ -44,9 +46,9 @@ def draw_density(ax: Axes, counts: FloatArray, edges: Sequence[FloatArray]) -> N
         return
     # A logarithm, for dense cells would leave nothing to see of the others.
     cells = np.ma.masked_equal(counts.T, 0.0)
-    most = float(counts.max())
+    largest = float(counts.max())
     # Neither the lightest nor the darkest grey is used: one is lost, the other hides rows.
-    norm = LogNorm(max(float(cells.min()) / 3, most * 1e-6), 2 * most)
+    norm = LogNorm(max(float(cells.min()) / 3, largest * 1e-6), 2 * largest)
     ax.pcolormesh(*edges, cells, cmap="Greys", norm=norm, alpha=0.65, lw=0, rasterized=True)
 
 
@@ -91,12 +93,12 @@ def draw_line(
     # So few rows fill wider cells only.
     cells = max(5, min(len(edge) - 1, int(1.5 * np.sqrt(len(coreset)))))
     coarse = np.linspace(edge[0], edge[-1], cells + 1)
-    held, _ = np.histogram(shown, coarse, weights=coreset.weights)
-    density = held / (held.sum() * (coarse[1] - coarse[0]))
+    sums, _ = np.histogram(shown, coarse, weights=coreset.weights)
+    density = sums / (sums.sum() * (coarse[1] - coarse[0]))
     handles.append(ax.stairs(density, coarse, color="C0", lw=1.5, label="coreset"))
     top = ax.get_ylim()[1]
-    places = np.stack([shown, np.full(len(shown), -0.07 * top)], axis=1)
-    handles += draw_rows(ax, places, coreset, style)
+    below = np.stack([shown, np.full(len(shown), -0.07 * top)], axis=1)
+    handles += draw_rows(ax, below, coreset, style)
     ax.set_ylim(-0.14 * top, top)
     ax.axhline(0.0, color="0.6", lw=0.8)
     return handles
@@ -104,12 +106,12 @@ def draw_line(
 
 def explain(ax: Axes, handles: list[Any]) -> None:
     """Draw the legend; a long one gets room of its own, for it would hide the rows."""
-    place: Literal["best", "upper right"] = "best"
+    corner: Literal["best", "upper right"] = "best"
     if len(handles) > _SHORT_LEGEND:
         low, high = ax.get_xlim()
         ax.set_xlim(low, high + 0.3 * (high - low))
-        place = "upper right"
-    ax.legend(handles=handles, loc=place, framealpha=0.85, fontsize="small")
+        corner = "upper right"
+    ax.legend(handles=handles, loc=corner, framealpha=0.85, fontsize="small")
 
 
 def _areas(weights: FloatArray) -> FloatArray:
@@ -125,7 +127,7 @@ def _colors(labels: AnyArray | None) -> tuple[dict[str, Any], list[Any]]:
     if labels is None:
         return {"color": "C0"}, []
     classes, codes = np.unique(labels, return_inverse=True)
-    if len(classes) <= _MOST_CLASSES:
+    if len(classes) <= _MAX_CLASSES:
         from matplotlib import colormaps
 
         palette = np.asarray(colormaps["tab10"](np.arange(len(classes))))
@@ -140,8 +142,8 @@ def _colors(labels: AnyArray | None) -> tuple[dict[str, Any], list[Any]]:
 
 def _sizes(weights: FloatArray, areas: FloatArray) -> list[Any]:
     """Return handles for a light, a usual and a heavy row."""
-    place = np.argsort(weights, kind="stable")[[len(weights) // 20, len(weights) // 2, -1]]
-    names = {f"weight {_short(weights[i])}": float(areas[i]) for i in place}
+    rows = np.argsort(weights, kind="stable")[[len(weights) // 20, len(weights) // 2, -1]]
+    names = {f"weight {_short(weights[i])}": float(areas[i]) for i in rows}
     return [_dot(float(np.sqrt(area)), name, "0.5") for name, area in names.items()]
 
 
@@ -155,7 +157,7 @@ def _dot(diameter: float, label: str, color: Any) -> Any:
     return Line2D([], [], ls="", marker="o", ms=diameter, color=color, mec="white", label=label)
 
 
-MOST_COLUMNS = 1024
+MAX_COLUMNS = 1024
 
 """Above this a covariance matrix (8 MiB) is not gathered from the blocks."""
 
@@ -180,7 +182,7 @@ class Frame:
     def of(self, points: Any) -> FloatArray:
         """Return the coordinates of rows, float64 of shape (n, 1 or 2)."""
         if self.shares is None:
-            return np.asarray(_dense(points), dtype=np.float64)
+            return dense(points)
         if isinstance(points, np.ndarray):
             moved: FloatArray = (points - self.center) @ self.axes
             return moved
@@ -195,7 +197,7 @@ def rows_frame(points: Any, weights: FloatArray) -> Frame:
         return Frame(np.zeros(d), np.eye(d))
     root = np.sqrt(weights / weights.sum())
     if min(points.shape) <= 3:
-        moved = root[:, np.newaxis] * (_dense(points) - mean)
+        moved = root[:, np.newaxis] * (dense(points) - mean)
         _, spread, axes = np.linalg.svd(np.vstack([moved, np.zeros((2, d))]), full_matrices=False)
         return Frame(mean, *_upright(axes[:2].T, spread[:2] ** 2, float((spread**2).sum())))
     from scipy.sparse.linalg import LinearOperator, svds
@@ -215,24 +217,12 @@ def rows_frame(points: Any, weights: FloatArray) -> Frame:
     return Frame(mean, *_upright(axes[order].T, spread[order] ** 2, total))
 
 
-def data_frame(blocks: RowBlocks, center: FloatArray) -> Frame:
-    """Two principal axes of all rows, in one read.
-
-    Parameters
-    ----------
-    blocks : RowBlocks
-        Of three columns or more.
-    center : ndarray of shape (d,), float64
-        Near the mean, such as that of a coreset: products are formed about it, so that a
-        large offset cancels nothing.
-    """
-    d = len(center)
-    products = map_reduce(blocks, _products_of_block, add, broadcast=center).value
-    weight, first, second = products[0], products[1 : d + 1], products[d + 1 :].reshape(d, d)
-    gap = first / weight
-    values, vectors = np.linalg.eigh(second / weight - np.outer(gap, gap))
+def data_frame(blocks: RowBlocks) -> Frame:
+    """Two principal axes of all rows, of three columns or more, in one read."""
+    scatter = map_reduce(blocks, _scatter_of_block, merge_scatters).value
+    values, vectors = np.linalg.eigh(scatter.covariance)
     axes, shares = _upright(vectors[:, [-1, -2]], values[[-1, -2]], float(values.sum()))
-    return Frame(center + gap, axes, shares)
+    return Frame(scatter.mean, axes, shares)
 
 
 def histogram(blocks: RowBlocks, frame: Frame, edges: Sequence[FloatArray]) -> FloatArray:
@@ -263,17 +253,8 @@ def _upright(
     return axes * np.where(largest < 0, -1.0, 1.0), tuple(float(share) for share in shares)
 
 
-def _products_of_block(block: Block, _index: int, center: FloatArray) -> FloatArray:
-    """Weight, weighted sum and weighted products of rows about a center, in one vector."""
-    d = len(center)
-    values = np.zeros(1 + d + d * d)
-    if len(block):
-        u = block.weights
-        moved = _dense(block.points) - center
-        values[0] = u.sum()
-        values[1 : d + 1] = u @ moved
-        values[d + 1 :] = (moved.T @ (u[:, np.newaxis] * moved)).ravel()
-    return values
+def _scatter_of_block(block: Block, _index: int, _broadcast: object) -> Scatter:
+    return scatter_of(block.points, block.weights)
 
 
 def _histogram_of_block(
@@ -292,8 +273,3 @@ def _histogram_of_block(
             cells = cells * shape[j] + np.where(inside, position, 0.0).astype(np.int64)
         values += np.bincount(cells[inside], block.weights[inside], len(values))
     return values
-
-
-def _dense(points: Any) -> AnyArray:
-    rows: AnyArray = points if isinstance(points, np.ndarray) else points.toarray()
-    return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -79,15 +79,6 @@ class PoissonSample:
             coins=self.coins[kept],
         )
 
-    def check(self) -> None:
-        """Raise an error where there is nothing to compare with."""
-        if not self.weight > 0:
-            raise InvalidInputError(
-                "X has no row with a positive weight; pass the data that the coreset is of."
-            )
-        if not np.isfinite([*self.costs, self.score]).all():
-            raise overflow_error()
-
 
 @dataclass(frozen=True, eq=False)
 class SampleDesign:
@@ -129,7 +120,12 @@ def sample_costs(
     sample: PoissonSample = map_reduce(
         blocks, _sample_block, merge, broadcast=design, progress=progress
     ).value
-    sample.check()
+    if not sample.weight > 0:
+        raise InvalidInputError(
+            "X has no row with a positive weight; pass the data that the coreset is of."
+        )
+    if not np.isfinite([*sample.costs, sample.score]).all():
+        raise overflow_error()
     return sample
 
 
@@ -191,6 +187,8 @@ def _other_labels(cells: Cells, block: Block) -> InvalidRow | None:
 def _merge(size: int, first: PoissonSample, second: PoissonSample) -> PoissonSample:
     """Merge neighbouring samples, in the order of the blocks."""
     score = first.score + second.score
+    # A row is in the sample where its coin is below threshold times score: the lowest threshold
+    # of all parts is one that every part can be thinned to.
     whole = size / score if score > 0 else np.inf
     threshold = min(whole, first.threshold, second.threshold)
     with ignore_overflow():
@@ -214,7 +212,7 @@ _ROUNDING = 1e-12
 
 """Part of the cost that rounding may add to what a single row holds."""
 
-_LADDER = np.array([[0.0625, 0.25, 1.0, 4.0, 16.0], [0.0625, 0.125, 0.625, 0.125, 0.0625]])
+_THETAS = np.array([[0.0625, 0.25, 1.0, 4.0, 16.0], [0.0625, 0.125, 0.625, 0.125, 0.0625]])
 
 """Multiples of the best theta that are tried, and their shares of alpha."""
 
@@ -227,14 +225,40 @@ class Interval(NamedTuple):
     high: float
 
 
-class _Way(NamedTuple):
-    """One way to leave out what is known: per row of weight one, and limits of X."""
+class _ControlVariate(NamedTuple):
+    """What is known of the losses of all rows, and limits of X, the rest of a row of weight one.
+
+    Attributes
+    ----------
+    total : float
+        The known part over all rows; their cost lies between ``total - sum_below`` and
+        ``total + sum_above``.
+    rest : ndarray of shape (r,), float64
+        The loss of every sampled row less its known part.
+    spread : float
+        Sum of X squared that the coreset lets expect.
+    below, above : float
+        Limits of -X and X.
+    """
 
     total: float
-    on_sample: FloatArray
-    on_coreset: FloatArray
+    rest: FloatArray
+    spread: float
     below: float
     above: float
+    sum_below: float
+    sum_above: float
+
+    def width(self, level: float) -> float:
+        """Return how wide an interval is to be expected."""
+        return math.sqrt(8.0 * level * self.spread) + level * (self.below + self.above)
+
+    def theta(self, level: float) -> float:
+        """Return the best theta for rows like those of the coreset; zero where nothing is left."""
+        if self.spread > 0.0:
+            return math.sqrt(2.0 * level / self.spread)
+        limit = sum(each for each in (self.below, self.above) if math.isfinite(each))
+        return 1.0 / limit if limit > 0.0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,32 +268,23 @@ class CostEstimates:
     Attributes
     ----------
     sample : PoissonSample
-    objective : Objective
-    cells : Cells
+    design : SampleDesign
+        With the audited solutions, whose costs are known.
     own : Block
         Rows of the coreset.
     """
 
     sample: PoissonSample
-    objective: Objective[Any]
-    cells: Cells
+    design: SampleDesign
     own: Block
 
-    def interval(self, solutions: Sequence[Any], solution: Any, confidence: float) -> Interval:
-        """Return the interval for a solution.
-
-        Parameters
-        ----------
-        solutions : sequence
-            The audited ones, whose costs are known.
-        solution : object
-        confidence : float
-        """
-        sample, objective = self.sample, self.objective
+    def interval(self, solution: Any, confidence: float) -> Interval:
+        """Return the interval for the cost of a solution."""
+        sample, objective = self.sample, self.design.objective
         rows = sample.rows
         assert rows is not None  # noqa: S101 - the total weight is positive
         fixed = objective.constant(solution)
-        for known, cost in zip(solutions, sample.costs, strict=True):
+        for known, cost in zip(self.design.solutions, sample.costs, strict=True):
             if _same(known, solution):
                 return Interval(fixed + cost, fixed + cost, fixed + cost)
         losses = objective.losses(rows, solution)
@@ -279,69 +294,53 @@ class CostEstimates:
         inclusion = sample.inclusion
         chance = inclusion < 1.0
         low, high = certain, math.inf
-        guess = float((rows.weights * losses / inclusion).sum())
-        ways = list(self._ways(solutions, solution, losses))
-        if ways:
+        estimate = float((rows.weights * losses / inclusion).sum())
+        variates = list(self._control_variates(solution, losses))
+        if variates:
             level = math.log(2.0 / (1.0 - confidence))
-            best = min(ways, key=lambda way: self._width(way, level))
-            weighted = rows.weights * best.on_sample
+            best = min(variates, key=lambda variate: variate.width(level))
+            weighted = rows.weights * best.rest
             exact = best.total + float(weighted[~chance].sum())
             x = weighted[chance] / inclusion[chance]
-            guess = exact + float(x.sum())
-            theta = self._theta(best, level)
-            low = max(low, exact - _most(-x, best.below, theta, level))
-            high = exact + _most(x, best.above, theta, level)
-            for bracket, i in objective.brackets(self.cells, solution, solutions):
-                known = 0.0 if i is None else float(sample.costs[i])
-                middle = known + float((bracket.control * sample.sums).sum())
-                low = max(low, middle - _sum(bracket.low, sample.sums))
-                high = min(high, middle + _sum(bracket.high, sample.sums))
+            estimate = exact + float(x.sum())
+            theta = best.theta(level)
+            low = max(low, exact - _upper_bound(-x, best.below, theta, level))
+            high = exact + _upper_bound(x, best.above, theta, level)
+            # These bounds hold for certain, so that all of them may be taken, and not the best.
+            for variate in variates:
+                low = max(low, variate.total - variate.sum_below)
+                high = min(high, variate.total + variate.sum_above)
         high = max(high, low)
-        return Interval(fixed + min(max(guess, low), high), fixed + low, fixed + high)
+        return Interval(fixed + min(max(estimate, low), high), fixed + low, fixed + high)
 
-    def _ways(self, solutions: Sequence[Any], solution: Any, losses: FloatArray) -> Iterator[_Way]:
-        sample, rows = self.sample, self.sample.rows
+    def _control_variates(self, solution: Any, losses: FloatArray) -> Iterator[_ControlVariate]:
+        sample, design, own = self.sample, self.design, self.own
+        rows, objective, cells = sample.rows, design.objective, design.cells
         assert rows is not None  # noqa: S101 - as in `interval`
-        here, there = self.cells.place(rows), self.cells.place(self.own)
-        on_coreset = self.objective.losses(self.own, solution)
-        for bracket, i in self.objective.brackets(self.cells, solution, solutions):
-            unknown = losses - (bracket.control[:, here.cells] * here.z).sum(axis=0)
+        here, there = cells.place(rows), cells.place(own)
+        on_coreset = objective.losses(own, solution)
+        scores = BASE * cells.score(there)
+        inclusion = sample.threshold * scores
+        chance = (inclusion < 1.0) & (own.weights > 0.0)
+        # What rounding leaves of a difference of losses may be above a bound of zero.
+        rounding = _ROUNDING * float((own.weights * on_coreset).sum())
+        for bracket, i in objective.brackets(cells, solution, design.solutions):
+            rest = losses - (bracket.control[:, here.cells] * here.z).sum(axis=0)
             expected = on_coreset - (bracket.control[:, there.cells] * there.z).sum(axis=0)
             total = float((bracket.control * sample.sums).sum())
             if i is not None:
-                unknown = unknown - self.objective.losses(rows, solutions[i])
-                expected = expected - self.objective.losses(self.own, solutions[i])
+                rest = rest - objective.losses(rows, design.solutions[i])
+                expected = expected - objective.losses(own, design.solutions[i])
                 total += float(sample.costs[i])
-            # What rounding leaves of a difference of losses may be above a bound of zero.
-            least = _ROUNDING * float((self.own.weights * on_coreset).sum())
-            limits = (
-                self.cells.ratio(bounds) / (BASE * sample.threshold) + least
-                for bounds in (bracket.low, bracket.high)
-            )
-            yield _Way(total, unknown, expected, *limits)
-
-    def _spread(self, way: _Way) -> float:
-        """Return the sum of X squared that the coreset lets expect."""
-        own = self.own
-        scores = BASE * self.cells.score(self.cells.place(own))
-        inclusion = self.sample.threshold * scores
-        chance = (inclusion < 1.0) & (own.weights > 0.0)
-        squares = np.square(way.on_coreset[chance]) / inclusion[chance]
-        return float((own.weights[chance] * squares).sum())
-
-    def _theta(self, way: _Way, level: float) -> float:
-        """Return the best theta for rows like those of the coreset; zero where nothing is left."""
-        spread = self._spread(way)
-        if spread > 0.0:
-            return math.sqrt(2.0 * level / spread)
-        limit = sum(each for each in (way.below, way.above) if math.isfinite(each))
-        return 1.0 / limit if limit > 0.0 else 0.0
-
-    def _width(self, way: _Way, level: float) -> float:
-        return math.sqrt(8.0 * level * self._spread(way)) + level * (way.below + way.above)
+            squares = np.square(expected[chance]) / inclusion[chance]
+            spread = float((own.weights[chance] * squares).sum())
+            bounds = bracket.low, bracket.high
+            limits = (cells.ratio(one) / (BASE * sample.threshold) + rounding for one in bounds)
+            sums = (_sum_of_smallest(one, sample.sums) for one in bounds)
+            yield _ControlVariate(total, rest, spread, *limits, *sums)
 
 
-def _most(x: FloatArray, limit: float, theta: float, level: float) -> float:
+def _upper_bound(x: FloatArray, limit: float, theta: float, level: float) -> float:
     """Bound of the sum of all r from the X of the sample, none of which exceeds `limit`.
 
     Where one does, the objective's bounds are wrong, and nothing is known.
@@ -350,14 +349,15 @@ def _most(x: FloatArray, limit: float, theta: float, level: float) -> float:
         return math.inf
     if theta == 0.0:
         return 0.0  # no row can hold anything
-    ladder, shares = _LADDER
-    thetas = np.minimum(theta * ladder, (1.0 - 1e-9) / limit if limit > 0.0 else math.inf)
+    multiples, shares = _THETAS
+    # Any theta gives a bound; several share the chance of failure, as the best one is a guess.
+    thetas = np.minimum(theta * multiples, (1.0 - 1e-9) / limit if limit > 0.0 else math.inf)
     gains = np.log1p(-thetas[:, np.newaxis] * x).sum(axis=1)
     return float(((level - np.log(shares) - gains) / thetas).min())
 
 
-def _sum(bounds: FloatArray, sums: FloatArray) -> float:
-    """Sum of the least of several bounds over all rows."""
+def _sum_of_smallest(bounds: FloatArray, sums: FloatArray) -> float:
+    """Sum of the smallest of several bounds over all rows."""
     counted = sums[0] > 0.0
     each = np.where(bounds[:, :, counted] == 0.0, 0.0, bounds[:, :, counted] * sums[:, counted])
     return float(each.sum(axis=1).min(axis=0).sum())

@@ -118,7 +118,7 @@ def find_bad_number(block: Block) -> InvalidRow | None:
     """
     if block.labels is None:
         return InvalidRow("y is missing; pass the number of every row that is to be predicted.")
-    missing = find_missing_label(block)
+    missing = find_missing_label(block.labels, block.rows)
     if missing is not None or not len(block):
         return missing
     if labels_of(block).dtype.kind not in "biuf":

@@ -14,7 +14,6 @@ registered with pytest.
 from __future__ import annotations
 
 from daskcoreset.testing.contract import SensitivityContract
-from daskcoreset.testing.processes import shared_cluster, shared_pool
 from daskcoreset.testing.tools import (
     CountingArray,
     CountingScheduler,
@@ -23,6 +22,8 @@ from daskcoreset.testing.tools import (
     cut_rows,
     draw,
     row_sets,
+    shared_cluster,
+    shared_pool,
 )
 
 __all__ = [

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from importlib.resources import files
 from typing import Any, Literal
@@ -25,7 +25,6 @@ from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, FloatArray, Sampling
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.sensitivities import Sensitivity
-from daskcoreset.testing.processes import shared_cluster, shared_pool
 from daskcoreset.testing.tools import (
     CountingScheduler,
     assert_mean,
@@ -33,6 +32,8 @@ from daskcoreset.testing.tools import (
     draw,
     joined_blocks,
     row_sets,
+    shared_cluster,
+    shared_pool,
     sparse_block,
 )
 
@@ -43,6 +44,12 @@ _property = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow],
 )
+
+
+def _for_all_blocks(test: Callable[..., None]) -> Callable[..., None]:
+    """Run a test on sets of neighbouring blocks that hypothesis makes up."""
+    decorated: Callable[..., None] = given(blocks=row_sets())(_property(test))
+    return decorated
 
 
 class SensitivityContract(ABC):
@@ -90,8 +97,8 @@ class SensitivityContract(ABC):
         locals_: list[Any] = []
         for fold in range(construction.n_folds):
             locals_ = [
-                construction.block_summary(block, merged, stream(0, Stage.SUMMARIES, number, fold))
-                for number, block in enumerate(blocks)
+                construction.block_summary(block, merged, stream(0, Stage.SUMMARIES, index, fold))
+                for index, block in enumerate(blocks)
             ]
             merged = (
                 _nested(construction, locals_) if reverse else reduce(construction.merge, locals_)
@@ -149,8 +156,7 @@ class SensitivityContract(ABC):
 
     # Scores
 
-    @given(blocks=row_sets())
-    @_property
+    @_for_all_blocks
     def test_scores__finite_nonnegative_positive_in_total(self, blocks: list[Block]) -> None:
         """Scores are numbers by which rows can be drawn; rows without weight are not."""
         _, summary = self.summaries(blocks)
@@ -165,8 +171,7 @@ class SensitivityContract(ABC):
             total += scores.sum()
         assert total > 0, "all scores are zero"
 
-    @given(blocks=row_sets())
-    @_property
+    @_for_all_blocks
     def test_total_scores__are_sums_of_scores(self, blocks: list[Block]) -> None:
         """What the root believes of a block is what the block finds."""
         construction = self.construction()
@@ -177,15 +182,14 @@ class SensitivityContract(ABC):
         masses = [construction.total_scores(local, summary) for local in locals_]
         _assert_close(np.stack(masses, axis=1), np.stack(sums, axis=1))
 
-    @given(blocks=row_sets())
-    @_property
+    @_for_all_blocks
     def test_scores__sparse_equals_dense(self, blocks: list[Block]) -> None:
         """Storage changes nothing."""
         _, dense = self.summaries(blocks)
         _, sparse = self.summaries([sparse_block(block) for block in blocks])
         expected = [self.scores(block, dense) for block in blocks]
-        found = [self.scores(sparse_block(block), sparse) for block in blocks]
-        _assert_close(np.concatenate(found, axis=1), np.concatenate(expected, axis=1))
+        scores = [self.scores(sparse_block(block), sparse) for block in blocks]
+        _assert_close(np.concatenate(scores, axis=1), np.concatenate(expected, axis=1))
 
     @given(blocks=row_sets(weights=["integers"]))
     @_property
@@ -202,15 +206,14 @@ class SensitivityContract(ABC):
         ]
         _, by_weight = self.summaries(blocks)
         _, by_copies = self.summaries(repeated)
-        found = np.concatenate([self.scores(block, by_weight) for block in blocks], axis=1)
+        scores = np.concatenate([self.scores(block, by_weight) for block in blocks], axis=1)
         copies = np.concatenate([self.scores(block, by_copies) for block in repeated], axis=1)
         weights = joined_blocks(blocks).weights.astype(int)
         source = np.repeat(np.arange(len(weights)), weights)
         sums = [np.bincount(source, component, minlength=len(weights)) for component in copies]
-        _assert_close(found, np.array(sums))
+        _assert_close(scores, np.array(sums))
 
-    @given(blocks=row_sets())
-    @_property
+    @_for_all_blocks
     def test_proposal_bound__holds_for_every_row(self, blocks: list[Block]) -> None:
         """No row's q exceeds the bound times its block's share times its local score."""
         construction = self.construction()
@@ -231,17 +234,15 @@ class SensitivityContract(ABC):
 
     # Summaries
 
-    @given(blocks=row_sets())
-    @_property
+    @_for_all_blocks
     def test_merge__associative(self, blocks: list[Block]) -> None:
         """The shape of the tree changes nothing but rounding."""
         self._skip_if_randomised()
-        _, left = self.summaries(blocks)
-        _, right = self.summaries(blocks, reverse=True)
-        self._assert_same_scores(blocks, left, right)
+        _, forwards = self.summaries(blocks)
+        _, backwards = self.summaries(blocks, reverse=True)
+        self._assert_same_scores(blocks, forwards, backwards)
 
-    @given(blocks=row_sets())
-    @_property
+    @_for_all_blocks
     def test_summary__independent_of_chunking(self, blocks: list[Block]) -> None:
         """Blocks merged say what one block of all rows says."""
         self._skip_if_randomised()
@@ -249,8 +250,7 @@ class SensitivityContract(ABC):
         _, whole = self.summaries([joined_blocks(blocks)])
         self._assert_same_scores(blocks, merged, whole)
 
-    @given(blocks=row_sets())
-    @_property
+    @_for_all_blocks
     def test_merge__empty_block_is_neutral(self, blocks: list[Block]) -> None:
         """An empty block is ordinary, adds nothing and owns nothing."""
         self._skip_if_randomised()
@@ -262,8 +262,7 @@ class SensitivityContract(ABC):
         assert not construction.total_scores(locals_[0], padded).any(), "an empty block has a mass"
         assert self.scores(empty, summary).size == 0
 
-    @given(blocks=row_sets())
-    @_property
+    @_for_all_blocks
     def test_summarise__leaves_its_arguments_alone(self, blocks: list[Block]) -> None:
         """Summaries are values: repeatable, picklable, and not changed by a merge."""
         construction = self.construction()
@@ -329,9 +328,8 @@ class SensitivityContract(ABC):
             {"scheduler": "threads"},
             {"scheduler": "processes", "pool": shared_pool()},
         ):
-            found = _computed(self.lazy_builds(), num_workers=2, **options)
-            for one, other in zip(expected, found, strict=True):
-                assert one.equals(other), f"other bits on {options}"
+            computed = _computed(self.lazy_builds(), num_workers=2, **options)
+            _assert_same_bits(expected, computed, f"on {options}")
 
     @pytest.mark.distributed
     def test_build__same_bits_on_a_cluster(self) -> None:
@@ -339,9 +337,8 @@ class SensitivityContract(ABC):
         distributed = pytest.importorskip("distributed")
         expected = _computed(self.lazy_builds(), scheduler="synchronous")
         with distributed.Client(shared_cluster()):
-            found = list(dask.compute(*self.lazy_builds()))
-        for one, other in zip(expected, found, strict=True):
-            assert one.equals(other), "other bits on a cluster"
+            computed = _computed(self.lazy_builds())
+        _assert_same_bits(expected, computed, "on a cluster")
 
     # The construction as a value
 
@@ -381,8 +378,8 @@ class SensitivityContract(ABC):
         """A coreset says, in JSON, which cost it is for: no audit has to guess."""
         record = self.construction().objective.record()
         assert isinstance(record.get("name"), str), "the cost has no name"
-        found = self.lazy_builds()[0].compute().provenance["objective"]
-        assert thaw(found) == json.loads(json.dumps(record, allow_nan=False))
+        stored = self.lazy_builds()[0].compute().provenance["objective"]
+        assert thaw(stored) == json.loads(json.dumps(record, allow_nan=False))
 
     def test_parameters__say_all_in_json(self) -> None:
         """The provenance can name the construction, and name it completely."""
@@ -397,16 +394,16 @@ class SensitivityContract(ABC):
         """The key of the citation is in references.bib."""
         construction = self.construction()
         assert construction.name.isidentifier()
-        key, _, place = construction.citation.partition(", ")
+        key, _, section = construction.citation.partition(", ")
         references = files("daskcoreset").joinpath("references.bib").read_text(encoding="utf-8")
         assert f"{{{key}," in references, f"{key} is not in references.bib"
-        assert place, f"the citation {key!r} says no place in the source"
+        assert section, f"the citation {key!r} says no place in the source"
 
 
-def _assert_close(found: FloatArray, expected: FloatArray) -> None:
+def _assert_close(actual: FloatArray, expected: FloatArray) -> None:
     # Means at an offset of 1e6 are rounded to ten digits, and a far smaller distance to them
     # is not known better than that.
-    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8 * expected.sum())
+    np.testing.assert_allclose(actual, expected, rtol=1e-7, atol=1e-8 * expected.sum())
 
 
 def _nested(construction: Sensitivity[Any], summaries: Sequence[Any]) -> Any:
@@ -433,3 +430,8 @@ def _computed(builds: Sequence[Lazy[Coreset]], **options: Any) -> list[Coreset]:
     # As a setting too: blocks that are read again are computed inside.
     with dask.config.set(**options):
         return list(dask.compute(*builds))
+
+
+def _assert_same_bits(expected: Sequence[Coreset], computed: Sequence[Coreset], where: str) -> None:
+    for one, other in zip(expected, computed, strict=True):
+        assert one.equals(other), f"other bits {where}"

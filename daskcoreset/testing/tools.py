@@ -1,15 +1,18 @@
-"""Counting sources and schedulers, blocks cut by hand, and statistical assertions."""
+"""Shared processes, counting sources and schedulers, blocks cut by hand, statistical assertions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import dask
 import numpy as np
 import scipy.sparse as sp
 import scipy.stats
+from dask.multiprocessing import get_context, initialize_worker_process
 from hypothesis import assume
 from hypothesis import strategies as st
 
@@ -20,6 +23,47 @@ from daskcoreset.core.typing import AnyArray, FloatArray, Sampling
 from daskcoreset.inputs.blocks import BlockSpec, RowBlocks, row_blocks
 from daskcoreset.inputs.sources import array_source
 from daskcoreset.sensitivities import Sensitivity
+
+_N_WORKERS = 2
+
+
+@cache
+def shared_pool() -> ProcessPoolExecutor:
+    """Two processes for Dask's scheduler "processes"; they end with the program.
+
+    Returns
+    -------
+    ProcessPoolExecutor
+        To be given as ``dask.config.set(scheduler="processes", pool=shared_pool())``: without it
+        every compute starts processes of its own.
+    """
+    return ProcessPoolExecutor(
+        _N_WORKERS, mp_context=get_context(), initializer=initialize_worker_process
+    )
+
+
+@cache
+def shared_cluster() -> Any:
+    """Two worker processes of one thread each; they end with the program.
+
+    Connect with ``with Client(shared_cluster()):``. No client stays connected: it would become
+    the default scheduler of every other test.
+
+    Returns
+    -------
+    distributed.LocalCluster
+        At any port, for the usual ones may be taken.
+
+    Raises
+    ------
+    ImportError
+        If distributed is not installed.
+    """
+    import distributed
+
+    return distributed.LocalCluster(
+        n_workers=_N_WORKERS, threads_per_worker=1, processes=True, dashboard_address=":0"
+    )
 
 
 class CountingScheduler:
@@ -85,8 +129,8 @@ def cut_rows(X: Any, sizes: Sequence[int], sample_weight: Any = None, y: Any = N
     >>> cut_rows(np.zeros((5, 2)), [3, 0, 2]).sizes
     (3, 0, 2)
     """
-    given_parts = {"X": X, "y": y, "sample_weight": sample_weight}
-    sources = {name: array_source(part) for name, part in given_parts.items() if part is not None}
+    parts = {"X": X, "y": y, "sample_weight": sample_weight}
+    sources = {name: array_source(part) for name, part in parts.items() if part is not None}
     stops = np.cumsum(sizes).tolist()
     specs = tuple(
         BlockSpec(

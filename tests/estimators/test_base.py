@@ -26,7 +26,8 @@ from daskcoreset.core.blocks import Block, InvalidRow
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.estimators.base import auto_starts, is_in_memory, solver_seed
+from daskcoreset.estimators.base import is_in_memory, solver_seed
+from daskcoreset.estimators.kmeans import auto_starts
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.solvers.kmeans import center_distances, check_init, nearest, nearest_labels, solve

@@ -128,7 +128,7 @@ def test_regressor__score_out_of_core_is_that_in_memory() -> None:
 def test_regressor__score_of_a_constant() -> None:
     ones = np.ones(len(X))
     model = small(LinearRegression()).fit(X, ones)
-    agreement = Agreement.of(ones, ones, ones, numbers=True)
+    agreement = Agreement.of(ones, ones, ones)
     assert agreement.spread == agreement.residual == 0
     model.estimator_.coef_ = np.zeros(4)
     model.estimator_.intercept_ = 1.0
@@ -140,8 +140,7 @@ def test_regressor__score_of_a_constant() -> None:
 def test_agreement__is_exact_under_an_offset_and_any_split() -> None:
     truth, found = TARGET + 1e8, TARGET + 1e8 + 0.1
     parts = [
-        Agreement.of(truth[i], found[i], WEIGHTS[i], numbers=True)
-        for i in np.array_split(np.arange(len(X)), 7)
+        Agreement.of(truth[i], found[i], WEIGHTS[i]) for i in np.array_split(np.arange(len(X)), 7)
     ]
     total = sum(parts, Agreement())
     assert total.spread == pytest.approx(

@@ -23,7 +23,7 @@ from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTy
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.metrics.audit import Audit, audit
 from daskcoreset.metrics.costs import distortion, kmeans_cost
-from daskcoreset.metrics.poisson_sample import _most
+from daskcoreset.metrics.poisson_sample import _upper_bound
 from daskcoreset.objectives import (
     Distortion,
     LinearClassifier,
@@ -413,7 +413,7 @@ def test_interval__is_the_bound_by_the_book() -> None:
     """Of one row that is drawn or not, and any theta, in plain words."""
     x, limit, level = np.array([0.5, 2.0, 0.0]), 4.0, np.log(40.0)
     for theta in (0.01, 0.2, 3.0):
-        found = _most(x, limit, theta, level)
+        found = _upper_bound(x, limit, theta, level)
         tried = [
             (np.log(40.0 / share) - np.log(1 - each * x).sum()) / each
             for share, factor in zip(
@@ -423,10 +423,10 @@ def test_interval__is_the_bound_by_the_book() -> None:
         ]
         assert found == pytest.approx(min(tried), rel=1e-6)
     # Nothing seen: what may be hidden is ln(1 / alpha) times what one row may be, and a little.
-    assert level * limit < _most(np.zeros(0), limit, 3.0, level) < 1.2 * level * limit
-    assert _most(x, np.inf, 1.0, level) == np.inf
-    assert _most(np.zeros(3), 0.0, 0.0, level) == 0.0
-    assert _most(np.array([5.0]), limit, 1.0, level) == np.inf  # a bound that is none
+    assert level * limit < _upper_bound(np.zeros(0), limit, 3.0, level) < 1.2 * level * limit
+    assert _upper_bound(x, np.inf, 1.0, level) == np.inf
+    assert _upper_bound(np.zeros(3), 0.0, 0.0, level) == 0.0
+    assert _upper_bound(np.array([5.0]), limit, 1.0, level) == np.inf  # a bound that is none
 
 
 def test_interval__infinite_where_an_objective_bounds_nothing() -> None:

@@ -85,7 +85,7 @@ def test_rows_frame__few_rows_and_equal_rows() -> None:
 def test_data_frame__is_principal_axes_of_all_rows_under_an_offset(chunks: Any) -> None:
     u = np.random.default_rng(0).random(len(X))
     blocks = row_blocks(X.astype(np.float32), None, u, chunks=chunks)
-    frame = data_frame(blocks, CORESET.points[0].astype(np.float64))
+    frame = data_frame(blocks)
     axes, shares = exact_axes(X.astype(np.float32).astype(np.float64), u)
     np.testing.assert_allclose(np.abs(frame.axes), np.abs(axes), atol=1e-6)
     assert frame.shares == pytest.approx(tuple(shares), rel=1e-6)
@@ -107,7 +107,7 @@ def test_folds__empty_blocks_add_nothing() -> None:
     lazy = da.from_array(rows, chunks=(700, 4))
     above = lazy[lazy[:, 0] > 1e3]  # the first block has none
     kept = rows[rows[:, 0] > 1e3]
-    frame = data_frame(row_blocks(above), kept[0])
+    frame = data_frame(row_blocks(above))
     np.testing.assert_allclose(frame.center, kept.mean(axis=0))
     edges = [np.linspace(-99, 99, 21)] * 2
     assert histogram(row_blocks(above), frame, edges).sum() == len(kept)

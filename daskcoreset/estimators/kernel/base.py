@@ -21,9 +21,8 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.estimators.awaiting import announced_classes
 from daskcoreset.estimators.base import InMemoryData
-from daskcoreset.estimators.classifier import DecisionModel
+from daskcoreset.estimators.classifier import DecisionModel, announced_classes
 from daskcoreset.estimators.kernel.kernels import (
     Isotropic,
     KernelDecision,
