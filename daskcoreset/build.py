@@ -1,4 +1,4 @@
-"""`build`, the front door, and the checks of its arguments."""
+"""`build`, and the checks of its arguments."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ def _absolute(source: str) -> str:
 
 
 def _facts(coreset: Coreset) -> dict[str, Any]:
-    """Say what a coreset holds, in plain JSON values; its provenance follows."""
+    """Return size, weight and provenance of a coreset as plain JSON values."""
     provenance = thaw(coreset.provenance)
     # `m` and `d` are there already, under the names that need no explanation.
     rest = {key: value for key, value in provenance.items() if key not in ("m", "d")}
@@ -242,7 +242,7 @@ def _readable(value: Any) -> str:
 
 
 def _check_target(out: str, *, overwrite: bool) -> None:
-    """Refuse, before the work, what saving would refuse after it."""
+    """Check, before the work, that the result can be saved."""
     if "://" in out:
         return  # asked when saving: a question to a remote store may cost as much
     path = Path(out).resolve()

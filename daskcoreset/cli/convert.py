@@ -100,7 +100,7 @@ def write_store(
 
 
 def find_members(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Name the arrays of a Zarr group, HDF5 or .npz file; nothing for what has none by name.
+    """Return the names of the arrays of a Zarr group, HDF5 or .npz file; none for other files.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ _STARTS = 8
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """What one contender reached at one size; one entry for every seed.
+    """Results of one contender at one size, an entry for every seed.
 
     Errors are costs above `Comparison.best`, in parts of it.
     """

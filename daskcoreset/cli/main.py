@@ -1,4 +1,4 @@
-"""The program ``daskcoreset``: how it starts, fails and ends; `daskcoreset.cli.commands` works.
+"""The program ``daskcoreset``: its start, errors and exit codes.
 
 Exit codes are 0 for success, 1 for a failure or a reader that went away, 2 for wrong usage
 and 130 for an interruption. An error is one line on the error stream; with ``--debug`` it
@@ -112,7 +112,7 @@ def _say(text: str) -> None:
 
 
 def _forget_output() -> None:
-    """Keep Python from flushing into a closed pipe once more when it ends, and complaining."""
+    """Keep Python from flushing into a closed pipe when it exits, which would print an error."""
     with suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""What one read tells of labelled rows before a kernel machine is trained on them."""
+"""Classes, weights, moments and ranges of labelled rows, from one read."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _of_block(block: Block, block_index: int, _: object) -> ClassSummary | Inval
 
 
 def _range(points: Any) -> tuple[AnyArray, AnyArray]:
-    """Least and largest number of every column."""
+    """Minimum and maximum of every column."""
     n, d = points.shape
     if not n:
         return np.full(d, np.inf), np.full(d, -np.inf)

@@ -28,7 +28,7 @@ _NAME_LENGTH = 40
 
 @contextmanager
 def new_directory(path: Path, *, may_replace: Callable[[], bool]) -> Iterator[Path]:
-    """Give a scratch directory that becomes `path` when the block ends without an error.
+    """Yield a scratch directory that becomes `path` when the block ends without an error.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
 
 
 def is_leftover(path: Path) -> bool:
-    """Say whether a path has one of the hidden names that `new_directory` gives.
+    """Return whether a path has one of the hidden names of `new_directory`.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def is_leftover(path: Path) -> bool:
 
 
 def find_previous(path: Path) -> Path | None:
-    """Find what stood at `path` before a replacement that was killed between its renames.
+    """Return the directory that was at `path` before a replacement was killed between its renames.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def _exchange(scratch: Path, path: Path) -> None:
 
 
 def _flush(root: Path) -> None:
-    """Force a directory to the disk from the leaves up, or a rename could outlive its data."""
+    """Flush a directory to the disk, files first: a rename must not outlive its data."""
     for folder, _, names in os.walk(root, topdown=False):
         for name in names:
             # Windows flushes only what is open for writing.

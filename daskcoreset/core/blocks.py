@@ -92,7 +92,7 @@ def _joined(parts: Sequence[AnyArray | None]) -> AnyArray | None:
 
 @dataclass(frozen=True)
 class InvalidRow:
-    """What is wrong with a block, and where: the root turns the first one into an error."""
+    """The first invalid row of a block, and what is wrong with it."""
 
     message: str
     row: int | None = None
@@ -105,7 +105,7 @@ class InvalidRow:
 
 @dataclass(frozen=True, eq=False)
 class ReadBlock:
-    """A block after reading: its usable rows, or the problem found.
+    """A block after reading: its usable rows, or its first invalid row.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class ReadBlock:
 
 @dataclass(frozen=True, slots=True)  # slots pickle without the names of the fields
 class BlockSchema:
-    """What every block must be brought to.
+    """Columns, dtype and treatment of invalid rows that all blocks share.
 
     Attributes
     ----------
@@ -332,7 +332,7 @@ def _finite_rows(block: Block, schema: BlockSchema) -> tuple[Block, InvalidRow |
 
 
 def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:
-    r"""Return the first row that no squared distance can be computed for, or None.
+    r"""Return the first row whose squared distances overflow or are no numbers, or None.
 
     That is a row with NaN or infinity; or one of positive weight with a value x such that
     :math:`U d x^2` is beyond float64, U the weight of all the rows or one, if that is more.
@@ -380,7 +380,7 @@ def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:
 
 
 def _rows_with(points: Any, holds: Callable[[Any], Any]) -> Any:
-    """Rows all of whose values have a property that zero has."""
+    """Rows all of whose values pass a test that zero passes."""
     if isinstance(points, np.ndarray):
         return holds(points).all(axis=1)
     return row_sums(points, ~holds(points.data)) == 0
@@ -409,7 +409,7 @@ def labels_of(block: Block) -> AnyArray:
 
 
 def find_bad_label(block: Block) -> InvalidRow | None:
-    """Return what makes the labels of a block unfit as classes, or None.
+    """Return the first label that cannot be a class, or None.
 
     Examples
     --------
@@ -454,7 +454,7 @@ def find_bad_target(block: Block) -> InvalidRow | None:
 
 
 def check_classes(classes: AnyArray, n_rows: int) -> None:
-    """Refuse labels of one class, and those most of which stand for one row only.
+    """Check that there are at least two classes, and that most have more than one row.
 
     Parameters
     ----------
@@ -482,7 +482,7 @@ def check_classes(classes: AnyArray, n_rows: int) -> None:
 
 
 def class_codes(block: Block, classes: AnyArray) -> IndexArray:
-    """Return the place of every label among the sorted classes.
+    """Return the position of every label among the sorted classes.
 
     Examples
     --------

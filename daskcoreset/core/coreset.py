@@ -121,7 +121,7 @@ def check_provenance(provenance: Mapping[str, Any], m: int, d: int) -> None:
 def merge_provenance(
     records: Sequence[Mapping[str, Any]], offsets: Sequence[int], m: int, d: int
 ) -> dict[str, Any]:
-    """Describe the union of coresets of different data.
+    """Return the provenance of the union of coresets of different data.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ _KIND = "coreset"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Coreset(WeightedPoints):
-    """A weighted subset of the data on which a weighted solver answers for all of it.
+    """A weighted subset of the data that stands for all of it in weighted solvers.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ class Coreset(WeightedPoints):
         return html_table(shown.items(), caption=type(self).__name__)
 
     def equals(self, other: WeightedPoints) -> bool:
-        """Say whether every array has the same bits and the provenance is the same.
+        """Return whether all arrays have the same bits, and the provenances are equal.
 
         Parameters
         ----------
@@ -334,7 +334,7 @@ class Coreset(WeightedPoints):
         return Coreset(union.points, union.weights, indices, union.labels, record)
 
     def audit(self, X: Any, y: Any = None, **options: Any) -> Any:
-        """Hold the costs on this coreset against those of all data, in one read.
+        """Compare costs on this coreset with those on all data, in one read.
 
         Parameters
         ----------
@@ -432,7 +432,7 @@ class Coreset(WeightedPoints):
 
     @classmethod
     def from_zarr(cls, store: Location) -> Coreset:
-        """Load a coreset saved by `to_zarr`, bit for bit, or refuse it.
+        """Load a coreset saved by `to_zarr`, bit for bit.
 
         Parameters
         ----------

@@ -50,19 +50,19 @@ class StoreError(CoresetError, OSError):
 
 
 class DataUnavailableError(CoresetError, FileNotFoundError):
-    """A data set was asked for that is not on this machine."""
+    """A data set is not on this machine."""
 
 
 class MissingDependencyError(CoresetError, ImportError):
-    """An optional package is needed for what was asked."""
+    """An optional package is missing."""
 
 
 class CoresetWarning(UserWarning):
-    """The result is correct but differs from what the arguments suggest."""
+    """The result is correct, and differs from what the arguments suggest."""
 
 
 def overflow_error() -> InvalidInputError:
-    """Return the error of sums that are no numbers, though all values are.
+    """Return the error for sums that overflow.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def ignore_overflow() -> np.errstate:
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Return the versions that decide about bits, by name.
+    """Return the versions of packages that determine bits, by name.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def package_versions() -> dict[str, str]:
 
 
 def caller_level() -> int:
-    """Return the stack level, for who calls this, of the first caller outside this package."""
+    """Return the stack level of the first caller outside this package."""
     package = __name__.partition(".")[0]
     level, frame = 1, sys._getframe(1)  # noqa: SLF001 - warnings know files to skip from 3.12 on
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(package):
@@ -120,7 +120,7 @@ def warn_user(message: str) -> None:
 
 
 def warn_complete(size: int, rows: int, *, given: bool) -> None:
-    """Warn that nothing was reduced, since `size`, given or not, is not below the rows."""
+    """Warn that nothing was reduced: `size` is at least the number of rows."""
     if not given:
         warn_user(
             f"nothing was reduced: X has {rows} rows, and up to {size} come back whole unless a "
@@ -134,7 +134,7 @@ def warn_complete(size: int, rows: int, *, given: bool) -> None:
 
 
 def warn_few(size: int, rows: int) -> None:
-    """Warn that fewer rows come back than were asked for, where that many were to be drawn."""
+    """Warn that fewer than `size` rows come back."""
     warn_user(
         f"size={size}, but the coreset has {rows} rows: all rows left out have a score of zero, or "
         f"one so small beside the largest that they never came up. Check sample_weight and the "
@@ -143,7 +143,7 @@ def warn_few(size: int, rows: int) -> None:
 
 
 def warn_lost(classes: AnyArray, labels: AnyArray) -> None:
-    """Warn where independent draws left out a class, as systematic ones never do."""
+    """Warn if independent draws left out a class."""
     lost = np.setdiff1d(classes, labels)
     if len(lost):
         warn_user(

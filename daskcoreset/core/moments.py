@@ -295,7 +295,7 @@ def merge_scatters(first: Scatter, second: Scatter) -> Scatter:
 
 
 def _counted(points: Points, weights: FloatArray) -> tuple[Any, FloatArray]:
-    """Rows of positive weight: the others may hold anything, such as 1e20 for a missing value."""
+    """Rows of positive weight; others may hold anything, such as 1e20 for a missing value."""
     counts = weights > 0
     if counts.all():
         return points, weights

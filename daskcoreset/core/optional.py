@@ -22,7 +22,7 @@ def import_optional(module: str, message: str) -> Any:
 
 
 def need_matplotlib() -> Any:
-    """Import matplotlib, before any data are read for a picture that cannot be drawn."""
+    """Import matplotlib; called before data are read for a picture."""
     return import_optional("matplotlib", _PLOTS)
 
 

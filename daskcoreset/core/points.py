@@ -126,7 +126,7 @@ class WeightedPoints:
         return WeightedPoints(self.points[rows], self.weights[rows], self.indices[rows], labels)
 
     def equals(self, other: WeightedPoints) -> bool:
-        """Say whether every array has the same dtype, shape and bits.
+        """Return whether every array has the same dtype, shape and bits.
 
         Parameters
         ----------
@@ -266,7 +266,7 @@ def _read_labels(value: Any, m: int) -> AnyArray:
 
 
 def _check_finite(points: Any) -> None:
-    """Refuse NaN and infinity, of which no solver makes anything."""
+    """Check that all numbers are finite."""
     values = points if isinstance(points, np.ndarray) else points.data[:, np.newaxis]
     # One sum clears the usual case, at a third of the time; what overflows it is looked at.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -316,7 +316,7 @@ _SPREAD_NUMBERS = 2**25
 
 
 def spread_out(points: Points) -> Points:
-    """Return sparse rows as an array, where that is small: the solver's input is the same then.
+    """Return sparse rows as an array where that is small, so that solvers get the same input.
 
     Examples
     --------
@@ -333,7 +333,7 @@ def spread_out(points: Points) -> Points:
 def deduplicate(
     points: Points, weights: FloatArray, labels: AnyArray | None = None
 ) -> tuple[Points, FloatArray, AnyArray | None]:
-    """Merge equal rows and put them in an order that their values alone determine.
+    """Merge equal rows, and sort them by their values.
 
     A weighted row and the same row repeated then give a solver the very same input, bit for
     bit, as do the same rows in another order: its answer cannot depend on either. Equal rows
@@ -378,7 +378,7 @@ def deduplicate(
 
 
 def _plain(points: Any) -> Any:
-    """Write zeros in one way only, and the numbers of columns in the dtype that solvers take."""
+    """Write zeros in one way, and column numbers in the dtype that solvers take."""
     if isinstance(points, np.ndarray):
         return points + np.zeros((), points.dtype)  # turns -0.0 into 0.0
     points.sum_duplicates()

@@ -1,4 +1,4 @@
-"""Random streams that depend on the seed and the place of use, never on timing.
+"""Random streams, determined by the seed and the place of use.
 
 Every random number of the library comes from `stream`, addressed by the root seed, the
 stage of the algorithm and the number of the block. Which worker runs a block, in which
@@ -23,7 +23,7 @@ _SEED_BITS = 128
 
 
 class Stage(enum.IntEnum):
-    """The places where random numbers are drawn; the values are part of the promise."""
+    """The places where random numbers are drawn; the values determine the bits."""
 
     CANDIDATES = 0
     QUOTAS = 1

@@ -29,7 +29,7 @@ WHOLE_UNIT = 1e-7
 
 
 def jit(fastmath: set[str]) -> Callable[..., Any]:
-    """Compile loops when they are first called; the one way of doing so in the package.
+    """Decorate a loop that numba compiles when it is first called.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def jit(fastmath: set[str]) -> Callable[..., Any]:
 
 @jit(IN_ORDER)
 def _first_weighted(weights: FloatArray, start: int, stop: int) -> int:
-    """Return the first row with a weight: without one it may hold anything, such as 1e20."""
+    """Return the first row of positive weight; others may hold anything, such as 1e20."""
     for i in range(start, stop):
         if weights[i] > 0.0:
             return i

@@ -320,7 +320,7 @@ class Target(NamedTuple):
 
 
 class Calibrated(NamedTuple):
-    """Weights, and to what they were calibrated.
+    """Calibrated weights, and the targets that they meet.
 
     Attributes
     ----------
@@ -345,7 +345,7 @@ class Calibrated(NamedTuple):
     spread: float = 1.0
 
     def describe(self) -> dict[str, Any]:
-        """Return what belongs into the provenance; plain JSON values."""
+        """Return the entries of the provenance; plain JSON values."""
         if self.met is None:
             return {}
         names = {"met": list(self.met), "wanted": list(self.wanted)}
@@ -441,7 +441,7 @@ def class_sums(
 
 
 def _moves_away(parts: Iterable[Target], before: FloatArray, after: FloatArray) -> bool:
-    """Whether weights are farther from a target than others, over all its sums together."""
+    """Whether weights are farther from a target than others, over all its sums."""
     gaps: list[list[FloatArray]] = []
     for features, totals in parts:
         centered = features - (before @ features) / before.sum()
@@ -551,7 +551,7 @@ class _Classes:
         return np.stack([values[own].sum(axis=0) for own in self.own])
 
     def shares(self, gaps: FloatArray, moves: FloatArray) -> FloatArray:
-        """How far towards every total to go: all the way where weights of these rows reach it."""
+        """Fraction of the way towards every total: one where these rows can reach it."""
         lowest, highest = np.zeros(len(moves)), np.zeros(len(moves))
         for own, weight in zip(self.own, self.weights, strict=True):
             if len(own):
@@ -615,7 +615,7 @@ Sizes: TypeAlias = int | Mapping[Any, int]
 
 @dataclass(frozen=True, eq=False)
 class StratifiedReservoir:
-    """A class in some of the rows, and a sample of it.
+    """Weight of a class in some of the rows, and a sample of it.
 
     Attributes
     ----------

@@ -46,7 +46,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 @dataclass(frozen=True)
 class GroupContents:
-    """Everything that one write puts into a group.
+    """Arrays and attributes of a group.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class GroupContents:
     schema_version: int
 
     def checked(self) -> GroupContents:
-        """Return the same contents in plain JSON, or refuse what would not come back alike.
+        """Return the contents with attributes in plain JSON; anything else is an error.
 
         Raises
         ------
@@ -299,7 +299,7 @@ def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") ->
 def read_group(
     store: Location, *, kind: str, schema_version: int
 ) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-    """Read a group written by `write_group`, or refuse it.
+    """Read a group written by `write_group`, and check it.
 
     Parameters
     ----------
@@ -410,7 +410,7 @@ def _open(target: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
 
 
 def _replaceable(target: StorePath, kind: str, *, overwrite: bool) -> set[str] | None:
-    """List the members of our group there; None if there is nothing; refuse all else."""
+    """Return the members of our group there, or None if there is nothing; all else is an error."""
     from zarr.core.sync import collect_aiterator
     from zarr.storage import LocalStore
 

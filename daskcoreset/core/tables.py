@@ -1,4 +1,4 @@
-"""Tables as text and as HTML, for objects that print as one."""
+"""Tables as text and as HTML."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 
 def text_table(rows: Sequence[Sequence[str]], left: Iterable[int] = (0,)) -> list[str]:
-    """Return the lines of a table whose columns are as wide as they must be.
+    """Return the lines of a table.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Refusal of parameters that are out of range, or of another kind than they look."""
+"""Checks of parameters: integers, numbers, choices, sizes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_ZEROS = 2**28
 
 
 def as_path(name: str, value: Any) -> Path:
-    """Return the absolute path of a folder on a local disk, or refuse what is no path.
+    """Return the absolute path of a folder on a local disk.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def as_path(name: str, value: Any) -> Path:
 
 
 def too_wide(rows: float, columns: float, what: str, remedy: str) -> str | None:
-    """Say that a matrix of float64 numbers is more than memory should hold, or None.
+    """Return why a matrix of float64 numbers is too large for memory, or None.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def too_wide(rows: float, columns: float, what: str, remedy: str) -> str | None:
 
 
 def too_many(n_clusters: int, rows: float, columns: int) -> str | None:
-    """Say that k centers of the rows of one block are more than half an hour's work, or None.
+    """Return why k centers of a block would take more than half an hour, or None.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def too_many(n_clusters: int, rows: float, columns: int) -> str | None:
 
 
 def too_many_zeros(rows: float, columns: int) -> str | None:
-    """Say that distances of sparse rows would go through too many zeros, or None.
+    """Return why distances of sparse rows would go through too many zeros, or None.
 
     Examples
     --------
@@ -100,17 +100,17 @@ def is_int(value: Any) -> TypeGuard[int]:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a real number; see `is_int` for what is none."""
+    """Whether a value is a real number; booleans are not."""
     return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.timedelta64))
 
 
 def is_choice(value: Any, choices: Iterable[str]) -> bool:
-    """Whether a value is one of some names; an array, whose comparisons are arrays, is none."""
+    """Whether a value is one of some strings; arrays are not."""
     return isinstance(value, str) and value in choices
 
 
 def as_int(name: str, value: Any, minimum: int = 1, remedy: str = "pass more") -> int:
-    """Return an integer of at least `minimum`, or refuse what is none.
+    """Return an integer of at least `minimum`.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def as_int(name: str, value: Any, minimum: int = 1, remedy: str = "pass more") -
 
 
 def as_float(name: str, value: Any, example: str = "0.1", maximum: float = 1.0) -> float:
-    """Return a number above zero and below `maximum`, or refuse what is none."""
+    """Return a number above zero and below `maximum`."""
     if not is_number(value):
         raise InvalidTypeError(f"{name} must be a number, got {value!r}; pass a float.")
     if not 0.0 < float(value) < maximum:
@@ -138,7 +138,7 @@ def as_float(name: str, value: Any, example: str = "0.1", maximum: float = 1.0) 
 
 
 def check_choice(name: str, value: Any, *choices: str) -> None:
-    """Refuse what is none of some names.
+    """Check that a value is one of some strings.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def check_choice(name: str, value: Any, *choices: str) -> None:
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Refuse what is neither true nor false: text and numbers are true to Python too.
+    """Check that a value is a bool: text and numbers would pass for one.
 
     Examples
     --------
@@ -169,20 +169,20 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def check_number(name: str, value: Any) -> None:
-    """Refuse what is no real number."""
+    """Check that a value is a real number."""
     if not is_number(value):
         raise InvalidTypeError(f"{name} is {value!r}; pass a number.")
 
 
 def check_positive(name: str, value: Any) -> None:
-    """Refuse what is no number above zero; infinity is one."""
+    """Check that a value is a number above zero; infinity passes."""
     check_number(name, value)
     if not value > 0:
         raise InvalidInputError(f"{name} must be positive, got {value!r}; pass a larger number.")
 
 
 def check_share(name: str, value: Any) -> None:
-    """Refuse what does not lie between zero and one."""
+    """Check that a value lies between zero and one."""
     if not is_number(value):
         raise InvalidTypeError(f"{name} is {value!r}; pass a number between 0 and 1.")
     if not 0.0 < value < 1.0:
@@ -190,7 +190,7 @@ def check_share(name: str, value: Any) -> None:
 
 
 def check_count(name: str, value: Any, minimum: int = 1) -> None:
-    """Refuse what is not a count."""
+    """Check that a value is an integer of at least `minimum`."""
     if not is_int(value):
         raise InvalidTypeError(f"{name} is {value!r}; pass an int of at least {minimum}.")
     if value < minimum:

@@ -1,4 +1,4 @@
-"""What all generators share: blocks as tasks, streams for blocks, checks of arguments."""
+"""Blocks as tasks, random streams of blocks, and checks of arguments, for all generators."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMESPACE = 0xDA7A  # keeps these streams apart from those of a build with the 
 
 
 class Part(enum.IntEnum):
-    """What a stream is for; the values are part of the promise of equal bits."""
+    """Purpose of a random stream; the values determine the bits."""
 
     CENTERS = 0
     LABELS = 1
@@ -162,7 +162,7 @@ def rows_per_block(chunks: Chunks, *, n: int, d: int, dtype: np.dtype[Any]) -> i
 
 
 def check_count(name: str, value: Any, *, minimum: int) -> int:
-    """Return `value` as an int, or say what is wrong with it."""
+    """Return `value` as an int, after a check."""
     if not is_int(value):
         raise InvalidTypeError(
             f"{name} must be an integer, got {value!r} of type {type(value).__name__}; "
@@ -178,7 +178,7 @@ def check_count(name: str, value: Any, *, minimum: int) -> int:
 def check_real(
     name: str, value: Any, *, minimum: float = -math.inf, maximum: float = math.inf
 ) -> float:
-    """Return `value` as a finite float within the closed interval, or say what is wrong."""
+    """Return `value` as a finite float, if it lies within the closed interval."""
     if not is_number(value):
         raise InvalidTypeError(
             f"{name} must be a number, got {value!r} of type {type(value).__name__}; pass a float."

@@ -189,7 +189,7 @@ def load_bundled(name: str) -> Dataset:
 
 
 def _folder() -> Path:
-    """Return the folder of data, or say what to set."""
+    """Return the folder of data."""
     value = os.environ.get(_VARIABLE)
     if not value:
         raise DataUnavailableError(
@@ -206,7 +206,7 @@ def _folder() -> Path:
 
 
 def _from_arrays(name: str, arrays: dict[str, AnyArray]) -> Dataset:
-    """Sort the arrays of a file into the fields of a set."""
+    """Return a data set from the arrays of a file."""
     points: Points
     if "X" in arrays:
         points = arrays.pop("X")

@@ -1,4 +1,4 @@
-"""What all estimators share: a coreset instead of the data, and lazy answers for all rows."""
+"""Bases of the estimators: they fit on a coreset, and predict lazily for all rows."""
 
 from __future__ import annotations
 
@@ -92,13 +92,13 @@ def _is_in_memory(part: Any) -> bool:
 
 
 def refuse(problem: InvalidRow | None) -> None:
-    """Raise what is wrong with rows in memory, if anything is."""
+    """Raise the error of the first invalid row in memory."""
     if problem is not None:
         raise problem.error(0)
 
 
 def check_size(size: int, n_parts: int, part: str) -> None:
-    """Refuse a coreset of fewer rows than there shall be clusters, or components."""
+    """Check that a coreset has at least as many rows as there are clusters or components."""
     if size < n_parts:
         raise InvalidInputError(
             f"size={size} is below n_{part}s={n_parts}; raise size, a hundred rows a {part} are a "
@@ -116,7 +116,7 @@ def require_weighted_fit(estimator: Any, remedy: str) -> None:
 
 
 def coreset_is_all(coreset: Coreset) -> bool:
-    """Whether a coreset holds every row of its data: what is not in it has no weight."""
+    """Whether a coreset holds every row of positive weight."""
     return int(coreset.provenance["m"]) >= int(coreset.provenance["n"])
 
 
@@ -131,7 +131,7 @@ def warn_lost_classes(classes: AnyArray, labels: AnyArray) -> None:
 
 
 def apply_method(fitted: Any, method: str, points: Points) -> Any:
-    """Call a method of a fitted object by name, which can be pickled whatever the method is."""
+    """Call a method of a fitted object by name, so that the call can be pickled."""
     return getattr(fitted, method)(points)
 
 
@@ -261,7 +261,7 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         return (self._open if fitted else row_blocks)(X, None, sample_weight)
 
     def _require_labels(self, y: Any) -> None:
-        """Refuse data out of core without labels, as scikit-learn does in memory."""
+        """Check that data out of core have labels, as scikit-learn does in memory."""
         if y is None:
             raise InvalidInputError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
@@ -311,7 +311,7 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         return coreset
 
     def _set_features(self, X: Any, n_features: int, columns: Sequence[str] | None) -> None:
-        """Set what is known of the features of data out of core."""
+        """Set the attributes of the features of data out of core."""
         self.n_features_in_ = n_features
         # Like scikit-learn: numbers that stand above columns are no names.
         headers = getattr(X, "columns", None)
@@ -330,7 +330,7 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         *,
         in_memory: Callable[[Points], Any] | None = None,
     ) -> Any:
-        """Apply what is fitted to every row: at once in memory and in memory maps, else lazily.
+        """Apply a fitted method to every row: at once in memory and in memory maps, else lazily.
 
         Parameters
         ----------
@@ -379,7 +379,7 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         return float(accuracy_score(data.y, predicted, sample_weight=data.sample_weight))
 
     def _open(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
-        """Open data out of core, and compare its columns with those of the fit."""
+        """Open data out of core, and check its columns against those of the fit."""
         blocks = row_blocks(X, y, sample_weight)
         n_features, expected = blocks.schema.n_features, self.n_features_in_
         name = type(self).__name__
@@ -425,7 +425,7 @@ class UnlabelledModel(CoresetModel):
         """Solve on the coreset."""
 
     def _evaluate(self, rows: Rows) -> None:
-        """Set what is to be known of all rows."""
+        """Set the attributes that need all rows."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Build the coreset, and solve on it.

@@ -53,7 +53,7 @@ def _in_domain(
     function: Callable[[Points], AnyArray],
     named: bool = False,
 ) -> AnyArray | InvalidRow:
-    """Apply a function, unless a row lies outside the domain, which is named by its number."""
+    """Apply a function to rows of the domain; a row outside is an error with its number."""
     problem = divergence.find_invalid_row(points)
     if problem is None:
         return function(points)

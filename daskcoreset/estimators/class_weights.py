@@ -1,4 +1,4 @@
-"""Weights of classes, as in scikit-learn, for classifiers on coresets: draws are made with them."""
+"""Weights of classes, as in scikit-learn; coresets are drawn with them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def weigh_rows(
 
 
 def weigh_blocks(class_weight: Any, X: Any, y: Any, sample_weight: Any) -> RowBlocks:
-    """Open data out of core, whose rows are to be read with the weights of their classes.
+    """Open data out of core, to be read with the weights of the classes.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class DecisionFunction(ABC):
-    """What is fitted: applied to rows, it gives decision values, and by them classes.
+    """A fitted decision function, from rows to decision values and classes.
 
     Attributes
     ----------
@@ -205,7 +205,7 @@ class MarginModel(DecisionModel):
 def announced_classes(
     classes: Any, earlier: AnyArray | None, *, as_text: bool = False
 ) -> AnyArray | None:
-    """Return the classes there will be, sorted, or None where no call has given them.
+    """Return the announced classes, sorted; None if no call has given them.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ class IncompleteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return values
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probability of every class, where the solver has any; zero for those to come."""
+        """Probability of every class; zero for those without rows so far."""
         shares = np.zeros((X.shape[0], len(self.classes)))
         shares[:, self._seen_codes] = 1.0 if self.inner is None else self.inner.predict_proba(X)
         return shares

@@ -55,7 +55,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
 
 
 class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore[misc] # no annotations
-    """Base of the linear classifiers; a subclass says which construction and which solver.
+    """Base of the linear classifiers; subclasses choose the construction and the solver.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
 
     @abstractmethod
     def _default_solver(self) -> Any:
-        """Return what is fitted where `estimator` is None."""
+        """Return the default solver."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Build the coreset, and solve on it.

@@ -39,7 +39,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _where_inner_has(*names: str) -> Callable[[F], F]:
-    """Make a method available where the estimator, fitted where it is, has all of `names`."""
+    """Make a method available if the inner estimator, fitted or not, has all of `names`."""
 
     def check(model: Any) -> bool:
         inner = getattr(model, "estimator_", model.estimator)
@@ -413,7 +413,7 @@ class CoresetEstimator(CoresetModel):
 
 
 def _seeded(estimator: Any, seed: int) -> Any:
-    """Give every random_state inside that is None a seed of its own."""
+    """Set every nested random_state that is None to a seed."""
     names = [
         name
         for name, value in sorted(estimator.get_params(deep=True).items())

@@ -56,7 +56,7 @@ class Agreement:
         return cls(total, mean, spread, float(weights @ np.square(truth - predicted)))
 
     def __add__(self, other: Agreement) -> Agreement:
-        """Unite two disjoint sets of rows, as Chan, Golub and LeVeque (1979) do."""
+        """Add two disjoint sets of rows (Chan, Golub and LeVeque 1979)."""
         weight = self.weight + other.weight
         if not weight:
             return self

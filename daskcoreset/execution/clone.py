@@ -1,4 +1,4 @@
-"""Copies of Dask arrays that are read once more, later, by tasks of their own.
+"""Copies of Dask arrays for a second read, by tasks of their own.
 
 Two passes that share their reads in one graph make the scheduler hold every block of the
 first until the second has used it: the whole array.

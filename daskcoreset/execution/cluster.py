@@ -1,4 +1,4 @@
-"""A Dask cluster for as long as one job takes: one that is there, or processes of this machine."""
+"""A Dask cluster for one job: a running one, or local processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from daskcoreset.core.optional import import_optional
 
 @contextmanager
 def cluster_for(scheduler: str | None, workers: int | None) -> Iterator[None]:
-    """Make a cluster the place of work, if one is asked for, and leave it in order.
+    """Run the body on a cluster, if one is asked for, and close it afterwards.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def cluster_for(scheduler: str | None, workers: int | None) -> Iterator[None]:
 
 @contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Let processes that start here ignore Ctrl-C, which a terminal sends to all of them.
+    """Let processes started in the body ignore Ctrl-C, which a terminal sends to all of them.
 
     This process acts on it and ends them. They would each print a traceback first.
     """
@@ -80,7 +80,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _without_unread_ends() -> Iterator[None]:
-    """Drop what asyncio reports, at length, about the task of a wait that was interrupted."""
+    """Suppress the report of asyncio about the task of an interrupted wait."""
 
     def is_read(record: logging.LogRecord) -> bool:
         kind = record.exc_info[0] if record.exc_info else None

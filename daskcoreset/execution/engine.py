@@ -1,4 +1,4 @@
-"""The engine: a read of the data, whose blocks every reduction gets that asked for it.
+"""The engine: one read of the data for any number of reductions.
 
 A block is read, validated and numbered once. Reductions see it as a `ReadBlock`, make a value of it
 (`chunk`) and merge neighbouring values (`combine`); rows, and the first invalid one, are counted
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Reduction(Generic[T]):
-    """What is made of a read of the data.
+    """A reduction over all blocks, in one read.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ def _combined(
 
 @dataclass(frozen=True, eq=False)
 class BlockResults(Generic[T]):
-    """What a read of some blocks gave.
+    """Results of a read of some blocks.
 
     Attributes
     ----------

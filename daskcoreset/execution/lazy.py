@@ -1,4 +1,4 @@
-"""A value that a Dask graph will produce, as a collection that Dask knows how to compute."""
+"""A value that a Dask graph will produce, as a Dask collection."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Lazy(Generic[T]):
 
 
 class Alone(Lazy[T]):
-    """A lazy value that is computed on its own, so that its graph may be tidied further."""
+    """A lazy value that is computed on its own, so that its graph may be fused further."""
 
     @property
     def __dask_optimize__(self) -> Callable[..., Any]:
@@ -125,7 +125,7 @@ class Alone(Lazy[T]):
 
     @staticmethod
     def optimize(graph: Any, keys: Any, **_: Any) -> Any:
-        """Fuse as arrays do, without what that leaves behind."""
+        """Fuse tasks as arrays do, without the aliases that this leaves."""
         import dask.array as da
 
         return _named_as_asked(da.Array.__dask_optimize__(graph, keys))
@@ -142,7 +142,7 @@ def _choice_of_scheduler(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _local(options: dict[str, Any]) -> dict[str, Any]:
-    """Choose threads where there can be no client."""
+    """Compute on threads where no client can be."""
     import dask
     import dask.threaded
 

@@ -1,4 +1,4 @@
-"""The plan before the work: what a build will read, run and hold."""
+"""The plan of a build: reads, tasks and memory."""
 
 from __future__ import annotations
 

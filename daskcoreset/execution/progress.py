@@ -1,4 +1,4 @@
-"""One progress bar for local schedulers and clusters, silent where nobody looks."""
+"""One progress bar for local schedulers and clusters, shown on terminals and in notebooks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def show_progress(progress: bool | None, lazy: Lazy[Any]) -> Iterator[None]:
 def count_reads(
     progress: bool | None, total: int, *, unit: str = "block"
 ) -> Iterator[Callable[[int], None]]:
-    """Give a function that moves a bar by so many steps; it does nothing without a bar.
+    """Yield a function that advances the bar by some steps; it does nothing without a bar.
 
     A bar never ends the work that it shows: what fails in it is ignored.
 
@@ -95,7 +95,7 @@ def _nothing(steps: int) -> None:
 
 
 class _Bar:
-    """A tqdm bar that goes away, in silence, when it cannot be drawn."""
+    """A tqdm bar that is closed silently when it cannot be drawn."""
 
     def __init__(self, total: int, unit: str) -> None:
         self._total, self._done = total, 0
@@ -120,7 +120,7 @@ class _Bar:
             self._quietly(lambda: self._bar.update(steps))
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._quietly(self._bar.close)
 

@@ -1,4 +1,4 @@
-"""Anything array-like, brought to row blocks of ``(X, y, sample_weight)``.
+"""Row blocks of ``(X, y, sample_weight)``, from anything array-like.
 
 What Dask already holds stays a Dask collection, its chunks merged, split or grouped.
 Everything else becomes tasks that read their own rows (`daskcoreset.inputs.sources`). Nothing is
@@ -106,14 +106,14 @@ class RowBlocks:
         return max(1, fit) if self.sizes is None else max(self.sizes)
 
     def refuse(self, method: str, reason: str | None) -> None:
-        """Raise what a method says of blocks of this size."""
+        """Raise an error if a method cannot work on blocks of this size."""
         if reason is not None:
             raise InvalidInputError(
                 f"X has {self.schema.n_features:,} columns, and with method {method!r} {reason}"
             )
 
     def refuse_zeros(self, rows: int | None = None) -> None:
-        """Refuse wide sparse rows, a block of them or so many, for work on their zeros too."""
+        """Raise an error if so many sparse rows, by default a block, have too many zeros."""
         if not self.sparse:
             return
         reason = too_many_zeros(self.block_rows if rows is None else rows, self.schema.n_features)
@@ -272,7 +272,7 @@ def _rechunked(parts: dict[str, Any], sizes: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _check_unknown(parts: dict[str, Any], chunk_rows: int | None) -> None:
-    """Refuse what needs the number of rows in each block of X."""
+    """Check that nothing needs the number of rows in each block of X."""
     remedy = (
         "call X.compute_chunk_sizes() first, or X.to_dask_array(lengths=True) on a Dask DataFrame"
     )

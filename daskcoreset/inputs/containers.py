@@ -1,4 +1,4 @@
-"""Paths and containers: from a file, group or data frame to X, y and sample_weight."""
+"""X, y and sample_weight from paths, files, groups and data frames."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class NamedArrays(NamedTuple):
 
 
 def split_container(X: Any, y: Any, sample_weight: Any, stack: ExitStack) -> NamedArrays:
-    """Open paths, and take X, y and sample_weight out of what holds them together.
+    """Open paths, and select X, y and sample_weight in a container.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def _check_keys(keys: dict[str, str], names: list[str], members: str) -> None:
 
 
 def _single(part: Any, name: str, stack: ExitStack) -> Any:
-    """Open a part that is not in the container of X: an array, or the path of one."""
+    """Open an array, or the path of one, that is not in the container of X."""
     if isinstance(part, str) and "://" not in part and not Path(part).expanduser().exists():
         raise InvalidInputError(
             f"{name} is {part!r}, which is no file, and X has no columns or arrays by name; "

@@ -121,7 +121,7 @@ def common_dtype(dtypes: Iterable[Any]) -> np.dtype[Any]:
 
 
 def check_numeric(others: Mapping[str, Any]) -> None:
-    """Refuse columns that hold no numbers, given with their types."""
+    """Check that all columns hold numbers."""
     if others:
         listed = ", ".join(f"{name!r} ({dtype})" for name, dtype in others.items())
         raise InvalidTypeError(

@@ -1,4 +1,4 @@
-"""One argument at a time: anything array-like becomes a Dask array or a `Source`."""
+"""One array-like argument as a Dask array or a `Source`."""
 
 from __future__ import annotations
 

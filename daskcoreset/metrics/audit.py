@@ -1,4 +1,4 @@
-"""Costs of a coreset held against those of all data, in one read."""
+"""Costs on a coreset against those on all data, in one read."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def audit(
     on_invalid: Literal["raise", "drop"] | None = None,
     progress: bool | None = None,
 ) -> Audit:
-    """Hold a coreset's costs against those of all data, in one read.
+    """Compare costs on a coreset with those on all data, in one read.
 
     Parameters
     ----------
@@ -377,7 +377,7 @@ def audit(
 
 
 def _check_usable(own: Block, name: str = "coreset.points") -> None:
-    """Refuse values whose squares overflow, which coresets made by hand may have."""
+    """Check that no square overflows; coresets made by hand may have such values."""
     problem = find_unusable_row(own.points, own.weights)
     if problem is not None:
         message = problem.message.replace("X is", f"{name} is", 1)

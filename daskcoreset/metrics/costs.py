@@ -116,7 +116,7 @@ def _no_weight() -> InvalidInputError:
 
 
 class SVMReport(NamedTuple):
-    """What `svm_report` found; numbers for one classifier, arrays for several.
+    """Result of `svm_report`: numbers for one classifier, arrays for several.
 
     Attributes
     ----------
@@ -260,7 +260,7 @@ def accuracy(
     intercept: Any = None,
     classes: Any = None,
 ) -> Any:
-    """Weighted share of the rows that a linear classifier has right; see `svm_report`.
+    """Weighted share of the rows whose class a linear classifier predicts; see `svm_report`.
 
     Returns
     -------

@@ -105,7 +105,7 @@ def draw_line(
 
 
 def explain(ax: Axes, handles: list[Any]) -> None:
-    """Draw the legend; a long one gets room of its own, for it would hide the rows."""
+    """Draw the legend; a long one is placed beside the axes."""
     corner: Literal["best", "upper right"] = "best"
     if len(handles) > _SHORT_LEGEND:
         low, high = ax.get_xlim()
@@ -141,7 +141,7 @@ def _colors(labels: AnyArray | None) -> tuple[dict[str, Any], list[Any]]:
 
 
 def _sizes(weights: FloatArray, areas: FloatArray) -> list[Any]:
-    """Return handles for a light, a usual and a heavy row."""
+    """Return legend handles for a light, a median and a heavy row."""
     rows = np.argsort(weights, kind="stable")[[len(weights) // 20, len(weights) // 2, -1]]
     names = {f"weight {_short(weights[i])}": float(areas[i]) for i in rows}
     return [_dot(float(np.sqrt(area)), name, "0.5") for name, area in names.items()]
@@ -164,7 +164,7 @@ MAX_COLUMNS = 1024
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """Where rows are shown.
+    """Coordinates in which rows are drawn.
 
     Attributes
     ----------

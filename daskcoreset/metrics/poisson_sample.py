@@ -82,7 +82,7 @@ class PoissonSample:
 
 @dataclass(frozen=True, eq=False)
 class SampleDesign:
-    """What every block needs to know to add up costs and to draw.
+    """Solutions, inclusion and seed, for the work on the blocks.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ def _sample_block(block: Block, index: int, design: SampleDesign) -> PoissonSamp
 
 
 def _other_labels(cells: Cells, block: Block) -> InvalidRow | None:
-    """Return what is wrong with labels of another kind than those of the coreset, or None."""
+    """Return the error of labels of another kind than those of the coreset, or None."""
     if cells.labels is None or block.labels is None or not len(block):
         return None
     labels = labels_of(block)

@@ -1,4 +1,4 @@
-"""How large a coreset should be: by theory, and by trying."""
+"""The size of a coreset, by theory and by search."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def theory_size(
     method: Literal["lightweight", "kmeans"] = "lightweight",
     constant: float = 1.0,
 ) -> int:
-    r"""Rows that theory asks for, up to a constant that no paper states.
+    r"""Rows by theory, up to a constant that no paper states.
 
     .. math::
 
@@ -127,7 +127,7 @@ class SizeStep:
 
 @dataclass(frozen=True, eq=False)
 class SizeSearch:
-    """What `auto_size` found.
+    """Result of `auto_size`.
 
     Attributes
     ----------

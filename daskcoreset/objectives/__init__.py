@@ -1,4 +1,4 @@
-"""Costs that coresets promise to keep, and the one that a coreset says it is for."""
+"""Objectives: the costs that coresets preserve."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OBJECTIVES: dict[str, type[Objective[Any]]] = {
 def objective_for(
     provenance: Mapping[str, Any], n_clusters: int | None, block: Block
 ) -> Objective[Any]:
-    """Return the cost that a coreset says it is made for.
+    """Return the objective that the provenance of a coreset records.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def objective_for(
 
 
 def recorded(objective: Objective[Any] | None, n_clusters: int | None) -> dict[str, Any] | None:
-    """Return what the provenance of a coreset says of its cost, which `objective_for` reads.
+    """Return the entry of the provenance that `objective_for` reads.
 
     Examples
     --------

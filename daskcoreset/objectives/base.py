@@ -1,4 +1,4 @@
-"""A cost that adds up over rows: what a coreset promises to keep."""
+"""The base of objectives: costs that add up over rows."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Objective(ABC, Generic[Q]):
         return 1
 
     def with_parts(self, n_parts: int) -> Self:
-        """Return the same cost for solutions of so many parts, where they have any."""
+        """Return the objective for solutions of `n_parts` parts, where they have any."""
         del n_parts
         return self
 
     def fitted(self, block: Block) -> Self:
-        """Return the same cost with what is left open estimated from the rows of a coreset."""
+        """Return the objective with open parameters estimated from the rows of a coreset."""
         del block
         return self
 
@@ -81,7 +81,7 @@ class Objective(ABC, Generic[Q]):
 
     @abstractmethod
     def read(self, solution: Any, n_features: int, name: str) -> Q:
-        """Bring a solution that was passed as the argument `name` to form, or refuse it."""
+        """Return the solution that was passed as the argument `name`, after checks."""
 
     def several(self, solutions: Any) -> list[Any]:
         """Return the solutions in a sequence of them, or the only one in a list."""
@@ -126,7 +126,7 @@ class Objective(ABC, Generic[Q]):
         return None
 
     def labelled(self, solution: Q, block: Block, name: str) -> Q:
-        """Return a solution whose labels are those of a block, or refuse one of other labels.
+        """Return a solution in the labels of a block; other labels are an error.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ _MOST_PARTS = 2**31 - 1
 
 
 def check_parts(n_parts: Any, name: str) -> None:
-    """Refuse a number of centers or components that is none; None is for nobody has said."""
+    """Check a number of centers or components; None is unknown."""
     if n_parts is None:
         return
     if as_int(name, n_parts) > _MOST_PARTS:
@@ -162,7 +162,7 @@ def check_parts(n_parts: Any, name: str) -> None:
 
 
 def known_parts(objective: Objective[Any]) -> int:
-    """Return of how many parts solutions are, or say that this has to be known."""
+    """Return the number of parts of solutions; an unknown one is an error."""
     if objective.n_parts is None:
         raise InvalidInputError(
             "n_clusters is needed, as the coreset's construction does not say of how many centers "

@@ -73,7 +73,7 @@ def bracket_below(*alternatives: FloatArray) -> Bracket:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Where rows lie, as bounds see them.
+    """Cells of rows, for bounds on losses.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Cells:
         return len(self.centers)
 
     def scaled(self, gaps: FloatArray) -> FloatArray:
-        """Differences of rows as distances see them."""
+        """Differences of rows in the coordinates of the distances."""
         if self.root is None:
             return gaps
         return product(gaps, self.root) if self.root.ndim == 2 else gaps * self.root

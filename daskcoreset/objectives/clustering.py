@@ -1,4 +1,4 @@
-"""Costs of k centers: the quantization error, and its like for Bregman divergences."""
+"""Costs of k centers: the quantization error, and Bregman distortion."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class _OfCenters(Objective[FloatArray]):
         yield "mean", self.poor(block)
 
     def poor(self, block: Block) -> FloatArray:
-        """One center, the mean of all rows: what one row far away costs shows in full."""
+        """One center, the mean of all rows, at which the cost of a far row is largest."""
         points: Any = block.points
         share = block.weights / block.weights.sum()
         center = np.zeros((1, points.shape[1]))
@@ -178,7 +178,7 @@ class Distortion(DivergenceParameter, _OfCenters):
         yield bracket_below(np.stack([constant, np.array(slopes), zero, one])), None
 
     def _slope(self, b: FloatArray, q: FloatArray, value: float) -> float:
-        """Norm of the difference of gradients: what is left of d(x, q) is linear in x."""
+        """Norm of the difference of gradients: d(x, q) is linear in x but for d(x, c)."""
         steps = np.where(b != 0.0, np.abs(b), 1.0)
         rows = b + np.diag(steps)
         nearer = self._divergence.between(rows, np.broadcast_to(b, rows.shape))

@@ -21,7 +21,7 @@ S = TypeVar("S")
 
 
 class SamplingDesign(Generic[S]):
-    """What a construction wants of the draw of its rows, beside scores; by default nothing.
+    """Strata, order and calibration of the draw of a construction; by default none.
 
     A construction with a design of its own returns it as `Sensitivity.design`. In all methods
     `summary` is the finalized summary of all the data.
@@ -131,7 +131,7 @@ class SamplingDesign(Generic[S]):
         candidate_weights: FloatArray,
         summary: S,
     ) -> float:
-        """Return how badly a draw does: the cost, over all candidates, of what is `fitted` on it.
+        """Return the loss of a draw: the cost, over all candidates, of the solution `fitted` on it.
 
         `candidate_weights` are those with which the candidates stand for all the data without bias.
         """
@@ -141,7 +141,7 @@ class SamplingDesign(Generic[S]):
         return solution.constant + float(candidate_weights @ solution.losses)
 
     def warnings_for(self, summary: S, size: int) -> tuple[str, ...]:
-        """Return what users should be warned of, given the data and the size of the coreset."""
+        """Return warnings for users, given the data and the size of the coreset."""
         del summary, size
         return ()
 
@@ -191,7 +191,7 @@ class Sensitivity(ABC, Generic[S]):
 
     @property
     def design(self) -> SamplingDesign[S]:
-        """What the construction wants of the draw beside scores; nothing by default."""
+        """The design of the draw: strata, order, calibration; by default none."""
         return SamplingDesign()
 
     @property
@@ -234,12 +234,12 @@ class Sensitivity(ABC, Generic[S]):
         """Summary of the union of two neighbouring, disjoint sets of rows; associative."""
 
     def finalize(self, summary: S, rng: np.random.Generator) -> S:
-        """Turn the merged summary into what `scores` and the next fold take; at the root."""
+        """Return the finalized summary, which `scores` and the next fold take; runs at the root."""
         del rng
         return summary
 
     def validate_summary(self, summary: S, *, finalized: bool) -> None:
-        """Raise what is wrong with all the data together.
+        """Raise an error if the data as a whole are unfit.
 
         Asked with the merged summary of the first fold before it is finalized, since that may take
         long, and with every finalized one; not about parts of the data, such as nodes of a tree.

@@ -42,7 +42,7 @@ Metric: TypeAlias = SquaredEuclidean | SquaredMahalanobis
 
 @dataclass(frozen=True, eq=False)
 class BregmanStatistics:
-    """Where rows lie and how far about their mean, in terms that any distance can use.
+    """Weight, mean and spread of rows, from which any quadratic distance to the mean follows.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class BregmanStatistics:
 
 
 def statistics_of(divergence: Divergence, points: Points, weights: FloatArray) -> BregmanStatistics:
-    """Spread of one block, as far as the divergence needs it.
+    """Statistics of one block that the divergence needs.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def statistics_of(divergence: Divergence, points: Points, weights: FloatArray) -
 
 
 def merge_statistics(first: BregmanStatistics, second: BregmanStatistics) -> BregmanStatistics:
-    """Spread of the union of two disjoint sets of rows; associative up to rounding."""
+    """Statistics of the union of two disjoint sets of rows; associative up to rounding."""
     merge: Any = merge_moments if isinstance(first.about, Moments) else merge_scatters
     box = None
     if first.box is not None and second.box is not None:
@@ -231,7 +231,7 @@ class BregmanLightweight(DivergenceParameter, Sensitivity[BregmanStatistics]):
         return statistics_of(self._divergence, block.points, block.weights)
 
     def merge(self, first: BregmanStatistics, second: BregmanStatistics) -> BregmanStatistics:
-        """Spread of both."""
+        """Statistics of both."""
         return merge_statistics(first, second)
 
     def finalize(self, summary: BregmanStatistics, rng: np.random.Generator) -> BregmanStatistics:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class BregmanCells:
-    r"""Cells of blocks, in terms that any dominating distance can use.
+    r"""Cells of blocks, whose costs follow for any dominating distance.
 
     Attributes
     ----------

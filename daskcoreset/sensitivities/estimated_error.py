@@ -1,4 +1,4 @@
-r"""How far the cost of a solution on a coreset is from that on the data, by rows held out.
+r"""The error of the cost of a solution on a coreset, estimated by rows held out.
 
 The root has candidates, a sample of the data with known inclusion probabilities, of which the
 coreset takes a part. A solution is fitted on the coreset and judged by the candidates that the
@@ -34,7 +34,7 @@ _TINY, _MOST = 1e-300, 1e9
 
 
 class Fitted(NamedTuple):
-    """A solution fitted on a coreset, as the candidates see it.
+    """A solution fitted on a coreset, and its losses on the candidates.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ def estimated_error(  # noqa: PLR0917 - all of them are always given
 
 
 def _interval(parts: FloatArray, event: float) -> tuple[float, float]:
-    """Return an interval for a sum of which `parts` are what was seen, each by chance."""
+    """Return an interval for a sum, from `parts` of it that were sampled."""
     from scipy.stats import chi2
 
     tail = (1.0 - LEVEL) / 2.0
@@ -145,7 +145,7 @@ def _interval(parts: FloatArray, event: float) -> tuple[float, float]:
 
 
 def remark_on(estimate: dict[str, Any] | None, size: int) -> str | None:
-    """Return what a user should be warned of, or None.
+    """Return a warning about the estimated error, or None.
 
     Examples
     --------

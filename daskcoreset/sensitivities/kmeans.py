@@ -149,7 +149,7 @@ def _seeds_of_sample(  # noqa: PLR0917 - all of them are always given
     count: int,
     rng: np.random.Generator,
 ) -> AnyArray:
-    """Go on with k-means++ among rows drawn by their costs."""
+    """Continue k-means++ among rows drawn by their costs."""
     inclusion = inclusion_probabilities(costs, max(_SAMPLE_ROWS, _ROWS_PER_CENTER * count))
     rows = systematic(inclusion, rng)
     sample = dense_rows(points[rows])
@@ -172,7 +172,7 @@ def too_rough(n_clusters: int, n_rows: int, n_features: int) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class KMeansParallelState:
-    """Centers so far, and proposals of a fold that is under way.
+    """State of k-means||: centers so far, and proposals of the current fold.
 
     Attributes
     ----------

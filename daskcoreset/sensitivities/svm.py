@@ -298,7 +298,7 @@ class SVM(Sensitivity[Any]):
         return invalid
 
     def block_summary(self, block: Block, previous: Any, rng: np.random.Generator) -> Any:
-        """Sample the classes; in the second fold add up what is known of the rows."""
+        """Sample the classes; in the second fold sum terms over the rows."""
         if previous is None:
             return sample_strata(block, self._pilot_size(block.points.shape[1]), rng)
         seen = row_terms(block, previous)
@@ -306,18 +306,18 @@ class SVM(Sensitivity[Any]):
         return sums_over(block, previous, seen, totals_of(terms))
 
     def _pilot_size(self, d: int) -> int:
-        """Rows of a class at most; with more than two classes there are more in all."""
+        """Maximal rows of a class; with more than two classes there are more in all."""
         return max(128, min(_PILOT_ROWS, _PILOT_NUMBERS // max(d, 1)) // 2)
 
     def merge(self, first: Any, second: Any) -> Any:
-        """Sample the samples, or add up."""
+        """Merge samples, or sums."""
         if isinstance(first, PilotSums):
             return merge_sums(first, second)
         features = [part.rows.points.shape[1] for part in (*first.values(), *second.values())]
         return merge_reservoirs(first, second, self._pilot_size(features[0] if features else 0))
 
     def finalize(self, summary: Any, rng: np.random.Generator) -> PilotSolution:
-        """Solve and cluster the pilot; then put exact sums in the place of its estimates."""
+        """Solve and cluster the pilot; then replace its estimated sums by exact ones."""
         if isinstance(summary, PilotSums):
             return exact_solution(summary, self.lam)
         weight = sum(part.weight for part in summary.values())

@@ -48,7 +48,7 @@ hundredth more than the best one, and err by a third less."""
 
 
 def modes_for(size: int, rough: PilotSolution) -> tuple[Mode, ...]:
-    """Return ways to calibrate, the likeliest first.
+    """Return modes of calibration, the likeliest to succeed first.
 
     Sums that are met by rows too few for them are met by absurd weights; what is too few is
     found by trial, see `SVM.n_draws`.

@@ -123,7 +123,7 @@ class PilotSums(NamedTuple):
 
 
 class RowTerms(NamedTuple):
-    r"""Rows as a rough solution sees them.
+    r"""Terms of rows by a rough solution: class, cell, distance, margins, length.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ def _cells_of(tile: FloatArray, codes: IndexArray, rough: PilotSolution) -> Inde
 
 
 def sums_over(block: Block, rough: PilotSolution, seen: RowTerms, totals: FloatArray) -> PilotSums:
-    """Sum over a block whose rows have been looked at."""
+    """Sum row terms over a block."""
     d, u = len(rough.origin), block.weights
     signs = signs_of(seen.codes, len(rough.classes))
     loss, slope = round_hinge(seen.margins, WIDTH)
@@ -287,7 +287,7 @@ def rough_solution(
 
 
 def exact_solution(sums: PilotSums, lam: float) -> PilotSolution:
-    """Put sums over all the data in the place of the pilot's estimates."""
+    """Replace the pilot's estimates by sums over all the data."""
     rough = _moved(sums)
     squares = np.einsum("pj,pj->p", rough.coef, rough.coef)
     rough = replace(rough, cost=squares / 2 + lam * sums.hinge, totals=sums.totals, sums=sums)
@@ -303,7 +303,7 @@ def _opt(rough: PilotSolution, lam: float) -> float:
 
 
 def _moved(sums: PilotSums) -> PilotSolution:
-    """Move the means and weights of the cells to what was summed up."""
+    """Set the means and weights of the cells to the exact sums."""
     rough, used = sums.rough, sums.weights > 0.0
     centers, owners, weights = rough.centers[used], rough.owners[used], sums.weights[used]
     means = rough.means[used] + sums.shifts[used] / weights[:, np.newaxis]

@@ -1,4 +1,4 @@
-"""Uniform sampling: the baseline every coreset is measured against."""
+"""Uniform sampling, the baseline."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""Weighted solvers that scikit-learn lacks: NumPy in, NumPy out, one problem per file."""
+"""Weighted solvers that scikit-learn lacks, in NumPy."""
 
 from __future__ import annotations

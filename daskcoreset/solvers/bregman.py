@@ -44,7 +44,7 @@ class Rows:
     divergence: Divergence
 
     def starting_centers(self, init: Any, n_clusters: int) -> FloatArray:
-        """Centers that the caller states, checked, less `origin`."""
+        """Return the initial centers of the caller, checked, less `origin`."""
         centers = np.array(init, dtype=np.float64)
         shape = (n_clusters, self.points.shape[1])
         if centers.shape != shape:
@@ -60,7 +60,7 @@ class Rows:
 def prepare(
     points: Points, n_clusters: int, divergence: str | Divergence, sample_weight: Any
 ) -> Rows:
-    """Check what is to be clustered, and bring it to float64.
+    """Check the rows to be clustered, and convert them to float64.
 
     Rows of weight zero are left out: they have no say in the centers.
 
@@ -367,7 +367,7 @@ def _assign(rows: Rows, centers: FloatArray) -> _Assignment:
 
 
 def _update(rows: Rows, state: _Assignment) -> FloatArray:
-    """Weighted means of the clusters; empty ones start anew."""
+    """Weighted means of the clusters; empty ones are seeded again."""
     n_rows, k = len(rows.points), len(state.centers)
     members = sp.csr_array((rows.weights, state.labels, np.arange(n_rows + 1)), shape=(n_rows, k))
     totals = np.bincount(state.labels, weights=rows.weights, minlength=k)

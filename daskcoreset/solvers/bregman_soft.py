@@ -164,7 +164,7 @@ def bregman_soft(
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Parameters, and what the expectation step leaves for the next ones."""
+    """Parameters, and the sums of the expectation step."""
 
     centers: FloatArray
     mixing: FloatArray

@@ -398,7 +398,7 @@ def hard_margin_gram(
 def _solve(
     rows: FloatArray, groups: np.ndarray[Any, Any], start: FloatArray | None, tol: float
 ) -> HardMargin:
-    """Scale, solve, and measure what the unit normal reaches on the rows as they were."""
+    """Scale and solve; measure the margin of the unit normal on the original rows."""
     scale = float(np.abs(rows).max(initial=0.0)) or 1.0
     scaled = rows / scale
     longest = float(np.sqrt(np.einsum("ij,ij->i", scaled, scaled).max()))

@@ -60,7 +60,7 @@ class Clusters:
 
 
 class Partition(NamedTuple):
-    """Cells of a block, and where its rows lie.
+    """Cells of a block, and the cell of every row.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ def assign(points: Points, centers: FloatArray) -> tuple[IndexArray, FloatArray]
 def approach(
     points: Points, centers: AnyArray, first: int, labels: IndexArray, distances: FloatArray
 ) -> None:
-    """Let rows that are nearer to new centers, numbered from `first`, change over to them."""
+    """Assign rows to new centers, numbered from `first`, where these are nearer."""
     from daskcoreset.solvers import kmeans_numba as loops
 
     centers = np.ascontiguousarray(centers)
@@ -272,7 +272,7 @@ class Centers(NamedTuple):
 
 
 def check_init(init: Any, n_clusters: int, n_features: int) -> None:
-    """Refuse initial centers that do not fit, before the data are read for long."""
+    """Check initial centers before the data are read."""
     shape = np.shape(init)
     if shape != (n_clusters, n_features):
         raise InvalidInputError(
@@ -366,7 +366,7 @@ def _power_of_two(values: AnyArray) -> float:
 
 
 class _Shifted:
-    """Calls a user's `init` with the rows where the user knows them to be."""
+    """Calls a user's `init` with the rows in their original coordinates."""
 
     def __init__(self, init: Any, shift: Any, scale: float) -> None:
         self.init, self.shift, self.scale = init, shift, scale
@@ -465,7 +465,7 @@ def _sparse_squares(points: Any, centers: FloatArray) -> FloatArray:
 def _in_tiles(
     work: Callable[[slice], None], points: Points, n_centers: int, *, threads: bool
 ) -> None:
-    """Do the work on tiles of rows, so that what it makes on the way stays small."""
+    """Apply a function to tiles of rows, so that temporaries stay small."""
     n_rows, n_columns = points.shape
     spread = isinstance(points, np.ndarray) or n_columns <= _WIDEST
     width = n_columns if spread else n_centers

@@ -19,7 +19,7 @@ def nearest_center(  # noqa: C901 - one loop a step; split, it would be no clear
     labels: IndexArray,
     distances: FloatArray,
 ) -> None:  # pragma: no cover - runs compiled
-    """Let rows nearer to one of `centers` than `distances` change over; numbered from `first`.
+    """Assign rows to `centers`, numbered from `first`, where these are nearer.
 
     In the dtype of `centers`. Rows lie beside one another, so that a center meets many at once.
     """
@@ -62,7 +62,7 @@ def nearest_center(  # noqa: C901 - one loop a step; split, it would be no clear
 def _approach(
     points: AnyArray, row: int, label: int, labels: IndexArray, distances: FloatArray
 ) -> None:  # pragma: no cover - runs compiled
-    """Let rows that are nearer to a new center change over to it."""
+    """Assign rows to a new center where it is nearer."""
     n, d = points.shape
     for i in range(n):
         total = 0.0

@@ -1,4 +1,4 @@
-r"""Linear classifiers on weighted rows in memory: the rough solutions behind coresets.
+r"""Linear classifiers on weighted rows in memory, as rough solutions for coresets.
 
 The objective is that of Tukan, Baykal, Feldman and Rus (2020),
 
@@ -42,7 +42,7 @@ depend on how many there are."""
 
 @dataclass(frozen=True, eq=False)
 class LinearFit:
-    """A linear classifier, and how good it is on the rows that it was fitted to.
+    """A linear classifier, and its objective on the rows that it was fitted to.
 
     Attributes
     ----------
@@ -230,7 +230,7 @@ class _Problem:
     def _step(
         self, w: FloatArray, direction: FloatArray, margins: FloatArray, width: float
     ) -> float:
-        """Length of a step, at most one, that ends near the least value along a direction."""
+        """Length of a step, at most one, near the minimum along a direction."""
         d = self.rows.shape[1]
         along = self._margins(direction)
         weighted = self.weights * along

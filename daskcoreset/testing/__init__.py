@@ -1,4 +1,4 @@
-"""The contract of a sensitivity as a suite of tests, and the tools it is made of.
+"""The contract of a sensitivity as a suite of tests, and its tools.
 
 The test of a new construction subclasses `SensitivityContract`::
 

@@ -1,5 +1,5 @@
 # ruff: noqa: S101 - a suite of tests asserts
-"""What every sensitivity promises, as tests."""
+"""The contract of a sensitivity, as tests."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _for_all_blocks(test: Callable[..., None]) -> Callable[..., None]:
 
 
 class SensitivityContract(ABC):
-    """What every sensitivity promises; subclass it and say which construction is meant.
+    """The contract of a sensitivity; subclasses define `construction`.
 
     A statistical test fails by chance with probability 1e-6 at most, over the seeds; the
     seeds are fixed, so that a failure stays one.
@@ -173,7 +173,7 @@ class SensitivityContract(ABC):
 
     @_for_all_blocks
     def test_total_scores__are_sums_of_scores(self, blocks: list[Block]) -> None:
-        """What the root believes of a block is what the block finds."""
+        """Total scores are the sums of scores."""
         construction = self.construction()
         if not construction.total_scores_exact:
             pytest.skip("total scores are estimates")
@@ -184,7 +184,7 @@ class SensitivityContract(ABC):
 
     @_for_all_blocks
     def test_scores__sparse_equals_dense(self, blocks: list[Block]) -> None:
-        """Storage changes nothing."""
+        """Dense and sparse rows have equal scores."""
         _, dense = self.summaries(blocks)
         _, sparse = self.summaries([sparse_block(block) for block in blocks])
         expected = [self.scores(block, dense) for block in blocks]
@@ -244,7 +244,7 @@ class SensitivityContract(ABC):
 
     @_for_all_blocks
     def test_summary__independent_of_chunking(self, blocks: list[Block]) -> None:
-        """Blocks merged say what one block of all rows says."""
+        """Summaries of merged blocks equal that of one block of all rows."""
         self._skip_if_randomised()
         _, merged = self.summaries(blocks)
         _, whole = self.summaries([joined_blocks(blocks)])
@@ -252,7 +252,7 @@ class SensitivityContract(ABC):
 
     @_for_all_blocks
     def test_merge__empty_block_is_neutral(self, blocks: list[Block]) -> None:
-        """An empty block is ordinary, adds nothing and owns nothing."""
+        """An empty block changes no summary and has no scores."""
         self._skip_if_randomised()
         construction = self.construction()
         empty = blocks[0].take(np.empty(0, dtype=np.int64))
@@ -354,7 +354,7 @@ class SensitivityContract(ABC):
         assert getattr(settings_of_class, "frozen", False), "not a frozen dataclass"
 
     def test_objective__is_a_cost_of_weighted_rows(self) -> None:
-        """What coresets are judged by: costs of rows, finite, not negative, that add up."""
+        """Losses of rows are finite and not negative, and add up."""
         X, weights, y = self.data()
         block = Block(X, weights, y)
         objective = self.construction().objective
@@ -375,7 +375,7 @@ class SensitivityContract(ABC):
             assert copy[0].cost(block, copy[1]) == objective.cost(block, solution)
 
     def test_objective__is_in_the_provenance(self) -> None:
-        """A coreset says, in JSON, which cost it is for: no audit has to guess."""
+        """The provenance names the objective, in JSON."""
         record = self.construction().objective.record()
         assert isinstance(record.get("name"), str), "the cost has no name"
         stored = self.lazy_builds()[0].compute().provenance["objective"]

@@ -151,7 +151,7 @@ def draw(
     passes: int = 1,
     seed: int = 0,
 ) -> Selection:
-    """Do what a build does with blocks in memory, without Dask: for thousands of seeds.
+    """Draw as a build does, from blocks in memory and without Dask, for thousands of seeds.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ _WEIGHTS = ("ones", "integers", "heavy tail", "one row")
 def row_sets(
     draw: st.DrawFn, *, max_blocks: int = 4, weights: Sequence[str] = _WEIGHTS
 ) -> list[Block]:
-    """Hypothesis strategy of neighbouring blocks that are as unlike each other as can be.
+    """Hypothesis strategy of neighbouring blocks that differ as much as possible.
 
     Parameters
     ----------

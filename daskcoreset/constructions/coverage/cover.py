@@ -288,7 +288,7 @@ def _provenance(coverage: Coverage, blocks: RowBlocks, core: Cover) -> dict[str,
 def check_options(
     size: int | str | None, *, compute: bool, dry_run: bool, **options: tuple[Any, Any]
 ) -> int | None:
-    """Refuse options of `daskcoreset.build` that a cover has no use for; return the size.
+    """Check the options of `daskcoreset.build` for a cover; return the size.
 
     Parameters
     ----------

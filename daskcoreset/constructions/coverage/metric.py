@@ -1,4 +1,4 @@
-r"""Balls and boxes: what covers a row, which core point is nearest, which row is farthest.
+r"""Balls and boxes: covered rows, nearest core points and farthest rows.
 
 Distances are compared as *measures*: squared Euclidean distances for balls, largest absolute
 differences (Chebyshev) for boxes. All are formed from differences in float64, so that float32
@@ -65,7 +65,7 @@ class Metric:
         return float(radius * radius * (1.0 - (n_features + 8) * 2.0**-50))
 
     def outside(self, diameter: float, n_features: int) -> float:
-        """Return a diameter so little larger that recomputed distances lie within it."""
+        """Return a diameter larger by the rounding of recomputed distances."""
         return float(diameter if self.boxes else diameter * (1.0 + (n_features + 8) * 2.0**-50))
 
     def distance(self, measure: float) -> float:
@@ -78,13 +78,13 @@ class Metric:
 
 
 def metric_of(cells: Cells) -> Metric:
-    """Return how the cells measure."""
+    """Return the metric of the cells."""
     return Metric(cells == "chebyshev")
 
 
 @dataclass(frozen=True, eq=False)
 class Sorted:
-    """Core points prepared for the question which of them is nearest.
+    """Core points sorted for nearest-neighbour search.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ def open_cells(  # noqa: PLR0917 - numba takes arguments by position
     count: int,
     rows: IndexArray,
 ) -> tuple[int, int]:  # pragma: no cover - runs compiled
-    """Let every row outside all cells open a new one.
+    """Open a cell at every row outside all cells.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def _measure(  # noqa: PLR0917 - numba takes arguments by position
 def _least(
     total: FloatArray, low: int, high: int, order: IndexArray
 ) -> int:  # pragma: no cover - runs compiled
-    """Place of the least of `total`, and of equal ones that which is first in `order`."""
+    """Position of the minimum of `total`; of equal ones the first in `order`."""
     best = 0
     for c in range(1, high - low):
         if total[c] <= total[best] and (

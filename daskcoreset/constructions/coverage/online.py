@@ -19,7 +19,7 @@ _GROWTH = 1.5
 def at_most(
     points: Points, max_points: int, metric: Metric, radius: float = 0.0
 ) -> tuple[IndexArray, float, float]:
-    """Choose at most so many core points, in one go through the rows.
+    """Choose at most `max_points` core points in one pass over the rows.
 
     Parameters
     ----------

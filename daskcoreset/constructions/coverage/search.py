@@ -102,7 +102,7 @@ class Search:
     # --- the online rule
 
     def online(self) -> Cover:
-        """Open cells until all rows are covered, then count."""
+        """Open cells until all rows are covered, then count their rows."""
         if self.diameter is None:
             return self._fitting()
         core, fits = self._completed(self.diameter, self._opened(self.diameter))
@@ -192,7 +192,7 @@ class Search:
     # --- the farthest-point rule
 
     def farthest(self) -> Cover:
-        """Add the farthest rows until none is too far, or there is no room."""
+        """Add the farthest rows until all are covered or the largest number is reached."""
         radius, limit = np.inf, 0.0
         if self.diameter is not None:
             radius = self.diameter / 2

@@ -191,7 +191,7 @@ class ActiveMaxMargin:
         return asking
 
     def start_on(self, pool: Pool, *, known: tuple[Any, Any] | None = None) -> ActiveRun:
-        """Do as `start`, on a pool that is open.
+        """Start on a pool that is open.
 
         Parameters
         ----------
@@ -220,7 +220,7 @@ class ActiveMaxMargin:
         chunks: int | Literal["auto"] = "auto",
         on_invalid: Literal["raise", "drop"] = "raise",
     ) -> ActiveRun:
-        """Go on with a run that was kept, with all labels told.
+        """Continue a saved run, with all its labels.
 
         Parameters
         ----------
@@ -293,7 +293,7 @@ class ActiveMaxMargin:
 
 
 def _with_known_labels(state: ActiveState, pool: Pool, known: tuple[Any, Any]) -> ActiveState:
-    """Take labels that are there already."""
+    """Add labels that are known already."""
     indices = np.asarray(known[0])
     if (
         indices.ndim != 1

@@ -43,7 +43,7 @@ of shape (q,): the numbers of the rows in the whole pool.
 
 
 def answer(oracle: Oracle, rows: AnyArray, indices: IndexArray) -> Any:
-    """Ask an oracle, which gets copies and cannot change what is asked."""
+    """Ask an oracle for labels; it gets copies of the rows."""
     try:
         parameters = list(inspect.signature(oracle).parameters)
     except (TypeError, ValueError):  # built in, without a signature
@@ -210,7 +210,7 @@ class ActiveRun:
 
     @classmethod
     def load(cls, store: Location, pool: Pool) -> ActiveRun:
-        """Go on from what was kept, after the pool was compared with that of before."""
+        """Continue a saved run, if the pool is the same as before."""
         state, facts = load_state(store)
         _check_pool(state, facts, pool)
         return cls(state, pool, store=store)
@@ -222,7 +222,7 @@ class ActiveRun:
 
     @property
     def n_labels(self) -> int:
-        """Labels paid for so far."""
+        """Labels asked for so far."""
         return self.state.paid
 
     def ask(self) -> LabelRequest | None:
@@ -268,7 +268,7 @@ class ActiveRun:
         self._keep(add_labels(state, labels))
 
     def correct(self, labels: Mapping[int, Label]) -> None:
-        """Change labels that were told, because they were slips.
+        """Change labels that were wrong.
 
         Parameters
         ----------
@@ -288,7 +288,7 @@ class ActiveRun:
         self._keep(_separated_anew(replace(self.state, labelled=labelled)))
 
     def soften(self, C: float) -> None:
-        """Allow errors from here on, with all labels that were told.
+        """Allow errors from now on, with all labels so far.
 
         Parameters
         ----------
@@ -367,7 +367,7 @@ class ActiveRun:
         )
 
     def save(self, store: Location, *, overwrite: bool = True) -> None:
-        """Write the run to Zarr, and keep it there from now on.
+        """Save the run to Zarr, and after every change from now on.
 
         Parameters
         ----------
@@ -384,7 +384,7 @@ class ActiveRun:
         self._store = store
 
     def result(self) -> ActiveMargin:
-        """Return what is known now, at the end or before."""
+        """Return the result so far."""
         return result_of(self.state)
 
     def _keep(self, state: ActiveState) -> None:
@@ -395,7 +395,7 @@ class ActiveRun:
 
 
 def _separated_anew(state: ActiveState) -> ActiveState:
-    """Separate the labels as they are now, and go back to asking."""
+    """Separate the labels as they are now, and ask again."""
     labelled, before = state.labelled, state.fit
     fit, phase = None, Phase.SEEDING
     if labelled.both:
@@ -424,7 +424,7 @@ def _facts(state: ActiveState, pool: Pool) -> dict[str, Any]:
 
 
 def _check_pool(state: ActiveState, facts: dict[str, Any], pool: Pool) -> None:
-    """Refuse another pool than that of before: labels belong to its rows by number."""
+    """Check that the pool is the same as before: labels belong to its rows by number."""
     same = _facts(state, pool) == facts
     indices, rows = state.labelled.indices[:16], state.labelled.rows[:16]
     if same and len(indices):
@@ -441,7 +441,7 @@ def _check_pool(state: ActiveState, facts: dict[str, Any], pool: Pool) -> None:
 
 
 class OracleError(InvalidInputError):
-    """An oracle failed, or gave what cannot be used; all labels told before are kept.
+    """An oracle failed, or its labels cannot be used; all earlier labels are kept.
 
     Attributes
     ----------

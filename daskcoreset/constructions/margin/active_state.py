@@ -307,7 +307,7 @@ def result_of(state: ActiveState) -> ActiveMargin:
 
 
 def _certificate(state: ActiveState) -> Certificate:
-    r"""Say what r right rows in a row prove: :math:`e \leq \ln(\max(|C|, j(j+1))/\delta) / r`.
+    r"""Bound the error by r right rows in a row: :math:`e \leq \ln(\max(|C|, j(j+1))/\delta) / r`.
 
     A separator of error e reaches a streak of r with chance :math:`(1 - e)^r`, so that the
     bound fails with no more chance than in a verification of full length, whatever r is.
@@ -331,7 +331,7 @@ def _certificate(state: ActiveState) -> Certificate:
 
 @dataclass(frozen=True)
 class Step:
-    """One look at the run: after labels were told, or after a read of the pool.
+    """A trace entry: after labels were given, or after a read of the pool.
 
     Attributes
     ----------
@@ -410,7 +410,7 @@ class ActiveState:
 
     @property
     def paid(self) -> int:
-        """Labels that were asked for."""
+        """Labels that the oracle gave."""
         return int((self.labelled.phases != Phase.GIVEN).sum())
 
     def queued(self, rows: SelectedRows | None) -> ActiveState:

@@ -269,7 +269,7 @@ def rivals_of(
 
 
 def run_numbers(groups: Any, n_rows: int) -> IndexArray:
-    """Count up the runs of equal neighbours.
+    """Return the number of the run of equal neighbours that each entry is in.
 
     Parameters
     ----------
@@ -329,7 +329,7 @@ def answers_of(
 
 
 def _count_right(examples: Examples, query: StructuredQuery) -> tuple[int, int]:
-    """Rows whose label is that of the best answer, and rows."""
+    """Count the rows whose label is that of the best answer, and all rows."""
     if not len(examples):
         return 0, 0
     answers, _, _ = rivals_of(query.problem, query.w, examples, free=True)
@@ -372,7 +372,7 @@ def _group_ends(block: Block, _index: int, _: object) -> list[tuple[float, float
 
 
 def check_whole(groups: RowBlocks) -> None:
-    """Refuse blocks whose boundaries cut an example; one read of `groups`.
+    """Check that no boundary of blocks cuts an example; one read of `groups`.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ Label: TypeAlias = "str | int | float | bool"
 
 
 class Phase(enum.IntEnum):
-    """What a label is, or was, asked for; the numbers are stored."""
+    """Purpose of a request for labels; the numbers are stored."""
 
     GIVEN = 0
     SEEDING = 1

@@ -330,7 +330,7 @@ class MaxMarginCoreset:
         check_count("max_passes", self.max_passes)
 
     def run(self, X: Any, y: Any, sample_weight: Any = None) -> MarginCoreset:
-        """Build the core set, here and now.
+        """Build the core set.
 
         Parameters
         ----------

@@ -37,7 +37,7 @@ class InseparableRestError(InvalidInputError):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OutlierMargin:
-    r"""The separator found, and what is certain of it.
+    r"""A separator, and its certificate.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ def _normal(rows: FloatArray, signs: FloatArray, *, intercept: bool) -> FloatArr
 
 
 def n_draws(n_support: int, k: int, confidence: float) -> tuple[int, float, float]:
-    r"""Draws of which one is lucky with the probability `confidence`.
+    r"""Draws of which at least one has no outlier with probability `confidence`.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ class Search:
         return "random", self._draw()
 
     def _remove(self) -> bool:
-        """Leave rows out one by one, wherever they may matter; False if it is too much."""
+        """Leave rows out one by one, wherever they may matter; False if there are too many ways."""
         level, depth = [MarginProblem()], 0
         while True:
             self._solve(level)
@@ -286,7 +286,7 @@ class Search:
         self.shared.solve(problems, max_passes=self.options.max_passes, draws=draws)
 
     def _draw(self) -> float:
-        """Solve on random subsets; the probability that one of them was lucky."""
+        """Solve on random subsets; return the probability that one of them had no outlier."""
         options, shared = self.options, self.shared
         # The nearest point of a hull is a combination of d points, of two hulls of d + 1.
         n_support = shared.blocks.schema.n_features + int(options.intercept)
@@ -424,7 +424,7 @@ class OutlierMaxMargin:
             raise InvalidInputError(f"method is {self.method!r}; pass one of {', '.join(METHODS)}.")
 
     def run(self, X: Any, y: Any, sample_weight: Any = None) -> OutlierMargin:
-        """Find the separator, here and now.
+        """Find the separator.
 
         Parameters
         ----------

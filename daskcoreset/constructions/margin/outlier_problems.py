@@ -175,7 +175,7 @@ def _smallest_of_block(block: Block, block_index: int, query: MarginQuery) -> Sm
 
 
 def _insert(values: FloatArray, positions: IndexArray, products: FloatArray, rows: Any) -> None:
-    """Let new rows into the smallest so far; of equal ones the earlier stays ahead."""
+    """Insert new rows among the smallest so far; of equal ones the earlier comes first."""
     n_keep = len(values)
     if not len(rows):
         return
@@ -280,7 +280,7 @@ class MarginProblem:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    r"""A separator and what it reaches with k rows left out.
+    r"""A separator and its margin with k rows left out.
 
     Attributes
     ----------
@@ -404,7 +404,7 @@ class SharedProblems:
         return fits
 
     def _update_state(self, problem: MarginProblem, fit: HardMargin | None) -> None:
-        """Mark inseparable problems, and those that cannot win any more."""
+        """Mark problems that are inseparable or whose bound is below the best margin."""
         if fit is None:
             problem.state = "inseparable"
             return

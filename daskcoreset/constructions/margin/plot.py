@@ -211,7 +211,7 @@ def plot_labels(
 
 
 def _shade(ax: Axes, trace: Trace) -> None:
-    """Tell the phases apart by the ground they are drawn on."""
+    """Shade the phases of a run in the background."""
     start, last = 0, trace[-1].n_labels
     for phase, steps in itertools.groupby(trace, key=lambda step: step.phase):
         stop = [step.n_labels for step in steps][-1]

@@ -155,7 +155,7 @@ class Pool:
     def first_below(
         self, separator: Separator, known: IndexArray, count: int, *, below: float, after: int
     ) -> SelectedRows | None:
-        """Return the first rows closer than `below` that follow row `after`, going round once.
+        """Return the first rows closer than `below` that follow row `after`, cyclically.
 
         Blocks are read one at a time until one holds such a row; None if none does. The rows
         up to `after` come last.

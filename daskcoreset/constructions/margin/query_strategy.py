@@ -1,4 +1,4 @@
-r"""Which label to ask for next: Fig. 2 of Har-Peled, Roth and Zimak as a value and two steps.
+r"""The query strategy: Fig. 2 of Har-Peled, Roth and Zimak.
 
 `ActiveState` holds all of a run. `next_request` reads the pool until rows are known whose
 labels are needed, `add_labels` takes their labels; both return a new value and leave the old one as
@@ -46,7 +46,7 @@ _STALLED = 20
 
 
 def verification_length(error: float, delta: float, n_core: int, phase: int) -> int:
-    r"""Random rows in a row that must be right for a separator to pass.
+    r"""Random rows in succession that a separator must get right to pass.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def verification_length(error: float, delta: float, n_core: int, phase: int) -> 
 
 
 def next_request(state: ActiveState, pool: Pool) -> ActiveState:
-    """Read the pool until it is known which labels are needed.
+    """Return the next request for labels, after reads of the pool.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def add_labels(state: ActiveState, labels: Any) -> ActiveState:
 
 
 def _advance(state: ActiveState) -> ActiveState:
-    """Go through the queue up to rows without labels, and request these."""
+    """Check the queue up to the first rows without labels, and request these."""
     known = state.labelled.position_of
     for i, index in enumerate(state.queue.tolist()):
         if index not in known:

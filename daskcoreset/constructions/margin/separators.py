@@ -110,7 +110,7 @@ class Kernel:
 
 @dataclass(frozen=True, eq=False)
 class Separator:
-    r"""A function of rows whose sign is the class; its zero set is a hyperplane.
+    r"""A function of rows whose sign is the class and whose zero set is a hyperplane.
 
     Attributes
     ----------

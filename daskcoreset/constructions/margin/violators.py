@@ -1,4 +1,4 @@
-r"""The rows of least margin in all the data, by one fold: the only read a pass needs.
+r"""The rows of least margin in all the data, in one read.
 
 A block returns the smallest margin of each class and a few of its violators, rows below the
 floor that the core set determines. By Corollary 3.2 any violator will do, so that every block

@@ -1,4 +1,4 @@
-"""Grow a coreset until an independent one of the same size, and the data, tell the same costs."""
+"""Double the size of a coreset until another one and the data agree with it on costs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MAX_ROWS = 2**20
 
 @dataclass(frozen=True)
 class AutoSize:
-    """When two coresets agree.
+    """The rule by which two coresets agree.
 
     Attributes
     ----------

@@ -149,7 +149,7 @@ class ProposeCandidates:
         return _last_report(self.construction, rows, local, None, candidates)
 
     def _by_estimates(self, rows: ReadBlock, block: Block, previous: Any) -> BlockReport:
-        """Draw candidates by what the fold before made known of all the data."""
+        """Draw candidates by the finalized summary of the fold before."""
         construction, fold = self.construction, self.construction.n_folds - 1
         with ignore_overflow():
             local = construction.block_summary(
@@ -251,7 +251,7 @@ class DrawRequested:
     stage: Stage = Stage.DRAWS
 
     def __call__(self, rows: ReadBlock, request: DrawRequest) -> BlockReport | InvalidRow:
-        """Draw what `request` asks of the block."""
+        """Draw the rows that `request` asks for."""
         if request.targets is None:
             return take_block(self.construction, rows)
         block, index = rows.valid_block, rows.index

@@ -52,7 +52,7 @@ Reread = Callable[[list[int], DrawRequested, DrawRequest], Results]
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Rows, weights and where they come from.
+    """Rows that were drawn, their weights and their origin.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class FinalDraw:
-    """Decides what blocks are asked for, and draws the rows of the coreset.
+    """The draw of the rows of a coreset from candidates, and the requests that it makes.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ class FinalDraw:
         return replace(results, value=replace(report, summary=summary))
 
     def request(self, results: Results) -> DrawRequest:
-        """Decide what every block gives in the second read."""
+        """Return the request for the second read."""
         if results.n_kept <= self.size:
             return DrawRequest(None, None)
         blocks, total_scores = self._total_scores(results)

@@ -1,4 +1,4 @@
-"""One build by draws: which reads, which work on the blocks, and the coreset made of them."""
+"""One build by draws: its reads, the work on the blocks, and the coreset."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ class SamplingJob:
 
     @property
     def construction(self) -> Sensitivity[Any]:
-        """What the rows are scored by."""
+        """The sensitivity that scores the rows."""
         return self.final_draw.construction
 
     @property
     def needs_all_rows(self) -> bool:
-        """Whether it is known before reading that every row is wanted."""
+        """Whether the coreset is all rows, as far as is known before reading."""
         rows = self.blocks.n_rows
         return rows is not None and rows <= self.final_draw.size
 
@@ -130,7 +130,7 @@ class SamplingJob:
         return self._coreset(select(results))
 
     def _read(self, engine: Engine) -> tuple[Any, Callable[[Any], Selection]]:
-        """Go through the reads; return what the last one gives, and how rows are drawn from it."""
+        """Define all reads; return the results of the last, and the draw from them."""
         construction, final_draw = self.construction, self.final_draw
         if self.needs_all_rows:
             reduction = self._reduction(partial(take_block, construction))

@@ -1,4 +1,4 @@
-"""What blocks send to the final draw, and what it asks of them."""
+"""Messages between the blocks and the final draw."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class BlockReport:
-    """What one block, or several neighbouring ones, report.
+    """Report of one block, or of several neighbouring ones.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ def check_report(results: BlockResults[Any]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class DrawRequest:
-    """What the final draw asks of the blocks in a further read.
+    """Request of the final draw to the blocks, for a further read.
 
     Attributes
     ----------

@@ -244,7 +244,7 @@ def valid_points(
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """What stands for neighbouring blocks of rows.
+    """Weighted rows that stand for neighbouring blocks.
 
     Attributes
     ----------
@@ -299,7 +299,7 @@ class NodeReducer:
         return self._reduced(Node(rows.index, 1, 0, rows.read, points.total_weight, points))
 
     def combine(self, nodes: Sequence[Node]) -> Node:
-        """Merge neighbouring nodes, in the order of the blocks, and reduce what they hold."""
+        """Merge neighbouring nodes, in the order of the blocks, and reduce their rows."""
         if len(nodes) == 1:
             return nodes[0]
         starts = np.cumsum([0, *(node.read for node in nodes)]).tolist()
@@ -375,7 +375,7 @@ class TreeJob:
         return self.finish(self._read(Engine(self.blocks, self.split_every)))
 
     def root(self, progress: bool | None = False) -> BlockResults[Node]:
-        """Compute the root here and now, and check it."""
+        """Compute the root, and check it."""
         engine = Engine.now(self.blocks, self.split_every)
         results: BlockResults[Node] = engine.compute(self._read(engine), progress)
         check_report(results)

@@ -78,7 +78,7 @@ class Leaf:
 
 
 class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kept
-    """The leaves of a tree, in their order: a list that shows itself as a table.
+    """The leaves of a tree, in their order, printed as a table.
 
     Examples
     --------
@@ -154,7 +154,7 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         return frame
 
     def select(self, leaves: Any) -> list[bool]:
-        """Say of every leaf whether it is meant.
+        """Return a mask of the leaves that are selected.
 
         Parameters
         ----------
@@ -222,7 +222,7 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
 
 
 def time_text(time: Any) -> str | None:
-    """Bring a time to text.
+    """Return a time as text.
 
     Examples
     --------
@@ -247,7 +247,7 @@ _NODE = "coreset-tree-node"
 
 @dataclass(frozen=True)
 class Manifest:
-    """All that one version of a tree says; the nodes lie in this version and in earlier ones.
+    """One version of a tree; its nodes lie in this version and in earlier ones.
 
     Attributes
     ----------
@@ -285,7 +285,7 @@ class Manifest:
         return frozenset(nodes | {(self.version, "manifest")})
 
     def next_leaf(self, name: Any, time: Any) -> Leaf:
-        """Return a leaf that stands after the others, without what only its rows tell.
+        """Return a new last leaf, whose facts about rows are not filled in.
 
         Raises
         ------
@@ -351,7 +351,7 @@ class Manifest:
 
     @classmethod
     def newest(cls, root: Path) -> Manifest:
-        """Read the newest version, and see whether its nodes are there.
+        """Read the newest version, and check that its nodes are there.
 
         Raises
         ------
@@ -382,7 +382,7 @@ class Manifest:
         return manifest
 
     def read_node(self, name: str) -> WeightedPoints:
-        """Read a node, or say that the tree has changed or is damaged.
+        """Read a node; a missing one is an error: the tree has changed or is damaged.
 
         Raises
         ------
@@ -406,7 +406,7 @@ class Manifest:
             raise StoreError(msg) from error
 
     def check_current(self) -> None:
-        """Refuse to change a tree that another process has changed.
+        """Check that no other process has changed the tree.
 
         Raises
         ------

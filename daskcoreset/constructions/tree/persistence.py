@@ -140,7 +140,7 @@ _KINDS = {"b": "booleans", "i": "integers", "u": "unsigned integers", "f": "floa
 
 @dataclass(frozen=True)
 class RowSchema:
-    """What rows that come later must agree with.
+    """Columns, dtype and kind of labels that later rows must agree with.
 
     Attributes
     ----------
@@ -372,7 +372,7 @@ def commit(root: Path, version: int, fill: Callable[[Path], None]) -> None:
 
 @contextmanager
 def _locked(root: Path) -> Iterator[None]:
-    """Let one process at a time look which version is the highest and add the next.
+    """Hold a lock, so that one process at a time finds the highest version and adds the next.
 
     Without it a writer that was stopped between the two for so long that its number was
     made and swept away again would find the number free. The system frees the lock of a process
@@ -399,7 +399,7 @@ def overtaken_error(root: Path, version: int) -> StoreError:
 
 
 def sweep(root: Path, keep: Callable[[int, str], bool]) -> None:
-    """Remove what no longer counts: members of versions, and what killed processes left.
+    """Remove unused members of versions, and leftovers of killed processes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""The one thing that a tree knows: making few weighted rows of many.
+r"""The protocol of a reducer: few weighted rows that stand for many.
 
 `SensitivityReducer` lifts any sensitivity of the library to weighted rows in memory: its
 folds, its scores, then the draw. Reducing weighted rows again is what merge-and-reduce rests
@@ -58,7 +58,7 @@ it was seen (20 % and more), as many are put in order as in a build from all row
 
 
 class Reducer(ABC):
-    """Makes few weighted rows of many; what is passed as a method to any form of the tree.
+    """Reduces weighted rows to few; passed as the method to any form of the tree.
 
     Subclasses are frozen dataclasses whose fields are their parameters; they must be
     picklable. `reduce` may be given any weighted rows, those of a union of its own results
@@ -113,7 +113,7 @@ class Reducer(ABC):
         return None
 
     def too_much(self, n_rows: int, n_features: int) -> str | None:
-        """Return why nodes of so many rows and columns are more than can be done, or None."""
+        """Return why nodes of this size would take too much memory or time, or None."""
         del n_rows, n_features
         return None
 
@@ -137,7 +137,7 @@ class Reducer(ABC):
         """
 
     def finish(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
-        """Make the coreset that is asked for of what stands for all the data.
+        """Make the coreset from the rows at the root.
 
         Done once, where `reduce` is done for every node, so that it may take more time; by
         default the same.
@@ -224,7 +224,7 @@ class SensitivityReducer(Reducer):
         return self._reduced(points, size, rng, FEWEST_ORDERED)
 
     def finish(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
-        """Do the same, with all of up to 20,000 rows in order."""
+        """Draw the rows of the coreset, in spatial order where there are up to 20,000."""
         return self._reduced(points, size, rng, MIN_CANDIDATES)
 
     def _reduced(
@@ -257,7 +257,7 @@ class SensitivityReducer(Reducer):
         return self.construction.provenance(summary)
 
     def _summary(self, rows: Block, rng: Generator) -> Any:
-        """Fold over rows in memory as often as the construction asks."""
+        """Return the finalized summary of rows in memory."""
         summary: Any = None
         for _ in range(self.construction.n_folds):
             summary = self.construction.block_summary(rows, summary, rng)

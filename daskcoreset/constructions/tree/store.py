@@ -423,7 +423,7 @@ class CoresetTree:
         return starts + (stored & ((1 << ROW_BITS) - 1))
 
     def locate(self, indices: IndexArray) -> tuple[list[str], IndexArray]:
-        """Say where rows of a coreset of this tree come from.
+        """Return the leaf, and the row number in it, of rows of a coreset of this tree.
 
         Parameters
         ----------

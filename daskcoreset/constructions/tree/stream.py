@@ -410,7 +410,7 @@ class CoresetStream:
         self._version = version
 
     def rows(self) -> WeightedPoints:
-        """Return all rows in memory with their weights: what a coreset would be drawn from.
+        """Return all rows in memory with their weights, from which a coreset is drawn.
 
         Raises
         ------
@@ -422,7 +422,7 @@ class CoresetStream:
         return concatenate_parts(self._state.parts)
 
     def coreset(self, *, normalize: bool = False) -> Coreset:
-        """Return a coreset of all rows so far; the stream goes on as if it had not been asked.
+        """Return a coreset of all rows so far; the state of the stream does not change.
 
         Parameters
         ----------
@@ -450,7 +450,7 @@ class CoresetStream:
         return settings.make_coreset(points, data, facts, normalize=normalize)
 
     def save(self, path: str | os.PathLike[str] | None = None, *, overwrite: bool = False) -> None:
-        """Save the stream with all that it needs to go on, whole or not at all.
+        """Save the state of the stream, whole or not at all.
 
         Parameters
         ----------
@@ -490,7 +490,7 @@ class CoresetStream:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], method: Any = None) -> CoresetStream:
-        """Load a stream; it goes on with the same bytes as if it had never stopped.
+        """Load a stream; it continues with the same bits as if it had never stopped.
 
         Parameters
         ----------

@@ -84,7 +84,7 @@ CORE_POINT_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 def check_two_classes(classes: AnyArray) -> None:
-    """Refuse labels of one class."""
+    """Check that there are two classes."""
     if len(classes) < 2:
         raise InvalidInputError(
             f"y has one class only, {classes[:1]}, among the rows with a positive weight; pass "
@@ -93,7 +93,7 @@ def check_two_classes(classes: AnyArray) -> None:
 
 
 def _check_known(labels: AnyArray, names: AnyArray) -> None:
-    """Refuse classes that are not among `names`."""
+    """Check that all classes are among `names`."""
     unknown = labels[~np.isin(labels, names)]
     if len(unknown):
         raise InvalidInputError(
@@ -181,7 +181,7 @@ class CorePointModel(KernelModel):
 
     @abstractmethod
     def _max_reads(self) -> int:
-        """Return the reads of `_solve`, at most, for the bar of progress."""
+        """Return the reads of `_solve`, at most, for the progress bar."""
 
     def _size(self, _n_points: int) -> int | None:
         """Rows to train on, for so many core points; None for all of them."""
@@ -197,7 +197,7 @@ class CorePointModel(KernelModel):
         warm: bool = False,
         resume: bool = False,
     ) -> Self:
-        """Train on rows: from new core points, from those of before, or on top of the past."""
+        """Train on rows: on new core points, on earlier ones, or in addition to earlier rows."""
         self._validate_params()
         self._check_parameters()
         seed = resolve_seed(self.random_state)
@@ -227,7 +227,7 @@ class CorePointModel(KernelModel):
         return self
 
     def _check_parameters(self) -> None:
-        """Refuse what can be refused before the data are read."""
+        """Check arguments before the data are read."""
         resolve_loss(self.loss, theta=self.theta, mu=self.mu)
         resolve_lambda(self.lam, self.C, 1.0)
         resolve_kernel(self.kernel, 1.0)
@@ -305,7 +305,7 @@ class CorePointModel(KernelModel):
         return CorePoints(covered.points, covered.diameter, measured=False)
 
     def _extended(self, data: LabelledBlocks, seed: int) -> CorePoints:
-        """Add the core points that further rows need; what is known of the past stays."""
+        """Add the core points that further rows need, and keep the earlier ones."""
         old, half = self.core_points_, self._cell / 2.0
         if half > 0:
             new = cover(data.blocks, self._cell, cells=self.cells, progress=self.progress).points

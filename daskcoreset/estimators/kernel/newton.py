@@ -183,7 +183,7 @@ class Newton:
         return self.problem.lam * width >= 2e-3 * self.tol * floor
 
     def _step(self, iterates: list[Iterate], stage: MarginLoss) -> None:
-        """Read once: accept the moves that led here, or shorten them, and make new ones."""
+        """Read once: accept the last steps or shorten them, and take new ones."""
         rows, loss = self.problem.rows, self.problem.loss
         gamma = np.stack([iterate.gamma for iterate in iterates]).T
         moves = np.stack([iterate.move for iterate in iterates]).T

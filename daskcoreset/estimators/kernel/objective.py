@@ -78,7 +78,7 @@ def draw_rows(block: Block, block_index: int, draw: Draw) -> Block:
 
 @dataclass(frozen=True, eq=False)
 class ObjectiveQuery:
-    """What a read computes of a model.
+    """The terms of a model that a read computes.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""A maximum-margin classifier that looks at as few labels as it can."""
+"""A maximum-margin classifier that asks for few labels."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class ActiveMaxMarginClassifier(DecisionModel):
         return tags
 
     def fit(self, X: Any, y: Any = None, *, oracle: Oracle | None = None) -> Self:
-        """Look at labels until the separator passes.
+        """Ask for labels until the separator passes.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class ActiveMaxMarginClassifier(DecisionModel):
     def _opened(
         self, X: Any, y: Any, oracle: Oracle | None
     ) -> tuple[Pool, AnyArray | None, Oracle]:
-        """Return the pool, the classes where they are known, and who knows labels."""
+        """Return the pool, the classes where they are known, and the oracle."""
         if oracle is not None and is_in_memory(X):
             rows = validate_data(self, X, dtype=FLOATS, accept_sparse="csr")
             return open_pool(rows), None, oracle

@@ -1,4 +1,4 @@
-r"""A soft margin for rows that nothing separates: smooth, convex, solved to the last digits."""
+r"""A soft margin for rows that no hyperplane separates."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def soft_margin(
 
 
 def _polished(objective: _Objective, v: FloatArray) -> FloatArray:
-    """Newton's steps as long as they help: near the solution the active rows are right."""
+    """Take Newton steps while the objective falls; near the solution no row changes sides."""
     d = len(v) - 1
     rows = np.column_stack([objective.rows, np.full(len(objective.rows), objective.intercept)])
     gradient = objective(v)[1]

@@ -284,7 +284,7 @@ class StructuredMaxMargin(DecisionModel):
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None
     ) -> float:
-        """Share of the rows that get their label; one read where X is out of core.
+        """Share of the rows whose label is predicted; one read where X is out of core.
 
         Parameters
         ----------

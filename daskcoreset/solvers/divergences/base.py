@@ -1,4 +1,4 @@
-"""What a Bregman divergence must say, and what follows for all of them."""
+"""The base of Bregman divergences."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Divergence(ABC):
         """
 
     def fitted(self, points: Points, weights: FloatArray) -> Divergence:
-        """Return the divergence with what it leaves open estimated from weighted rows."""
+        """Return the divergence with open parameters estimated from weighted rows."""
         del points, weights
         return self
 

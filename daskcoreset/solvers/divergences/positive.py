@@ -24,7 +24,7 @@ _SERIES = 1.0 / np.arange(3.0, 25.0, 2.0)[::-1]
 
 
 class _Positive(Divergence):
-    """What the divergences of positive data share."""
+    """Base of the divergences of positive data."""
 
     domain: ClassVar[str] = "positive, finite"
 

@@ -23,7 +23,7 @@ _ASYMMETRY = 1e-8
 
 
 class _Quadratic(Divergence):
-    """What the squared distances share: they dominate themselves, everywhere."""
+    """Base of the squared distances, which dominate themselves everywhere."""
 
     domain: ClassVar[str] = "finite"
     translation_invariant: ClassVar[bool] = True
@@ -231,7 +231,7 @@ def _squares(rows: FloatArray) -> FloatArray:
 
 
 def _positive_definite(name: str, value: Any) -> FloatArray:
-    """Return a float64 copy of a matrix or a diagonal, or say why it will not do."""
+    """Return a float64 copy of a positive definite matrix or diagonal, after checks."""
     try:
         matrix = np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -40,7 +40,7 @@ _LARGEST_SPREAD = 1e100
 
 @dataclass(frozen=True, eq=False)
 class MixtureFit:
-    """A fitted mixture and how EM came to it.
+    """A fitted mixture, and the course of EM.
 
     Attributes
     ----------

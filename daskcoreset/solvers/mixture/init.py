@@ -1,4 +1,4 @@
-"""Where EM starts: responsibilities from k-means, seeds or chance, and given parameters.
+"""Initial parameters of EM: from k-means, seeds, random responsibilities, or given.
 
 With unit weights and the same ``random_state`` these are scikit-learn's own starting points
 for "kmeans", "random" and "k-means++": random numbers are drawn in the same order. There is
@@ -37,7 +37,7 @@ InitParams: TypeAlias = Literal["kmeans", "k-means++", "random", "random_from_da
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """Initial parameters that the caller states, checked; None for those to be found.
+    """Initial parameters of the caller, checked; None for those to be found.
 
     Attributes
     ----------

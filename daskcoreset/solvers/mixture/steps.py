@@ -234,7 +234,7 @@ def maximisation(moments: ComponentMoments, previous: Mixture | None, reg_covar:
 
 
 def _refuse_rounding(kind: CovarianceType, covariances: FloatArray, means: FloatArray) -> None:
-    """Raise where a variance is what rounding of the mean makes of zero."""
+    """Raise an error where a variance is zero up to the rounding of the mean."""
     floor = (_ROUNDING * means) ** 2
     if kind == "tied":
         floor = floor.max(axis=0)
