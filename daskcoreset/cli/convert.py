@@ -16,14 +16,13 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
+from daskcoreset.core.typing import AnyArray
 from daskcoreset.execution.progress import count_reads
 from daskcoreset.inputs.containers import array_names
 from daskcoreset.inputs.opening import open_all
 
 if TYPE_CHECKING:
     import zarr
-
-    from daskcoreset.core.typing import AnyArray
 
 CHUNK_BYTES = 16 * 2**20
 """Size of a chunk aimed at: reading is fastest from 8 to 32 MB."""

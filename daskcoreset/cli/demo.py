@@ -19,15 +19,14 @@ from daskcoreset import datasets
 from daskcoreset.build import build
 from daskcoreset.cli.convert import write_store
 from daskcoreset.core.errors import DataUnavailableError, InvalidInputError, MissingDependencyError
+from daskcoreset.core.typing import FloatArray
+from daskcoreset.datasets import Dataset
 from daskcoreset.execution.progress import count_reads
 from daskcoreset.metrics.costs import kmeans_cost, relative_error
 from daskcoreset.metrics.plot import label_errors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from daskcoreset.core.typing import FloatArray
-    from daskcoreset.datasets import Dataset
 
 _MADE, _MADE_CLUSTERS = "scales", 16
 """The set that is made on the spot: each of its clusters is half as common as the one before,

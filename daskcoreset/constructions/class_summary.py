@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +12,7 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.execution.engine import map_reduce
-
-if TYPE_CHECKING:
-    from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.blocks import RowBlocks
 
 _BESIDE = 4_096
 """Numbers of rows that are gone through together."""

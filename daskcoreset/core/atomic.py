@@ -12,14 +12,11 @@ import os
 import re
 import shutil
 import uuid
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from daskcoreset.core.errors import StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _LEFTOVER = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.daskcoreset-(?P<role>partial|previous)")
 # Leaves room for the rest of a hidden name within the 255 bytes that file systems allow.

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import first_nonfinite_row, row_sums
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _LARGEST_SUM = 1e300
 

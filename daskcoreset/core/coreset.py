@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
-from daskcoreset.core.storage import read_group, refuse_inconsistent, write_group
+from daskcoreset.core.storage import Location, read_group, refuse_inconsistent, write_group
 from daskcoreset.core.tables import html_table
 from daskcoreset.core.validation import is_int
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
     from matplotlib.axes import Axes
-
-    from daskcoreset.core.storage import Location
 
 
 def freeze(value: Any, name: str = "provenance") -> Any:

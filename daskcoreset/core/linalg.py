@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped] # no annotations
 
-from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.typing import AnyArray, FloatArray, Points
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
-
-    from daskcoreset.core.typing import Points
 
 _TILE_NUMBERS = 2**17
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +11,10 @@ import scipy.sparse as sp
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import first_nonfinite_row
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import numpy.typing as npt
-
-    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
 
 @dataclass(frozen=True, eq=False, repr=False)

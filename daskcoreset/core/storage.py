@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,16 +23,13 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
+from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import zarr
     from zarr.abc.store import Store
     from zarr.storage import StorePath
-
-    from daskcoreset.core.typing import AnyArray
 
 JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.datasets.lazy import (
     Chunks,
     Part,
@@ -22,8 +23,6 @@ from daskcoreset.datasets.mixtures import Components, Giants
 if TYPE_CHECKING:
     import dask.array as da
     import numpy.typing as npt
-
-    from daskcoreset.core.typing import FloatArray
 
 
 def make_near_mean(

@@ -10,6 +10,7 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.datasets.lazy import (
     Chunks,
     Part,
@@ -25,8 +26,6 @@ from daskcoreset.datasets.lazy import (
 if TYPE_CHECKING:
     import dask.array as da
     import numpy.typing as npt
-
-    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 
 def make_benchmark(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import dask.array as da
@@ -11,14 +12,11 @@ import numpy as np
 from dask.base import tokenize
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import is_int, is_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy.typing as npt
-
-    from daskcoreset.core.typing import AnyArray
 
 Chunks: TypeAlias = int | Literal["auto"]
 """Rows per block, or ``"auto"`` for blocks of about 16 MiB."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import zipfile
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,12 +19,8 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
+from daskcoreset.core.typing import AnyArray, Points
 from daskcoreset.core.validation import is_choice
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from daskcoreset.core.typing import AnyArray, Points
 
 _VARIABLE = "DASKCORESET_DATA"
 _TABLES = ("breast_cancer", "diabetes", "digits", "iris", "wine")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import check_flag
 from daskcoreset.datasets.lazy import (
     Chunks,
@@ -23,8 +24,6 @@ from daskcoreset.datasets.lazy import (
 if TYPE_CHECKING:
     import dask.array as da
     import numpy.typing as npt
-
-    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 _TILE = 4096  # rows shifted at a time: float64 temporaries stay small
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from sklearn import get_config
@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 
 from daskcoreset.build import build
 from daskcoreset.core.blocks import Block, InvalidRow, find_missing_label, find_unusable_row
+from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import (
     CoresetWarning,
     InvalidInputError,
@@ -32,15 +33,11 @@ from daskcoreset.core.errors import (
     warn_user,
 )
 from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.engine import map_rows
-from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.sensitivities import Sensitivity, takes_parts
-
-if TYPE_CHECKING:
-    from daskcoreset.core.coreset import Coreset
-    from daskcoreset.core.typing import AnyArray, FloatArray, Points
-    from daskcoreset.inputs.blocks import RowBlocks
 
 FLOATS = [np.float64, np.float32]
 

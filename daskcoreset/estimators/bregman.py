@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
@@ -13,11 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.build import default_size
 from daskcoreset.core.blocks import Block, InvalidRow
+from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import tiles
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
+from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
 from daskcoreset.estimators.base import (
     InMemoryData,
     Rows,
@@ -29,8 +31,9 @@ from daskcoreset.estimators.base import (
 from daskcoreset.estimators.kmeans import CLUSTERING_CONSTRAINTS, ClusteringModel
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.execution.engine import map_reduce
+from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.sensitivities import BregmanLightweight, Sensitivity, StrongBregman, resolve_method
-from daskcoreset.solvers.bregman import bregman_hard
+from daskcoreset.solvers.bregman import HardClustering, bregman_hard
 from daskcoreset.solvers.bregman_soft import SoftClustering, bregman_soft
 from daskcoreset.solvers.divergences import (
     Divergence,
@@ -38,12 +41,6 @@ from daskcoreset.solvers.divergences import (
     domain_problem,
     resolve_divergence,
 )
-
-if TYPE_CHECKING:
-    from daskcoreset.core.coreset import Coreset
-    from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
-    from daskcoreset.inputs.blocks import RowBlocks
-    from daskcoreset.solvers.bregman import HardClustering
 
 
 def _in_domain(

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import find_bad_label, labels_of
+from daskcoreset.core.blocks import Block, InvalidRow, find_bad_label, labels_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import is_number
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.metrics.costs import merge_sums
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block, InvalidRow
 
 
 def weigh_rows(

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -14,17 +14,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from daskcoreset.constructions.margin.separators import Separator
 from daskcoreset.core.blocks import find_missing_label, plain_labels
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
-from daskcoreset.core.typing import AnyArray, FloatArray, Points
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.estimators.base import CoresetModel, SparseInput, apply_method
-from daskcoreset.inputs.blocks import row_blocks
-
-if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.separators import Separator
-    from daskcoreset.core.typing import IndexArray
-    from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
 
 class DecisionFunction(ABC):

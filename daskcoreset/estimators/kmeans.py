@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
@@ -13,9 +13,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.build import default_size
+from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
+from daskcoreset.core.typing import AnyArray, FloatArray, Sampling
 from daskcoreset.core.validation import too_many
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
@@ -28,6 +30,7 @@ from daskcoreset.estimators.base import (
     coreset_is_all,
     count_features,
 )
+from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.sensitivities import Sensitivity, resolve_method
 from daskcoreset.sensitivities.kmeans import StrongKMeans
@@ -39,12 +42,6 @@ from daskcoreset.solvers.kmeans import (
     solve,
     weighted_cost,
 )
-
-if TYPE_CHECKING:
-    from daskcoreset.core.coreset import Coreset
-    from daskcoreset.core.typing import AnyArray, FloatArray, Sampling
-    from daskcoreset.inputs.blocks import RowBlocks
-
 
 CLUSTERING_CONSTRAINTS: dict[str, list[Any]] = {
     "n_clusters": [Interval(Integral, 1, None, closed="left")],

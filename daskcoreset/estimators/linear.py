@@ -6,7 +6,7 @@ from abc import abstractmethod
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -21,6 +21,7 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
     CoresetModel,
@@ -34,13 +35,9 @@ from daskcoreset.estimators.base import (
 )
 from daskcoreset.estimators.class_weights import weigh_blocks, weigh_rows
 from daskcoreset.estimators.classifier import IncompleteClassifier, announced_classes
-from daskcoreset.sensitivities import SVM, Logistic
+from daskcoreset.sensitivities import SVM, Logistic, Sensitivity
+from daskcoreset.sensitivities.svm_calibration import Variant
 from daskcoreset.solvers.linear import solve_svm
-
-if TYPE_CHECKING:
-    from daskcoreset.core.typing import AnyArray, FloatArray
-    from daskcoreset.sensitivities import Sensitivity
-    from daskcoreset.sensitivities.svm_calibration import Variant
 
 _CONSTRAINTS: dict[str, list[Any]] = {
     "C": [Interval(Real, 0.0, None, closed="neither")],

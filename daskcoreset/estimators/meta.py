@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from sklearn.base import clone, is_classifier, is_clusterer, is_regressor
@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 from daskcoreset.core.errors import InvalidTypeError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.typing import AnyArray, Sampling
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
     CoresetModel,
@@ -31,9 +32,6 @@ from daskcoreset.estimators.base import (
 from daskcoreset.estimators.scoring import accuracy, r_squared
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.sensitivities import Sensitivity, resolve_method
-
-if TYPE_CHECKING:
-    from daskcoreset.core.typing import AnyArray, Sampling
 
 F = TypeVar("F", bound=Callable[..., Any])
 

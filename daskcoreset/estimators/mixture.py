@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState
+from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
@@ -28,17 +30,13 @@ from daskcoreset.solvers.mixture.em import fit_mixture
 from daskcoreset.solvers.mixture.init import InitParams, check_given
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
+    Mixture,
     assign,
     log_likelihood,
     responsibilities,
     sample,
     score_samples,
 )
-
-if TYPE_CHECKING:
-    from daskcoreset.core.coreset import Coreset
-    from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
-    from daskcoreset.solvers.mixture.model import Mixture
 
 
 def auto_mixture_size(n_components: int, covariance_type: CovarianceType, n_features: int) -> int:

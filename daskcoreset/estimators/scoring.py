@@ -6,18 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import labels_of
+from daskcoreset.core.blocks import Block, InvalidRow, labels_of
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.execution.engine import map_reduce
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block, InvalidRow
-    from daskcoreset.core.typing import AnyArray, FloatArray, Points
-    from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.blocks import RowBlocks
 
 
 @dataclass(frozen=True)

@@ -17,17 +17,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from daskcoreset.core.blocks import BlockSchema, InvalidRow, ReadBlock, validate_block
+from daskcoreset.core.blocks import Block, BlockSchema, InvalidRow, ReadBlock, validate_block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.execution.clone import clone_after
 from daskcoreset.execution.lazy import LEAF, OURS, Lazy
 from daskcoreset.execution.progress import show_progress
+from daskcoreset.inputs.blocks import BlockSpec, RowBlocks
 
 if TYPE_CHECKING:
     from dask.typing import Key
-
-    from daskcoreset.core.blocks import Block
-    from daskcoreset.inputs.blocks import BlockSpec, RowBlocks
 
 T = TypeVar("T")
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from daskcoreset.execution.lazy import active_client
-
-if TYPE_CHECKING:
-    from daskcoreset.execution.lazy import Lazy
-    from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.execution.lazy import Lazy, active_client
+from daskcoreset.inputs.blocks import RowBlocks
 
 _BYTES_PER_ROW = 56
 """Temporaries of a leaf beside the points: weights, scores, distances, inclusion, float64."""

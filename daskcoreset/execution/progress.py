@@ -7,12 +7,9 @@ import threading
 import warnings
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from daskcoreset.execution.lazy import active_client, leaf_layers
-
-if TYPE_CHECKING:
-    from daskcoreset.execution.lazy import Lazy
+from daskcoreset.execution.lazy import Lazy, active_client, leaf_layers
 
 _DELAY = 1.0
 """Seconds before a bar appears: short work stays quiet."""

@@ -14,6 +14,7 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import html_table, text_table
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int, check_flag
 from daskcoreset.metrics.costs import data_of
 from daskcoreset.metrics.plot import plot_audit
@@ -28,8 +29,6 @@ from daskcoreset.objectives import LinearCost, Objective, objective_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from daskcoreset.core.typing import FloatArray
 
 
 def candidate_solutions(

@@ -5,28 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from operator import add
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from daskcoreset.constructions.sampling.block_steps import summarise_block
 from daskcoreset.constructions.sampling.messages import BlockReport, merge_reports
-from daskcoreset.core.blocks import Block, InvalidRow, find_bad_label, labels_of
+from daskcoreset.core.blocks import Block, InvalidRow, ReadBlock, find_bad_label, labels_of
+from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import check_flag, check_positive
-from daskcoreset.execution.engine import Engine, Reduction, map_reduce
+from daskcoreset.execution.engine import BlockResults, Engine, Reduction, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.objectives import LinearCost, QuantizationError
 from daskcoreset.objectives.clustering import as_centers
 from daskcoreset.sensitivities import SVM
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import ReadBlock
-    from daskcoreset.core.coreset import Coreset
-    from daskcoreset.execution.engine import BlockResults
 
 
 def svm_sensitivity(

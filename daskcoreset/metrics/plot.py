@@ -13,6 +13,7 @@ import numpy as np
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import axes_for, need_matplotlib
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, is_int
 from daskcoreset.metrics.costs import data_of
 from daskcoreset.metrics.plot_density import (
@@ -29,8 +30,6 @@ from daskcoreset.metrics.plot_density import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from daskcoreset.core.typing import FloatArray
 
 __all__ = ["label_errors", "plot_audit", "plot_coreset", "plot_error"]
 

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.linalg import dense
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.execution.engine import map_reduce
+from daskcoreset.inputs.blocks import RowBlocks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from daskcoreset.core.blocks import Block
-    from daskcoreset.core.coreset import Coreset
-    from daskcoreset.core.typing import AnyArray, FloatArray
-    from daskcoreset.inputs.blocks import RowBlocks
 
 _INK = 9000.0
 

@@ -6,20 +6,18 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from daskcoreset.core.blocks import Block, InvalidRow, concatenate, labels_of
 from daskcoreset.core.errors import InvalidInputError, ignore_overflow, overflow_error
 from daskcoreset.core.random import Stage, stream
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.execution.engine import map_reduce
-
-if TYPE_CHECKING:
-    from daskcoreset.core.typing import FloatArray
-    from daskcoreset.inputs.blocks import RowBlocks
-    from daskcoreset.objectives import Objective
-    from daskcoreset.objectives.cells import Cells
+from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.objectives import Objective
+from daskcoreset.objectives.cells import Cells
 
 BASE = 0.75
 

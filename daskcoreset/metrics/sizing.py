@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from daskcoreset.build import build
+from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.random import RandomState
 from daskcoreset.core.tables import html_table
+from daskcoreset.core.typing import Sampling
 from daskcoreset.core.validation import as_float, as_int, is_choice
-
-if TYPE_CHECKING:
-    from daskcoreset.core.coreset import Coreset
-    from daskcoreset.core.random import RandomState
-    from daskcoreset.core.typing import Sampling
-    from daskcoreset.sensitivities import Sensitivity
+from daskcoreset.sensitivities import Sensitivity
 
 __all__ = ["SizeSearch", "SizeStep", "auto_size", "theory_size"]
 

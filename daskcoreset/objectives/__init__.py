@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.validation import is_choice
 from daskcoreset.objectives.base import Objective
@@ -12,9 +13,6 @@ from daskcoreset.objectives.clustering import Distortion, QuantizationError
 from daskcoreset.objectives.linear import LinearClassifier, LinearCost
 from daskcoreset.objectives.mixture import MixtureCost
 from daskcoreset.objectives.regression import LeastSquaresCost, LinearPredictor
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block
 
 __all__ = [
     "OBJECTIVES",

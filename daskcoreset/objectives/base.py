@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
+from daskcoreset.core.blocks import Block, InvalidRow
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_int
 from daskcoreset.objectives.cells import Bracket, Cells, cells_by_distance
 from daskcoreset.solvers.divergences import plain_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import numpy as np
-
-    from daskcoreset.core.blocks import Block, InvalidRow
-    from daskcoreset.core.typing import FloatArray
 
 Q = TypeVar("Q")
 

@@ -19,19 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.blocks import labels_of
+from daskcoreset.core.blocks import Block, labels_of
 from daskcoreset.core.linalg import dense, product, tiles
-from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.solvers.divergences.base import Divergence
 from daskcoreset.solvers.kmeans import assign, rough_kmeans
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block
-    from daskcoreset.core.typing import AnyArray
 
 _RIDGE = 1e-6
 """Share of the variance of a column that is added to it before it is inverted."""

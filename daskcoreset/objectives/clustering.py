@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.typing import FloatArray
@@ -19,9 +20,6 @@ from daskcoreset.solvers.divergences import (
     DivergenceParameter,
 )
 from daskcoreset.solvers.kmeans import assign, rough_kmeans, seed_cells
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block
 
 
 @dataclass(frozen=True)

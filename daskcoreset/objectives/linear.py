@@ -5,20 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from daskcoreset.core.blocks import find_bad_label, labels_of
+from daskcoreset.core.blocks import Block, InvalidRow, find_bad_label, labels_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives.base import Objective
 from daskcoreset.objectives.cells import Bracket, Cells, bracket_below, cells_by_class
 from daskcoreset.solvers.linear import solve_svm
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block, InvalidRow
-    from daskcoreset.core.typing import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

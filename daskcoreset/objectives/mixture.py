@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives.base import Objective, check_parts, known_parts
 from daskcoreset.objectives.cells import Bracket, Cells, bracket_below
 from daskcoreset.solvers.mixture.model import (
@@ -20,10 +22,6 @@ from daskcoreset.solvers.mixture.model import (
     mixture_from_covariances,
     score_samples,
 )
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block
-    from daskcoreset.core.typing import FloatArray
 
 _FLOOR = 1e-3
 """Least variance of a component, as a share of that of the columns: the guarantee is for

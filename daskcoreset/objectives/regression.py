@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from daskcoreset.core.blocks import InvalidRow, find_missing_label, find_unusable_row, labels_of
+from daskcoreset.core.blocks import (
+    Block,
+    InvalidRow,
+    find_missing_label,
+    find_unusable_row,
+    labels_of,
+)
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows, inner_products
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives.base import Objective
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from daskcoreset.core.blocks import Block
-    from daskcoreset.core.typing import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from daskcoreset.core.blocks import Block, InvalidRow
 from daskcoreset.core.ordering import spatial_order
 from daskcoreset.core.sampling import Calibrated
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.objectives import Objective
+from daskcoreset.sensitivities.estimated_error import Fitted
 from daskcoreset.solvers.divergences import plain_fields
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from daskcoreset.core.blocks import Block, InvalidRow
-    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-    from daskcoreset.objectives import Objective
-    from daskcoreset.sensitivities.estimated_error import Fitted
 
 S = TypeVar("S")
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
+from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.moments import (
     Box,
@@ -31,9 +32,6 @@ from daskcoreset.solvers.divergences import (
     SquaredEuclidean,
     SquaredMahalanobis,
 )
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block
 
 Metric: TypeAlias = SquaredEuclidean | SquaredMahalanobis
 

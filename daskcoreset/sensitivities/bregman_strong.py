@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.linalg import dense, tiles
+from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.objectives import Distortion
 from daskcoreset.sensitivities.base import Sensitivity
 from daskcoreset.sensitivities.bregman import (
@@ -26,11 +27,13 @@ from daskcoreset.solvers.divergences import (
     DivergenceParameter,
     SquaredMahalanobis,
 )
-from daskcoreset.solvers.kmeans import Clusters, cells_of, concatenate_clusters, merge_clusters
-
-if TYPE_CHECKING:
-    from daskcoreset.core.typing import FloatArray, IndexArray, Points
-    from daskcoreset.solvers.kmeans import Partition
+from daskcoreset.solvers.kmeans import (
+    Clusters,
+    Partition,
+    cells_of,
+    concatenate_clusters,
+    merge_clusters,
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from daskcoreset.core.blocks import Block
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.sampling import draw_with_replacement, inclusion_probabilities, systematic
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
@@ -29,9 +30,6 @@ from daskcoreset.solvers.kmeans import (
     plus_plus,
     seed_cells,
 )
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block
 
 _DIRECT_ROWS = 16_384
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from daskcoreset.core.blocks import Block, InvalidRow
 from daskcoreset.core.linalg import dense, inverse_root, product, tiles
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
+from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.core.validation import check_flag
 from daskcoreset.objectives.regression import LeastSquaresCost, find_bad_number, targets_of
 from daskcoreset.sensitivities.base import Sensitivity
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block, InvalidRow
-    from daskcoreset.core.typing import AnyArray, FloatArray, Points
 
 _WIDEST = 2**12
 """Columns at most: a matrix of d x d numbers takes 128 MiB then, for every block."""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from daskcoreset.core.blocks import Block
 from daskcoreset.core.moments import Moments, distances_to, merge_moments, moments_of
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities.base import Sensitivity
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block
-    from daskcoreset.core.typing import FloatArray
 
 
 @dataclass(frozen=True)

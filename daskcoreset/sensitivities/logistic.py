@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from daskcoreset.core.blocks import check_classes, class_codes, find_bad_target, labels_of
+from daskcoreset.core.blocks import (
+    Block,
+    InvalidRow,
+    check_classes,
+    class_codes,
+    find_bad_target,
+    labels_of,
+)
 from daskcoreset.core.linalg import dense, dense_rows, product, tiles
 from daskcoreset.core.moments import (
     Moments,
@@ -25,14 +32,11 @@ from daskcoreset.core.sampling import (
     class_sums,
     join_targets,
 )
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import check_choice, check_flag
 from daskcoreset.objectives import LinearCost
 from daskcoreset.sensitivities.base import SamplingDesign, Sensitivity
 from daskcoreset.sensitivities.least_squares import leverages, total_leverage
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block, InvalidRow
-    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 Variant: TypeAlias = Literal["calibrated", "systematic"]
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, check_classes, find_bad_target, find_unusable_row
+from daskcoreset.core.blocks import (
+    Block,
+    InvalidRow,
+    check_classes,
+    find_bad_target,
+    find_unusable_row,
+)
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.sampling import merge_reservoirs, sample_strata, stratified_sample
 from daskcoreset.core.typing import FloatArray, IndexArray
@@ -26,9 +32,6 @@ from daskcoreset.sensitivities.svm_pilot import (
     row_terms,
     sums_over,
 )
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import InvalidRow
 
 _SOFTNESS = 0.5
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from daskcoreset.core.blocks import class_codes
+from daskcoreset.core.blocks import Block, class_codes
 from daskcoreset.core.sampling import (
     Calibrated,
     Target,
@@ -20,12 +20,15 @@ from daskcoreset.core.sampling import (
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.sensitivities.base import SamplingDesign
 from daskcoreset.sensitivities.estimated_error import Fitted
-from daskcoreset.sensitivities.svm_pilot import WIDTH, parts, row_terms, signs_of
+from daskcoreset.sensitivities.svm_pilot import (
+    WIDTH,
+    PilotSolution,
+    RowTerms,
+    parts,
+    row_terms,
+    signs_of,
+)
 from daskcoreset.solvers.linear import round_hinge, solve_svm
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block
-    from daskcoreset.sensitivities.svm_pilot import PilotSolution, RowTerms
 
 Mode = tuple[bool, bool]
 """Whether the means of the classes are calibrated, and whether the gradient is."""

@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from daskcoreset.core.blocks import Block, class_codes
 from daskcoreset.core.linalg import dense, tiles
+from daskcoreset.core.sampling import StratifiedSample
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.solvers.kmeans import assign, seed_cells
 from daskcoreset.solvers.linear import round_hinge, solve_svm
-
-if TYPE_CHECKING:
-    from daskcoreset.core.sampling import StratifiedSample
 
 WIDTH = 0.1
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.sensitivities.base import Sensitivity
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block
-    from daskcoreset.core.typing import FloatArray
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.core.typing import FloatArray, IndexArray
 
 ZERO = 1e-10
 

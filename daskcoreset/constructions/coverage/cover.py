@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,10 +23,7 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.validation import as_int, check_choice, is_number
-from daskcoreset.inputs.blocks import row_blocks
-
-if TYPE_CHECKING:
-    from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
 Strategy = Literal["online", "farthest"]
 """How core points are chosen: as rows come, or the farthest row next."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,7 @@ from daskcoreset.constructions.coverage.online import DoublingRule, OnlineRule, 
 from daskcoreset.constructions.coverage.result import Cover, CoverRows, join
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.execution.engine import BlockResults, map_reduce
-
-if TYPE_CHECKING:
-    from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.blocks import RowBlocks
 
 _TRIALS = 6
 """Diameters that are tried at most, from the first that has few enough core points."""

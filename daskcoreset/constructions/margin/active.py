@@ -5,17 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from daskcoreset.constructions.margin.active_run import ActiveRun, Oracle
-from daskcoreset.constructions.margin.active_state import ActiveOptions, ActiveState
+from daskcoreset.constructions.margin.active_state import (
+    ActiveMargin,
+    ActiveOptions,
+    ActiveState,
+    Step,
+)
 from daskcoreset.constructions.margin.labels import Label, Labelled, Phase, plain_labels
 from daskcoreset.constructions.margin.pool import Pool, open_pool
 from daskcoreset.constructions.margin.query_strategy import add_labels
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.storage import Location
 from daskcoreset.core.validation import (
     check_count,
     check_flag,
@@ -23,10 +29,6 @@ from daskcoreset.core.validation import (
     check_share,
     is_choice,
 )
-
-if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.active_state import ActiveMargin, Step
-    from daskcoreset.core.storage import Location
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, astuple, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,23 +16,19 @@ from daskcoreset.constructions.margin.active_state import (
     ActiveState,
     CoreFit,
     Step,
+    Trace,
     result_of,
     separate,
 )
-from daskcoreset.constructions.margin.labels import Labelled, Phase
+from daskcoreset.constructions.margin.labels import Label, Labelled, Phase
+from daskcoreset.constructions.margin.pool import Pool
 from daskcoreset.constructions.margin.query_strategy import add_labels, next_request
 from daskcoreset.constructions.margin.separators import Kernel, Separator
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense_rows
-from daskcoreset.core.storage import read_group, write_group
+from daskcoreset.core.storage import JSON, Location, read_group, write_group
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.execution.progress import count_reads
-
-if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.active_state import Trace
-    from daskcoreset.constructions.margin.labels import Label
-    from daskcoreset.constructions.margin.pool import Pool
-    from daskcoreset.core.storage import JSON, Location
 
 Oracle: TypeAlias = Callable[..., Any]
 """``oracle(rows)`` gives one label a row; one with a parameter `indices` is told their numbers.

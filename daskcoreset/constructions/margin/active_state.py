@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from daskcoreset.constructions.margin.core_set import evidence_of, solve_margin
 from daskcoreset.constructions.margin.labels import Labelled, Phase
+from daskcoreset.constructions.margin.rows import SelectedRows
 from daskcoreset.constructions.margin.separators import InseparableError, Kernel, Separator
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-
-if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.rows import SelectedRows
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,16 +16,14 @@ from daskcoreset.constructions.margin.separators import (
     opposite_duplicates,
 )
 from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.points import WeightedPoints
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.solvers.hard_margin import (
     HardMargin,
     hard_margin,
     hard_margin_bias,
     hard_margin_gram,
 )
-
-if TYPE_CHECKING:
-    from daskcoreset.core.points import WeightedPoints
-    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
 _TOLERANCE = 1e-9
 

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from daskcoreset.constructions.margin.problems import BatchProblem
+from daskcoreset.constructions.margin.problems import BatchProblem, StructuredProblem
 from daskcoreset.constructions.margin.rows import rows_of_block
 from daskcoreset.core.blocks import MAX_LABELS, Block, InvalidRow, labels_of
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.execution.engine import map_reduce
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from daskcoreset.constructions.margin.problems import StructuredProblem
-    from daskcoreset.execution.engine import BlockResults
-    from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.execution.engine import BlockResults, map_reduce
+from daskcoreset.inputs.blocks import RowBlocks
 
 FirstRow = tuple[int, int]
 """Block, and row in it, of the first row of an example."""

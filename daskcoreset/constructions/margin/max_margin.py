@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import add
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,24 +19,18 @@ from daskcoreset.constructions.margin.core_set import (
     fit_core,
     margin_of_levels,
 )
-from daskcoreset.constructions.margin.rows import find_classes, signs_of
+from daskcoreset.constructions.margin.rows import FirstRead, find_classes, signs_of
 from daskcoreset.constructions.margin.separators import Kernel, KernelLike, NotSeparableError
 from daskcoreset.constructions.margin.violators import ViolatorQuery, ViolatorRows, find_violators
-from daskcoreset.core.blocks import MAX_LABELS
+from daskcoreset.core.blocks import MAX_LABELS, Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, package_versions, warn_user
 from daskcoreset.core.linalg import dense_rows, inner_products
 from daskcoreset.core.points import WeightedPoints
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import check_count, check_flag, check_share, is_choice
-from daskcoreset.execution.engine import map_reduce
-from daskcoreset.inputs.blocks import row_blocks
-
-if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.rows import FirstRead
-    from daskcoreset.core.blocks import Block
-    from daskcoreset.core.typing import AnyArray, FloatArray
-    from daskcoreset.execution.engine import BlockResults
-    from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.execution.engine import BlockResults, map_reduce
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
 
 def find_opposite_duplicate(blocks: RowBlocks, core: CoreRows) -> tuple[int, int] | None:

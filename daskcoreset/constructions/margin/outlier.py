@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,19 +16,15 @@ from daskcoreset.constructions.margin.outlier_problems import (
     ProblemRows,
     SharedProblems,
 )
-from daskcoreset.constructions.margin.rows import find_classes, signs_of
+from daskcoreset.constructions.margin.rows import FirstRead, find_classes, signs_of
 from daskcoreset.constructions.margin.separators import Kernel, Separator
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import check_count, check_flag, check_share, is_choice
-from daskcoreset.inputs.blocks import row_blocks
-
-if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.rows import FirstRead
-    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-    from daskcoreset.execution.engine import BlockResults
-    from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.execution.engine import BlockResults
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
 
 class InseparableRestError(InvalidInputError):

@@ -5,22 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from daskcoreset.constructions.margin.core_set import floors_of, margin_of_levels, solve_margin
 from daskcoreset.constructions.margin.rows import rows_of_block, signs_of
+from daskcoreset.core.blocks import Block
 from daskcoreset.core.linalg import dense_rows, inner_products
 from daskcoreset.core.random import Stage, stream
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.execution.engine import map_reduce
-from daskcoreset.inputs.blocks import row_blocks
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block
-    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-    from daskcoreset.inputs.blocks import RowBlocks
-    from daskcoreset.solvers.hard_margin import HardMargin
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.solvers.hard_margin import HardMargin
 
 _TILE_NUMBERS = 2**19
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from daskcoreset.constructions.margin.active_state import ActiveMargin, Trace
+from daskcoreset.constructions.margin.core_set import MarginCoreset
 from daskcoreset.constructions.margin.labels import Phase
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.optional import axes_for, need_matplotlib
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
-
-    from daskcoreset.constructions.margin.active_state import ActiveMargin, Trace
-    from daskcoreset.constructions.margin.core_set import MarginCoreset
 
 _MAX_MARKERS = 40
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +17,11 @@ from daskcoreset.constructions.margin.rows import (
     smallest,
 )
 from daskcoreset.constructions.margin.separators import Separator
+from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.execution.engine import map_reduce
-from daskcoreset.inputs.blocks import row_blocks
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block
-    from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,18 +22,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from daskcoreset.constructions.margin.active_state import ActiveState, separate
 from daskcoreset.constructions.margin.labels import Phase
+from daskcoreset.constructions.margin.pool import Pool
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
-
-if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.pool import Pool
-    from daskcoreset.core.typing import AnyArray, IndexArray
+from daskcoreset.core.typing import AnyArray, IndexArray
 
 _CANDIDATES = 8
 """Rows looked at for each that is asked for, where several are asked for at a time."""

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from daskcoreset.core.blocks import Block, InvalidRow, concatenate, labels_of
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.execution.engine import BlockResults, map_reduce
-
-if TYPE_CHECKING:
-    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-    from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.blocks import RowBlocks
 
 
 @dataclass(frozen=True, eq=False)

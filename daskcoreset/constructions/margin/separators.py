@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows, inner_products, squared_lengths
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import check_count, check_number, is_choice
-
-if TYPE_CHECKING:
-    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid")
 

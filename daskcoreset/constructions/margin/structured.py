@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,17 +17,15 @@ from daskcoreset.constructions.margin.examples import (
     read_examples,
     rivals_of,
 )
+from daskcoreset.constructions.margin.problems import StructuredProblem
 from daskcoreset.constructions.margin.rows import row_numbers
 from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import check_share
+from daskcoreset.execution.engine import BlockResults
+from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.solvers.hard_margin import HardMargin, hard_margin
-
-if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.problems import StructuredProblem
-    from daskcoreset.execution.engine import BlockResults
-    from daskcoreset.inputs.blocks import RowBlocks
 
 _MAX_TRIPLES = 1000
 """Triples of all blocks that a read returns at most."""

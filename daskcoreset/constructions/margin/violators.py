@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,14 +25,11 @@ from daskcoreset.constructions.margin.rows import (
     signs_of,
     smallest,
 )
+from daskcoreset.core.blocks import Block
 from daskcoreset.core.linalg import dense_rows, inner_products, squared_lengths
-from daskcoreset.execution.engine import map_reduce
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block
-    from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
-    from daskcoreset.execution.engine import BlockResults
-    from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
+from daskcoreset.execution.engine import BlockResults, map_reduce
+from daskcoreset.inputs.blocks import RowBlocks
 
 _CANDIDATES = 8
 """Violators compared for each that is taken."""

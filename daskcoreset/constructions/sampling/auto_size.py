@@ -9,23 +9,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from daskcoreset.constructions.sampling.job import SamplingJob
 from daskcoreset.core.blocks import Block, concatenate
 from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.errors import caller_level, warn_user
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import merge_duplicates
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.objectives import Objective
-
-if TYPE_CHECKING:
-    from daskcoreset.constructions.sampling.job import SamplingJob
-    from daskcoreset.core.typing import FloatArray
 
 _MIN_START = 1000
 """A step costs reads of the data, and a coreset of a thousand rows costs nothing else."""

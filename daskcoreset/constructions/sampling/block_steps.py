@@ -20,12 +20,12 @@ is decided by the summaries, not by what was drawn, so nothing is biased by it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from daskcoreset.constructions.sampling.messages import BlockReport, Candidates, DrawRequest
-from daskcoreset.core.blocks import InvalidRow, ReadBlock, class_codes
+from daskcoreset.core.blocks import Block, InvalidRow, ReadBlock, class_codes
 from daskcoreset.core.errors import ignore_overflow
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
@@ -35,10 +35,7 @@ from daskcoreset.core.sampling import (
     systematic,
 )
 from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block
-    from daskcoreset.sensitivities import Sensitivity
+from daskcoreset.sensitivities import Sensitivity
 
 MIN_OF_CLASS = 5
 """Candidates of every class in every block at least, where there are so many rows of it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
+    Calibrated,
     class_inclusion,
     inclusion_probabilities,
     merge_duplicates,
@@ -32,11 +33,8 @@ from daskcoreset.core.sampling import (
 )
 from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
 from daskcoreset.execution.engine import BlockResults
+from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.sensitivities.estimated_error import estimated_error
-
-if TYPE_CHECKING:
-    from daskcoreset.core.sampling import Calibrated
-    from daskcoreset.sensitivities import Sensitivity
 
 OVERSAMPLING = 4
 """Candidates per row wanted. The share of the variance that the first stage adds is 1 / 4."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daskcoreset.constructions.sampling.block_steps import (
     DrawRequested,
@@ -16,6 +16,7 @@ from daskcoreset.constructions.sampling.block_steps import (
 )
 from daskcoreset.constructions.sampling.final_draw import FinalDraw, Results, Selection
 from daskcoreset.constructions.sampling.messages import BlockReport, DrawRequest, merge_reports
+from daskcoreset.core.blocks import InvalidRow, ReadBlock
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import (
     InvalidInputError,
@@ -30,11 +31,8 @@ from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import recorded
+from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.sensitivities.estimated_error import remark_on
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import InvalidRow, ReadBlock
-    from daskcoreset.sensitivities import Sensitivity
 
 
 @dataclass(frozen=True, eq=False)

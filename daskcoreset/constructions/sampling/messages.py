@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, ignore_overflow
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.execution.engine import BlockResults
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block
-    from daskcoreset.sensitivities import Sensitivity
+from daskcoreset.sensitivities import Sensitivity
 
 
 @dataclass(frozen=True, eq=False)

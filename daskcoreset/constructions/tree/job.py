@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,14 +17,11 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, warn_complete, warn_few
 from daskcoreset.core.points import WeightedPoints, concatenate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
-from daskcoreset.core.typing import Sampling
+from daskcoreset.core.typing import AnyArray, Sampling
 from daskcoreset.core.validation import as_int, check_choice, check_flag
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.execution.lazy import Lazy
-
-if TYPE_CHECKING:
-    from daskcoreset.core.typing import AnyArray
-    from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.blocks import RowBlocks
 
 INNER_FACTOR = 2
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 
@@ -19,13 +19,10 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreEr
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.tables import html_table, text_table
+from daskcoreset.core.typing import IndexArray
 
 if TYPE_CHECKING:
-    from typing import SupportsIndex
-
     import pandas as pd
-
-    from daskcoreset.core.typing import IndexArray
 
 ROW_BITS = 40
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,14 +26,10 @@ from daskcoreset.core.atomic import is_leftover, new_store
 from daskcoreset.core.coreset import freeze, thaw
 from daskcoreset.core.errors import CoresetError, InvalidInputError, StoreError
 from daskcoreset.core.points import WeightedPoints, from_arrays, to_arrays
+from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
+from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.sensitivities import CONSTRUCTIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from daskcoreset.core.typing import AnyArray
-    from daskcoreset.inputs.blocks import RowBlocks
 
 T = TypeVar("T")
 

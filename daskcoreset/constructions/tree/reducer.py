@@ -26,7 +26,7 @@ from daskcoreset.constructions.sampling.final_draw import (
     OVERSAMPLING,
     draw_systematically,
 )
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.blocks import Block, InvalidRow
 from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,
@@ -40,16 +40,13 @@ from daskcoreset.core.sampling import (
     inclusion_probabilities,
     merge_duplicates,
 )
-from daskcoreset.core.typing import Sampling
+from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
 from daskcoreset.core.validation import check_choice
+from daskcoreset.objectives import Objective
 from daskcoreset.sensitivities import Sensitivity, construction_for
 
 if TYPE_CHECKING:
     from numpy.random import Generator
-
-    from daskcoreset.core.blocks import InvalidRow
-    from daskcoreset.core.typing import FloatArray, IndexArray
-    from daskcoreset.objectives import Objective
 
 FEWEST_ORDERED = 4096
 """Rows put in order at least, where there are more: five milliseconds. What candidates add to

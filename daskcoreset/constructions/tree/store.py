@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,18 +15,16 @@ from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.job import Settings, TreeJob, concatenate_parts
 from daskcoreset.constructions.tree.manifest import ROW_BITS, Leaf, LeafTable, Manifest
 from daskcoreset.constructions.tree.persistence import RowSchema
+from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.shape import Part, cover, digest_of, respaced
+from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, stream
+from daskcoreset.core.typing import IndexArray, Sampling
 from daskcoreset.core.validation import as_path
 from daskcoreset.inputs.blocks import row_blocks
-
-if TYPE_CHECKING:
-    from daskcoreset.constructions.tree.reducer import Reducer
-    from daskcoreset.core.coreset import Coreset
-    from daskcoreset.core.typing import IndexArray, Sampling
-    from daskcoreset.sensitivities import Sensitivity
+from daskcoreset.sensitivities import Sensitivity
 
 _SPLIT_EVERY = 16
 

@@ -26,24 +26,22 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from daskcoreset.constructions.sampling.job import DataFacts
 from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.job import Settings, concatenate_parts, valid_points
 from daskcoreset.constructions.tree.persistence import RowSchema
+from daskcoreset.constructions.tree.reducer import Reducer
+from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
+from daskcoreset.core.typing import Sampling
 from daskcoreset.core.validation import as_path
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
-
-if TYPE_CHECKING:
-    from daskcoreset.constructions.tree.reducer import Reducer
-    from daskcoreset.core.coreset import Coreset
-    from daskcoreset.core.points import WeightedPoints
-    from daskcoreset.core.typing import Sampling
-    from daskcoreset.sensitivities import Sensitivity
+from daskcoreset.sensitivities import Sensitivity
 
 _KIND = "coreset-stream"
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskcoreset.core.random import RandomState
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.estimators.kernel.base import CORE_POINT_CONSTRAINTS, CorePointModel
+from daskcoreset.estimators.kernel.kernels import Profile
+from daskcoreset.estimators.kernel.rows import KernelProblem, Solution
 from daskcoreset.estimators.kernel.sgd import solve_avm
-
-if TYPE_CHECKING:
-    from daskcoreset.core.typing import FloatArray
-    from daskcoreset.estimators.kernel.kernels import Profile
-    from daskcoreset.estimators.kernel.rows import KernelProblem, Solution
 
 _MIN_STEPS = 10_000
 """Steps of ``n_steps="auto"`` at least."""

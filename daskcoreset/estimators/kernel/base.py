@@ -7,7 +7,7 @@ import warnings
 from abc import abstractmethod
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -46,10 +46,7 @@ from daskcoreset.estimators.kernel.rows import (
 )
 from daskcoreset.estimators.kernel.sgd import approximation_bound
 from daskcoreset.execution.progress import count_reads
-from daskcoreset.inputs.blocks import row_blocks
-
-if TYPE_CHECKING:
-    from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
 _ARRANGE = 2**31 + 2
 """Address of the order in which small data are covered."""

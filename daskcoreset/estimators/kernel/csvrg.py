@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskcoreset.core.random import RandomState
+from daskcoreset.core.typing import FloatArray
 from daskcoreset.estimators.kernel.base import CORE_POINT_CONSTRAINTS, CorePointModel
+from daskcoreset.estimators.kernel.kernels import Profile
 from daskcoreset.estimators.kernel.newton import solve_exact
+from daskcoreset.estimators.kernel.rows import KernelProblem, Solution
 from daskcoreset.estimators.kernel.sgd import solve_csvrg
-
-if TYPE_CHECKING:
-    from daskcoreset.core.typing import FloatArray
-    from daskcoreset.estimators.kernel.kernels import Profile
-    from daskcoreset.estimators.kernel.rows import KernelProblem, Solution
 
 _MAX_HESSIAN_NUMBERS = 2**27
 """Numbers in the Hessians of all problems, 1 GiB, up to which "auto" is "exact"."""

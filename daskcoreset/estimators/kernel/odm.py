@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -19,14 +19,11 @@ from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.kernel.base import KERNEL_CONSTRAINTS, KernelModel, check_two_classes
-from daskcoreset.estimators.kernel.kernels import KernelMap, resolve_gamma, resolve_kernel
+from daskcoreset.estimators.kernel.kernels import KernelMap, Profile, resolve_gamma, resolve_kernel
 from daskcoreset.estimators.kernel.losses import MarginLoss, resolve_lambda, resolve_loss
 from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.estimators.kernel.rows import Solution
 from daskcoreset.inputs.blocks import row_blocks
-
-if TYPE_CHECKING:
-    from daskcoreset.estimators.kernel.kernels import Profile
 
 
 def solve_dual(

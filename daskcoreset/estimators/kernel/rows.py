@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -40,10 +40,7 @@ from daskcoreset.estimators.kernel.objective import (
     squared_norms,
 )
 from daskcoreset.execution.engine import map_reduce
-from daskcoreset.inputs.blocks import row_blocks
-
-if TYPE_CHECKING:
-    from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
 PAST, ROOT = 2**31, 2**31 + 1
 """Indices of the block of past rows and of the root; no block of the data has them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -12,19 +12,15 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import validate_data
 
 from daskcoreset.constructions.margin.active import ActiveMaxMargin
-from daskcoreset.constructions.margin.active_run import OracleError
-from daskcoreset.constructions.margin.pool import open_pool
+from daskcoreset.constructions.margin.active_run import ActiveRun, Oracle, OracleError
+from daskcoreset.constructions.margin.active_state import ActiveMargin
+from daskcoreset.constructions.margin.pool import Pool, open_pool
 from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.random import RandomState
+from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.estimators.base import FLOATS, is_in_memory
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, DecisionModel
-
-if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.active_run import ActiveRun, Oracle
-    from daskcoreset.constructions.margin.active_state import ActiveMargin
-    from daskcoreset.constructions.margin.pool import Pool
-    from daskcoreset.core.typing import AnyArray, IndexArray
 
 
 class ActiveMaxMarginClassifier(DecisionModel):

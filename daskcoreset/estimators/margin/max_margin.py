@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -17,27 +17,23 @@ from daskcoreset.constructions.margin.outlier import (
     METHODS,
     InseparableRestError,
     Method,
+    OutlierMargin,
     OutlierMaxMargin,
 )
 from daskcoreset.constructions.margin.problems import MultiClassProblem
-from daskcoreset.constructions.margin.rows import find_classes
-from daskcoreset.constructions.margin.separators import KERNELS, InseparableError, Kernel
+from daskcoreset.constructions.margin.rows import FirstRead, find_classes
+from daskcoreset.constructions.margin.separators import KERNELS, InseparableError, Kernel, Separator
 from daskcoreset.constructions.margin.structured import structured_margin
 from daskcoreset.core.blocks import MAX_LABELS
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
+from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, MarginModel, SeparatorDecision
 from daskcoreset.estimators.kernel.kernels import resolve_gamma
 from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.estimators.margin.soft import SOFT_ROWS, soft_kernel, soft_planes, uniform_rows
-
-if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.outlier import OutlierMargin
-    from daskcoreset.constructions.margin.rows import FirstRead
-    from daskcoreset.constructions.margin.separators import Separator
-    from daskcoreset.core.typing import AnyArray
-    from daskcoreset.execution.engine import BlockResults
-    from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.execution.engine import BlockResults
+from daskcoreset.inputs.blocks import RowBlocks
 
 _EXACT = 1e-9
 """The epsilon of data in one block of memory, where reading costs nothing."""

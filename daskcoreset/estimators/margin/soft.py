@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from scipy.optimize import minimize
@@ -16,18 +16,14 @@ from daskcoreset.constructions.margin.rows import (
     select_rows,
     smallest,
 )
-from daskcoreset.constructions.margin.separators import Separator
-from daskcoreset.core.blocks import labels_of
+from daskcoreset.constructions.margin.separators import Kernel, Separator
+from daskcoreset.core.blocks import Block, labels_of
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.execution.engine import map_reduce
-
-if TYPE_CHECKING:
-    from daskcoreset.constructions.margin.separators import Kernel
-    from daskcoreset.core.blocks import Block
-    from daskcoreset.core.typing import AnyArray, FloatArray
-    from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.blocks import RowBlocks
 
 SOFT_ROWS = 10_000
 """Rows that a soft margin is fitted to: more change a few coefficients little."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -28,14 +28,11 @@ from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.constructions.margin.structured import StructuredMargin, structured_margin
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, warn_user
+from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.base import is_in_memory
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, DecisionModel
 from daskcoreset.execution.engine import map_rows
-from daskcoreset.inputs.blocks import row_blocks
-
-if TYPE_CHECKING:
-    from daskcoreset.core.typing import AnyArray, FloatArray
-    from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
 Maker = Callable[[int, int], StructuredProblem]
 """``problem(n_features, n_classes)``."""

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import InvalidRow
+from daskcoreset.core.blocks import Block, InvalidRow
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.validation import is_choice
 from daskcoreset.solvers.divergences.base import Divergence
 from daskcoreset.solvers.divergences.positive import ItakuraSaito, KullbackLeibler
 from daskcoreset.solvers.divergences.quadratic import SquaredEuclidean, SquaredMahalanobis
-
-if TYPE_CHECKING:
-    from daskcoreset.core.blocks import Block
 
 __all__ = [
     "DIVERGENCES",
