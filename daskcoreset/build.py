@@ -5,7 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack, overload
 
-from daskcoreset.constructions.coverage.cover import Coverage, build_cover, check_options
+from daskcoreset.constructions.coverage.cover import (
+    Coverage,
+    build_cover,
+    check_options,
+    resolve_coverage,
+)
 from daskcoreset.constructions.sampling.auto_size import AutoSize, auto_size
 from daskcoreset.constructions.sampling.final_draw import FinalDraw
 from daskcoreset.constructions.sampling.job import SamplingJob
@@ -21,6 +26,8 @@ from daskcoreset.execution.plan import BuildPlan, plan_build
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
+
+_SAMPLINGS = ("systematic", "multinomial")
 
 
 class _Options(TypedDict, total=False):
@@ -236,8 +243,10 @@ def build(
     flags = {"normalize": normalize, "compute": compute, "dry_run": dry_run}
     _check_flags(epsilon, delta, progress, **flags)
     _check_strategy(strategy, inner_size)
+    rule, coverage = None, None
+    define: partial[SamplingJob] | partial[TreeJob] = partial(SamplingJob)
     if isinstance(method, Coverage) or method == "coverage":
-        most = check_options(
+        max_points = check_options(
             size,
             compute=compute,
             dry_run=dry_run,
@@ -247,28 +256,13 @@ def build(
             strategy=(strategy, "sampling"),
             n_clusters=(n_clusters, None),
         )
-        return build_cover(
-            X,
-            y,
-            method=method if isinstance(method, Coverage) else "coverage",
-            diameter=diameter,
-            size=most,
-            sample_weight=sample_weight,
-            chunks=chunks,
-            on_invalid=on_invalid,
-            split_every=split_every,
-            progress=progress,
-        )
-    if diameter is not None:
+        coverage = resolve_coverage(method, diameter, max_points)
+    elif diameter is not None:
         raise InvalidInputError(
             f'diameter={diameter!r} is for method="coverage"; leave it out, or pass this method.'
         )
-    size_given = size is not None
-    check_choice("sampling", sampling, "systematic", "multinomial")
-    rule = None
-    define: partial[SamplingJob] | partial[TreeJob]
-    if strategy == "tree":
-        _check_tree(size, passes)
+    elif strategy == "tree":
+        _check_tree(size, sampling, passes)
         if isinstance(method, Reducer):
             reducer = resolve_reducer(method, n_clusters=n_clusters)
         else:
@@ -291,14 +285,24 @@ def build(
         _check_sampling(construction, sampling, passes)
         final_draw = FinalDraw(construction, int(rows), sampling, resolve_seed(random_state))
         define = partial(SamplingJob, final_draw=final_draw, passes=passes, n_clusters=n_clusters)
+    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+    if coverage is not None:
+        return build_cover(coverage, blocks, split_every=split_every, progress=progress)
     job = define(
-        blocks=row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid),
+        blocks=blocks,
         split_every=int(split_every),
         normalize=bool(normalize),
-        size_given=size_given,
+        size_given=size is not None,
     )
     if rule is not None and isinstance(job, SamplingJob):
         return auto_size(job, rule, progress=progress)
+    return _run(job, compute=compute, dry_run=dry_run, progress=progress)
+
+
+def _run(
+    job: SamplingJob | TreeJob, *, compute: bool, dry_run: bool, progress: bool | None
+) -> Coreset | Lazy[Coreset] | BuildPlan:
+    """Return the plan of a job, its graph, or its coreset."""
     if dry_run:
         return plan_build(job.blocks, job.lazy(), job.reads, job.n_candidates)
     if not compute:
@@ -426,6 +430,7 @@ def _check_sizes(size: Any, split_every: Any, construction: Any, inner_size: Any
 
 def _check_sampling(construction: Sensitivity[Any], sampling: Any, passes: Any) -> None:
     """Check that the construction can be drawn in this way, in so many reads."""
+    check_choice("sampling", sampling, *_SAMPLINGS)
     if not is_int(passes) or passes not in (1, 2):
         raise InvalidInputError(f"passes must be 1 or 2, got {passes!r}; pass one of these.")
     if passes == 1 and construction.n_folds > 1 and not construction.design.scores_from_pilot:
@@ -440,12 +445,13 @@ def _check_sampling(construction: Sensitivity[Any], sampling: Any, passes: Any) 
         )
 
 
-def _check_tree(size: Any, passes: Any) -> None:
+def _check_tree(size: Any, sampling: Any, passes: Any) -> None:
     """Check options that a tree has in fewer forms."""
     if _is_auto(size):
         raise InvalidInputError(
             'size="auto" grows a sample; pass a number of rows, or leave out strategy="tree".'
         )
+    check_choice("sampling", sampling, *_SAMPLINGS)
     if not is_int(passes) or passes != 1:
         raise InvalidInputError(
             f"passes={passes!r}, but a tree reads the data once; leave passes out."

@@ -83,10 +83,10 @@ def write_store(
             f"rows_per_chunk must be at least 1, got {rows_per_chunk}; pass more rows."
         )
     path = _free_path(store)
-    parts = open_all(X, y, sample_weight).parts
-    for name, part in parts.items():
-        if hasattr(part, "__dask_graph__"):
-            raise InvalidTypeError(f"{name} is a Dask collection; write it with its to_zarr().")
+    opened = open_all(X, y, sample_weight)
+    for name in opened.arrays:
+        raise InvalidTypeError(f"{name} is a Dask collection; write it with its to_zarr().")
+    parts = opened.sources
     rows = _rows_per_chunk(parts["X"]) if rows_per_chunk is None else rows_per_chunk
     try:
         with new_directory(path, may_replace=lambda: _free_path(path) is None) as scratch:

@@ -138,7 +138,7 @@ class BlockSchema:
     ----------
     n_features : int
     dtype : numpy.dtype
-        float32 or float64.
+        Of the rows as stored; becomes float32 or float64, see `promoted_dtype`.
     on_invalid : {"raise", "drop"}
         What becomes of rows with NaN or infinity.
     class_weight : tuple of (label, float)
@@ -149,6 +149,9 @@ class BlockSchema:
     dtype: np.dtype[Any]
     on_invalid: Literal["raise", "drop"] = "raise"
     class_weight: tuple[tuple[Any, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", promoted_dtype(self.dtype))
 
 
 def promoted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

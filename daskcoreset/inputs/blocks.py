@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from daskcoreset.core.blocks import BlockSchema, promoted_dtype
+from daskcoreset.core.blocks import BlockSchema
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.validation import check_choice, is_choice, is_int, too_many_zeros
-from daskcoreset.inputs.opening import is_dask_array, is_sparse, open_all
+from daskcoreset.inputs.opening import OpenedData, open_all
 from daskcoreset.inputs.sources import Loader, Source, even_cut
 
 TARGET_BYTES = 32 * 2**20
@@ -172,25 +172,22 @@ def row_blocks(
     _check_options(chunks, on_invalid)
     if isinstance(X, RowBlocks):  # opened before, for a reason of the library's own
         return X
-    members = open_all(X, y, sample_weight)
-    parts = members.parts
-    n_features = int(parts["X"].shape[1])
-    dtype = promoted_dtype(parts["X"].dtype)
-    sparse = is_sparse(parts["X"])
-    chunk_rows = None if chunks == "auto" else int(chunks)
-    parts, sizes = _align(parts, chunk_rows, n_features * dtype.itemsize, sparse=sparse)
-    n_blocks = len(sizes) if sizes is not None else parts["X"].numblocks[0]
+    opened = open_all(X, y, sample_weight)
+    schema = BlockSchema(int(opened.X.shape[1]), opened.X.dtype, on_invalid)
+    sizes = _block_sizes(opened, schema, None if chunks == "auto" else int(chunks))
+    arrays = _rechunked(opened.arrays, sizes)
+    n_blocks = arrays["X"].numblocks[0] if sizes is None else len(sizes)
     return RowBlocks(
-        schema=BlockSchema(n_features, dtype, on_invalid),
-        specs=_specs(parts, sizes, n_blocks),
+        schema=schema,
+        specs=_specs(opened.sources, sizes, n_blocks),
         sizes=sizes,
-        arrays={name: part for name, part in parts.items() if is_dask_array(part)},
-        has_labels="y" in parts,
-        sparse=sparse,
-        stored_bytes=_stored_bytes(parts, sizes),
-        name=members.name,
-        columns=members.columns,
-        are_views=all(isinstance(part, Source) and part.in_memory for part in parts.values()),
+        arrays=arrays,
+        has_labels="y" in arrays or "y" in opened.sources,
+        sparse=opened.sparse,
+        stored_bytes=_stored_bytes(opened, sizes),
+        name=opened.name,
+        columns=opened.columns,
+        are_views=not arrays and all(source.in_memory for source in opened.sources.values()),
     )
 
 
@@ -206,25 +203,22 @@ def _check_options(chunks: Any, on_invalid: Any) -> None:
         raise InvalidInputError(f"chunks must be at least 1 row, got {chunks}; pass a larger int.")
 
 
-def _align(
-    parts: dict[str, Any], chunk_rows: int | None, row_bytes: int, *, sparse: bool
-) -> tuple[dict[str, Any], tuple[int, ...] | None]:
-    """Give all parts the same row blocks; sizes are None where Dask does not know them."""
-    X = parts["X"]
+def _block_sizes(
+    opened: OpenedData, schema: BlockSchema, chunk_rows: int | None
+) -> tuple[int, ...] | None:
+    """Rows of the blocks of all parts; None where Dask does not know them."""
+    X = opened.X
+    row_bytes = schema.n_features * schema.dtype.itemsize
     if np.isnan(X.shape[0]):
-        _check_unknown(parts, chunk_rows)
-        # Not one more layer where the columns are one chunk already.
-        merged = X if X.numblocks[1] == 1 else X.rechunk({1: -1}, method="tasks")
-        return {**parts, "X": merged}, None
+        _check_unknown(opened, chunk_rows)
+        return None
     if chunk_rows is not None:
-        sizes = even_cut(int(X.shape[0]), chunk_rows)
-    elif isinstance(X, Source):
-        sizes = _source_cut(X, -(-X.stored_bytes // X.shape[0]) if sparse else row_bytes)
-    elif sparse:  # what a row takes is not known before it is read
-        sizes = X.chunks[0]
-    else:
-        sizes = _row_chunks(X.chunks[0], row_bytes)
-    return _rechunked(parts, sizes), sizes
+        return even_cut(int(X.shape[0]), chunk_rows)
+    if isinstance(X, Source):
+        return _source_cut(X, -(-X.stored_bytes // X.shape[0]) if opened.sparse else row_bytes)
+    if opened.sparse:  # what a row takes is not known before it is read
+        return tuple(X.chunks[0])
+    return _row_chunks(X.chunks[0], row_bytes)
 
 
 def _source_cut(X: Source, row_bytes: int) -> tuple[int, ...]:
@@ -254,24 +248,28 @@ def _row_chunks(chunks: tuple[int, ...], row_bytes: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _rechunked(parts: dict[str, Any], sizes: tuple[int, ...]) -> dict[str, Any]:
+def _rechunked(arrays: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[str, Any]:
+    """Give Dask arrays the row chunks of all parts, and X one chunk of columns."""
+    if sizes is None:
+        X = arrays["X"]
+        # Not one more layer where the columns are one chunk already.
+        return (
+            arrays if X.numblocks[1] == 1 else {**arrays, "X": X.rechunk({1: -1}, method="tasks")}
+        )
     aligned = {}
-    for name, part in parts.items():
-        aligned[name] = part
-        if not is_dask_array(part):
-            continue  # a source reads the rows that it is asked for
-        if np.isnan(part.shape[0]):
+    for name, array in arrays.items():
+        if np.isnan(array.shape[0]):
             raise InvalidInputError(
                 f"{name} has unknown chunk sizes but X has known ones, so their rows cannot "
                 f"be paired; call {name}.compute_chunk_sizes() first."
             )
-        chunks = (sizes, *((length,) for length in part.shape[1:]))
+        chunks = (sizes, *((length,) for length in array.shape[1:]))
         # Shuffles of the cluster write to disk what a few concatenations do in memory.
-        aligned[name] = part.rechunk(chunks, method="tasks")
+        aligned[name] = array.rechunk(chunks, method="tasks")
     return aligned
 
 
-def _check_unknown(parts: dict[str, Any], chunk_rows: int | None) -> None:
+def _check_unknown(opened: OpenedData, chunk_rows: int | None) -> None:
     """Check that nothing needs the number of rows in each block of X."""
     remedy = (
         "call X.compute_chunk_sizes() first, or X.to_dask_array(lengths=True) on a Dask DataFrame"
@@ -280,26 +278,26 @@ def _check_unknown(parts: dict[str, Any], chunk_rows: int | None) -> None:
         raise InvalidInputError(
             f'chunks={chunk_rows}, but X has unknown chunk sizes; {remedy}, or pass chunks="auto".'
         )
-    for name, part in parts.items():
-        if not is_dask_array(part):
+    for name in opened.sources:
+        raise InvalidInputError(
+            f"X has unknown chunk sizes, so an in-memory or stored {name} cannot be paired "
+            f"with its rows; {remedy}, or pass {name} as a Dask collection with the same "
+            f"partitions."
+        )
+    n_blocks = opened.arrays["X"].numblocks[0]
+    for name, array in opened.arrays.items():
+        if array.numblocks[0] != n_blocks:
             raise InvalidInputError(
-                f"X has unknown chunk sizes, so an in-memory or stored {name} cannot be paired "
-                f"with its rows; {remedy}, or pass {name} as a Dask collection with the same "
-                f"partitions."
-            )
-        if part.numblocks[0] != parts["X"].numblocks[0]:
-            raise InvalidInputError(
-                f"{name} has {part.numblocks[0]} blocks but X has {parts['X'].numblocks[0]}, of "
+                f"{name} has {array.numblocks[0]} blocks but X has {n_blocks}, of "
                 f"unknown sizes; give both the same partitions."
             )
 
 
 def _specs(
-    parts: dict[str, Any], sizes: tuple[int, ...] | None, n_blocks: int
+    sources: dict[str, Source], sizes: tuple[int, ...] | None, n_blocks: int
 ) -> tuple[BlockSpec, ...]:
     if sizes is None:
         return tuple(map(BlockSpec, range(n_blocks)))
-    sources = {name: part for name, part in parts.items() if isinstance(part, Source)}
     specs, start = [], 0
     for block_index, size in enumerate(sizes):
         stop = start + size
@@ -309,9 +307,8 @@ def _specs(
     return tuple(specs)
 
 
-def _stored_bytes(parts: dict[str, Any], sizes: tuple[int, ...] | None) -> int | None:
-    if sizes is None or any(is_dask_array(part) and is_sparse(part) for part in parts.values()):
+def _stored_bytes(opened: OpenedData, sizes: tuple[int, ...] | None) -> int | None:
+    if sizes is None or (opened.sparse and "X" in opened.arrays):
         return None
-    return int(
-        sum(part.nbytes if is_dask_array(part) else part.stored_bytes for part in parts.values())
-    )
+    stored = sum(source.stored_bytes for source in opened.sources.values())
+    return int(stored + sum(array.nbytes for array in opened.arrays.values()))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.inputs.containers import NamedArrays, split_container
+from daskcoreset.inputs.containers import split_container
 from daskcoreset.inputs.dataframes import arrays_of_dask, frame_source
 from daskcoreset.inputs.sources import (
     Source,
@@ -24,8 +24,37 @@ _HUGE_SHARD = 256 * 2**20
 """Shards above this are cut between the chunks inside them."""
 
 
-def open_all(X: Any, y: Any, sample_weight: Any) -> NamedArrays:
-    """Open X and what belongs to it.
+class OpenedData(NamedTuple):
+    """X, and y and sample_weight where given, of equal length where it is known.
+
+    Attributes
+    ----------
+    arrays : dict of str to dask.array.Array
+        Those that are Dask collections.
+    sources : dict of str to Source
+        All others.
+    sparse : bool
+        Whether X is sparse.
+    columns : tuple of str or None
+        Names of the features.
+    name : str or None
+        Where X comes from.
+    """
+
+    arrays: dict[str, Any]
+    sources: dict[str, Source]
+    sparse: bool
+    columns: tuple[str, ...] | None
+    name: str | None
+
+    @property
+    def X(self) -> Any:  # noqa: N802 - the name of the argument
+        """The rows."""
+        return self.arrays["X"] if "X" in self.arrays else self.sources["X"]
+
+
+def open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
+    """Open X, and y and sample_weight where given; nothing is read but shapes and dtypes.
 
     Parameters
     ----------
@@ -34,9 +63,7 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> NamedArrays:
 
     Returns
     -------
-    NamedArrays
-        Its parts are Dask arrays or `Source` objects: "X", and "y" and "sample_weight" where
-        given, of equal length where it is known.
+    OpenedData
 
     Raises
     ------
@@ -51,10 +78,12 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> NamedArrays:
     for name, part in parts.items():
         _check_part(part, name)
     _check_lengths(parts)
-    X = parts["X"]
+    sources = {name: part for name, part in parts.items() if isinstance(part, Source)}
+    arrays = {name: part for name, part in parts.items() if name not in sources}
     # The name of a Dask array is a hash, and tells nobody where it came from.
-    own = (None, None) if is_dask_array(X) else (X.columns, X.name)
-    return NamedArrays(parts, members.columns or own[0], own[1] or members.name)
+    own = (sources["X"].columns, sources["X"].name) if "X" in sources else (None, None)
+    sparse = _is_sparse(parts["X"])
+    return OpenedData(arrays, sources, sparse, members.columns or own[0], own[1] or members.name)
 
 
 # --- one part ----------------------------------------------------------------------------
@@ -63,7 +92,7 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> NamedArrays:
 def _opened(part: Any, name: str) -> Any:
     """Open what knows chunks, files or labels of its own, or else plain memory."""
     module = type(part).__module__.split(".")[0]
-    if isinstance(part, Source) or is_dask_array(part):
+    if isinstance(part, Source) or _is_dask_array(part):
         return part
     if module == "xarray":
         return _open_xarray(part, name)
@@ -145,13 +174,13 @@ def _open_dask_frame(part: Any, name: str) -> Any:
     return arrays_of_dask(part, {})["X"]
 
 
-def is_dask_array(part: Any) -> bool:
+def _is_dask_array(part: Any) -> bool:
     """Whether `part` is a Dask array."""
     # The class is asked, for a Delayed object claims to have every attribute.
     return hasattr(part, "__dask_graph__") and hasattr(type(part), "numblocks")
 
 
-def is_sparse(part: Any) -> bool:
+def _is_sparse(part: Any) -> bool:
     """Whether the rows are SciPy sparse."""
     if isinstance(part, Source):
         return part.sparse_bytes is not None
@@ -162,7 +191,7 @@ def is_sparse(part: Any) -> bool:
 
 
 def _check_part(part: Any, name: str) -> None:
-    if is_dask_array(part) and hasattr(part, "expr"):
+    if _is_dask_array(part) and hasattr(part, "expr"):
         raise InvalidTypeError(
             f"{name} is a Dask array of the array query planner, which loses the blocks; set "
             f"DASK_ARRAY__QUERY_PLANNING=False before dask is imported."
@@ -178,7 +207,7 @@ def _check_part(part: Any, name: str) -> None:
             f"{name} must have 1 dimension, found shape {shape}; pass a vector, for example "
             f"{name}.ravel()."
         )
-    if name != "X" and is_sparse(part):
+    if name != "X" and _is_sparse(part):
         raise InvalidTypeError(
             f"{name} is sparse; pass a dense vector, for example {name}.toarray().ravel()."
         )

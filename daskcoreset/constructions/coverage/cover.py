@@ -23,7 +23,7 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.validation import as_int, check_choice, is_number
-from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.blocks import RowBlocks
 
 Strategy = Literal["online", "farthest"]
 """How core points are chosen: as rows come, or the farthest row next."""
@@ -172,31 +172,23 @@ def _check_diameter(diameter: Any) -> None:
 
 
 def build_cover(
-    X: Any,
-    y: Any = None,
+    coverage: Coverage,
+    blocks: RowBlocks,
     *,
-    method: str | Coverage = "coverage",
-    diameter: float | None = None,
-    size: int | None = None,
-    sample_weight: Any = None,
-    chunks: int | Literal["auto"] = "auto",
-    on_invalid: Literal["raise", "drop"] = "raise",
     split_every: int = 16,
     progress: bool | None = None,
 ) -> Coreset:
-    r"""Build a coreset of core points: every row lies within half a diameter of one.
+    """Build a coreset of core points: every row lies within half a diameter of one.
 
     Nothing is drawn, so there is no seed: the same input and chunks give the same bits.
 
     Parameters
     ----------
-    X, y, sample_weight, chunks, on_invalid, split_every, progress
-        As in `daskcoreset.build`. Rows of weight zero are covered, too.
-    method : "coverage" or Coverage, default="coverage"
-    diameter : float or None, default=None
-        :math:`\delta`; None finds the diameter for `size`.
-    size : int or None, default=None
-        Core points at most. Beside a diameter, more are an error.
+    coverage : Coverage
+    blocks : RowBlocks
+        Rows of weight zero are covered, too.
+    split_every, progress
+        As in `daskcoreset.build`.
 
     Returns
     -------
@@ -205,31 +197,15 @@ def build_cover(
         total is that of the data. The provenance has ``diameter``, ``radius`` (the largest
         distance met), ``cells`` and ``passes`` (the reads it took).
 
-    Raises
-    ------
-    InvalidInputError
-        As in `daskcoreset.coverage.cover`; also when a construction is given together with
-        its parameters.
-
     Warns
     -----
     CoresetWarning
         When every row is a core point, so that nothing was reduced.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).random((1000, 2))
-    >>> coreset = build_cover(X, diameter=0.5)
-    >>> coreset.total_weight, coreset.provenance["passes"]
-    (1000.0, 2)
-
     References
     ----------
     Tan, Zhang and Wang (2019), Definitions 1 and 2.
     """
-    coverage = _construction(method, diameter, size)
-    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     core = coverage.cover(blocks, split_every=split_every, progress=progress)
     if len(core) == core.n_rows > 1:
         warn_user(
@@ -245,7 +221,8 @@ def build_cover(
     )
 
 
-def _construction(method: str | Coverage, diameter: float | None, size: int | None) -> Coverage:
+def resolve_coverage(method: Any, diameter: float | None, size: int | None) -> Coverage:
+    """Return the construction that ``method``, ``diameter`` and ``size`` of a build stand for."""
     if not isinstance(method, Coverage):
         return Coverage(diameter=diameter, max_points=size)
     if diameter is not None:

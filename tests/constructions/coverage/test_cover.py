@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import daskcoreset
 from daskcoreset.constructions.coverage import Cover, Coverage, cover
-from daskcoreset.constructions.coverage.cover import CoverReducer, build_cover
+from daskcoreset.constructions.coverage.cover import CoverReducer
 from daskcoreset.constructions.coverage.metric import Metric, Sorted
 from daskcoreset.constructions.coverage.online import online
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
@@ -196,9 +196,9 @@ def test_cover__has_the_same_bits_on_a_cluster(cluster: Any) -> None:
 
     X = da.from_array(near_a_surface(1000), chunks=(100, -1))
     for options in ({"diameter": 0.3}, {"size": 20}):
-        here = build_cover(X, split_every=4, **options)
+        here = daskcoreset.build(X, split_every=4, **options, method="coverage")
         with Client(cluster):
-            there = build_cover(X, split_every=4, **options)
+            there = daskcoreset.build(X, split_every=4, **options, method="coverage")
         assert here.equals(there)
 
 
@@ -349,7 +349,7 @@ def test_cover__says_that_distances_overflow(
 def test_build_cover__is_a_coreset_of_core_points() -> None:
     X = near_a_surface(600).astype(np.float32)
     y = np.arange(600) % 3
-    coreset = build_cover(X, y, diameter=0.4, chunks=150)
+    coreset = daskcoreset.build(X, y, diameter=0.4, chunks=150, method="coverage")
     found = cover(row_blocks(X, y, chunks=150), 0.4)
     np.testing.assert_array_equal(coreset.points, found.points)
     assert coreset.labels is not None
@@ -365,23 +365,23 @@ def test_build_cover__is_a_coreset_of_core_points() -> None:
 
 def test_build_cover__keeps_sparse_rows_sparse() -> None:
     X = sp.csr_array(np.eye(6))
-    coreset = build_cover(X, diameter=2.9)
+    coreset = daskcoreset.build(X, diameter=2.9, method="coverage")
     assert sp.issparse(coreset.points)
     assert coreset.weights.tolist() == [6.0]
 
 
 def test_build_cover__takes_a_construction_or_its_parameters() -> None:
     X = near_a_surface(300)
-    by_name = build_cover(X, diameter=0.5)
-    assert arrays_of(by_name) == arrays_of(build_cover(X, method=Coverage(diameter=0.5)))
-    assert 4 <= len(build_cover(X, size=7)) <= 7
-    assert len(build_cover(X, size=300, method=Coverage(diameter=0.5))) == len(by_name)
+    by_name = daskcoreset.build(X, diameter=0.5, method="coverage")
+    assert arrays_of(by_name) == arrays_of(daskcoreset.build(X, method=Coverage(diameter=0.5)))
+    assert 4 <= len(daskcoreset.build(X, size=7, method="coverage")) <= 7
+    assert len(daskcoreset.build(X, size=300, method=Coverage(diameter=0.5))) == len(by_name)
     with pytest.raises(InvalidInputError, match=r"diameter=0\.5 is given beside"):
-        build_cover(X, diameter=0.5, method=Coverage(diameter=0.5))
+        daskcoreset.build(X, diameter=0.5, method=Coverage(diameter=0.5))
     with pytest.raises(InvalidInputError, match="size=3 is given beside"):
-        build_cover(X, size=3, method=Coverage(max_points=5))
+        daskcoreset.build(X, size=3, method=Coverage(max_points=5))
     with pytest.warns(CoresetWarning, match="every one of the 300 rows is a core point"):
-        build_cover(X, diameter=1e-9)
+        daskcoreset.build(X, diameter=1e-9, method="coverage")
 
 
 def arrays_of(coreset: Any) -> tuple[bytes, bytes]:
@@ -403,8 +403,7 @@ def test_coverage__is_a_plain_value() -> None:
 
 def test_build__by_coverage() -> None:
     X = near_a_surface(300)
-    expected = arrays_of(build_cover(X, diameter=0.5))
-    assert arrays_of(daskcoreset.build(X, method="coverage", diameter=0.5)) == expected
+    expected = arrays_of(daskcoreset.build(X, method="coverage", diameter=0.5))
     assert arrays_of(daskcoreset.build(X, method=Coverage(0.5), random_state=0)) == expected
     assert 4 <= len(daskcoreset.build(X, method="coverage", size=7)) <= 7
     wrong: list[tuple[dict[str, Any], str]] = [
