@@ -235,3 +235,16 @@ def test_import__leaves_slow_packages_alone() -> None:
     code = f"import sys, daskcoreset; print(*[name for name in {SLOW!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+TESTS = Path(__file__).parent
+OF_ALL_LAYERS = {"build", "hostile", "tools"}
+
+
+def test_files_of_tests__are_named_after_files_of_the_package() -> None:
+    """`tests/FOLDER/test_NAME.py` tests `daskcoreset/FOLDER/NAME.py`, or the folder NAME there."""
+    for path in TESTS.rglob("test_*.py"):
+        folder = path.relative_to(TESTS).parent
+        if folder.parts and folder.parts[0] not in OF_ALL_LAYERS:
+            tested = ROOT / folder / path.stem.removeprefix("test_")
+            assert tested.is_dir() or tested.with_suffix(".py").is_file(), path

@@ -14,7 +14,9 @@ from daskcoreset.core.blocks import (
     Block,
     BlockSchema,
     InvalidRow,
+    class_codes,
     concatenate,
+    find_bad_label,
     promoted_dtype,
     validate_block,
 )
@@ -202,3 +204,13 @@ def test_problem__row_counts_from_the_start(row: int | None, offset: int) -> Non
     assert isinstance(error, InvalidInputError)
     expected = "X is nan; fix it." if row is None else f"X is nan at row {row + offset}; fix it."
     assert str(error) == expected
+
+
+def test_classes__rows_without_weight_and_numbers_of_rows() -> None:
+    block = Block(np.zeros((3, 1)), np.array([1.0, 1.0, 0.0]), np.array([1, 2, 9]))
+    assert class_codes(block, np.array([1, 2])).tolist() == [0, 1, 1]
+    missing = Block(np.zeros((2, 1)), np.ones(2), np.array([1.0, np.nan]), np.array([7, 8]))
+    problem = find_bad_label(missing)
+    assert problem is not None
+    assert problem.row == 8
+    assert find_bad_label(Block(np.zeros((2, 1)), np.ones(2))) is not None

@@ -1,3 +1,5 @@
+"""Coresets: bits kept by stores and pickles, unions, records, conversions."""
+
 from __future__ import annotations
 
 import copy
@@ -30,8 +32,9 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
-from daskcoreset.core.points import WeightedPoints, concatenate, to_arrays
+from daskcoreset.core.points import WeightedPoints, to_arrays
 from daskcoreset.core.storage import read_group, write_group
+from tests.tools.coresets import RECORD, make_coreset, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,51 +42,23 @@ if TYPE_CHECKING:
 
     from daskcoreset.core.typing import AnyArray
 
-RECORD = {
-    "method": "lightweight",
-    "parameters": {"sampling": "systematic", "alpha": 0.1},
-    "size": 4,
-    "m": 4,
-    "n": 1000,
-    "d": 3,
-    "seed": 2**100,
-    "total_weight": 1000.0,
-    "versions": {"numpy": np.__version__},
-    "source": None,
-    "columns": ["height", "width", "<b>"],
-}
-
-
-def dense(part: WeightedPoints) -> AnyArray:
-    points: Any = part.points
-    return np.asarray(points.toarray() if sp.issparse(points) else points)
-
-
-def rows(m: int = 4, d: int = 3, *, sparse: bool = False) -> Any:
-    points = np.random.default_rng(0).normal(size=(m, d))
-    points[points < 0.0] = 0.0
-    return sp.csr_array(points) if sparse else points
-
-
-def make(*, sparse: bool = False, labels: AnyArray | None = None, **changes: Any) -> Coreset:
-    record = {**RECORD, **changes}
-    weights = np.array([100.0, 200.0, 300.5, 399.5])
-    return Coreset(rows(sparse=sparse), weights, np.array([5, 7, 7, 999]), labels, record)
-
 
 TEXT = np.array(["red", "blue", "Zoë", ""])
 
+
 VARIANTS = {
-    "plain": make(),
-    "float32": dataclasses.replace(make(), points=rows().astype(np.float32)),
-    "numbers": make(labels=np.array([1, 0, 1, 0])),
-    "truths": make(labels=np.array([True, False, True, True])),
-    "targets": make(labels=np.array([0.5, np.nan, -0.0, np.inf])),
-    "text": make(labels=TEXT),
-    "variable-text": make(labels=TEXT.astype(np.dtypes.StringDType())),
-    "sparse": make(sparse=True, labels=TEXT),
+    "plain": make_coreset(),
+    "float32": dataclasses.replace(make_coreset(), points=rows().astype(np.float32)),
+    "numbers": make_coreset(labels=np.array([1, 0, 1, 0])),
+    "truths": make_coreset(labels=np.array([True, False, True, True])),
+    "targets": make_coreset(labels=np.array([0.5, np.nan, -0.0, np.inf])),
+    "text": make_coreset(labels=TEXT),
+    "variable-text": make_coreset(labels=TEXT.astype(np.dtypes.StringDType())),
+    "sparse": make_coreset(sparse=True, labels=TEXT),
     "empty-record": Coreset(rows(), np.ones(4), np.arange(4)),
 }
+
+
 variants = pytest.mark.parametrize("coreset", VARIANTS.values(), ids=VARIANTS.keys())
 
 
@@ -158,168 +133,6 @@ def test_tokenize__is_deterministic(coreset: Coreset) -> None:
     assert tokenize(other) != tokenize(coreset)
 
 
-def test_weighted_points__share_memory_and_are_read_only() -> None:
-    points, weights, indices, labels = rows(), np.ones(4), np.arange(4), np.arange(4)
-    part = WeightedPoints(points, weights, indices, labels)
-    for given_array, kept in (
-        (points, part.points),
-        (weights, part.weights),
-        (indices, part.indices),
-        (labels, part.labels),
-    ):
-        assert np.shares_memory(given_array, kept)
-        assert not kept.flags.writeable  # type: ignore[union-attr]
-        assert given_array.flags.writeable
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        part.weights = weights  # type: ignore[misc]
-
-
-def test_weighted_points__keep_sparse_input_untouched() -> None:
-    matrix = rows(sparse=True)
-    part = WeightedPoints(matrix, np.ones(4), np.arange(4))
-    assert np.shares_memory(part.points.data, matrix.data)
-    assert not any(getattr(part.points, k).flags.writeable for k in ("data", "indices", "indptr"))
-    matrix.data[0] = 5.0
-    matrix.sum_duplicates()
-    unsorted = sp.csr_array(([1.0, 2.0, 3.0], [1, 0, 1], [0, 3]), shape=(1, 2))
-    part = WeightedPoints(unsorted, np.ones(1), np.arange(1))
-    assert part.points.has_canonical_format  # type: ignore[union-attr]
-    assert dense(part).tolist() == [[2.0, 4.0]]
-    assert list(unsorted.indices) == [1, 0, 1]
-    for other in (sp.csc_array(matrix), sp.coo_matrix(matrix), sp.csr_matrix(matrix)):
-        again = WeightedPoints(other, np.ones(4), np.arange(4))
-        assert type(again.points) is sp.csr_array
-        assert (again.points != matrix).nnz == 0
-
-
-def test_weighted_points__convert_what_fits() -> None:
-    part = WeightedPoints(
-        rows().astype(">f4"), np.arange(4, dtype=np.float32), np.arange(4, dtype=np.uint16)
-    )
-    dtypes = [str(array.dtype) for array in (part.points, part.weights, part.indices)]
-    assert dtypes == ["float32", "float64", "int64"]
-    assert part.total_weight == 6.0
-    assert part.n_features == 3
-    assert repr(part) == "WeightedPoints(4 rows, 3 features, float32, total weight 6)"
-
-
-@pytest.mark.parametrize("points", [np.empty((0, 3)), sp.csr_array((0, 3))])
-def test_weighted_points__may_be_empty(points: Any) -> None:
-    part = WeightedPoints(points, np.empty(0), np.empty(0, dtype=np.int64))
-    assert len(part) == 0
-    assert part.total_weight == 0.0
-    joined = concatenate([part, part.take(np.array([])), part])
-    assert joined.equals(part)
-    with pytest.raises(InvalidInputError, match="at least one"):
-        Coreset(part.points, part.weights, part.indices)
-
-
-BROKEN = sp.csr_array(np.eye(4))
-BROKEN.indices[0] = 9
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"points": np.zeros((4, 3), dtype=int)}, InvalidTypeError, "points has dtype int64"),
-        ({"points": np.zeros((4, 3), dtype=object)}, InvalidTypeError, "points has dtype object"),
-        ({"points": sp.csr_array((4, 3), dtype=int)}, InvalidTypeError, "points has dtype int64"),
-        ({"points": np.zeros(4)}, InvalidInputError, r"points has shape \(4,\)"),
-        ({"points": np.zeros((5, 3))}, InvalidInputError, "points has 5 rows"),
-        ({"points": np.ma.ones((4, 3))}, InvalidTypeError, "points is a masked array"),
-        ({"points": BROKEN}, InvalidInputError, "not a valid CSR array"),
-        ({"weights": np.ones(3)}, InvalidInputError, r"weights has shape \(3,\)"),
-        ({"weights": np.ones((4, 1))}, InvalidInputError, r"weights has shape \(4, 1\)"),
-        ({"weights": np.array([1, 1, np.nan, 1])}, InvalidInputError, "is nan at row 2"),
-        ({"weights": np.array([1, np.inf, 1, 1])}, InvalidInputError, "is inf at row 1"),
-        ({"weights": np.array([1, -np.inf, 1, np.inf])}, InvalidInputError, "is -inf at row 1"),
-        ({"weights": np.array([1, 1, 1, -1])}, InvalidInputError, "is -1.0 at row 3"),
-        ({"weights": np.full(4, 1e308)}, InvalidInputError, "adds up to inf"),
-        ({"weights": np.array(list("abcd"))}, InvalidTypeError, "weights has dtype <U1"),
-        ({"weights": np.ones(4, dtype=complex)}, InvalidTypeError, "weights has dtype complex"),
-        ({"indices": np.arange(3)}, InvalidInputError, r"indices has shape \(3,\)"),
-        ({"indices": np.arange(4.0)}, InvalidTypeError, "indices has dtype float64"),
-        ({"indices": np.ones(4, dtype=bool)}, InvalidTypeError, "indices has dtype bool"),
-        ({"indices": np.ones(4, dtype=np.uint64)}, InvalidTypeError, "indices has dtype uint64"),
-        ({"indices": np.arange(-1, 3)}, InvalidInputError, "indices holds -1"),
-        ({"labels": np.arange(5)}, InvalidInputError, r"labels has shape \(5,\)"),
-        ({"labels": np.array(["a", 1, None, 2.0])}, InvalidTypeError, "labels has dtype object"),
-        ({"labels": np.array([b"a"] * 4)}, InvalidTypeError, r"labels has dtype \|S1"),
-        (
-            {"labels": np.array(["2020"] * 4, "M8[D]")},
-            InvalidTypeError,
-            "labels has dtype datetime",
-        ),
-        (
-            {"labels": np.array(["a"] * 4, np.dtypes.StringDType(na_object=None))},
-            InvalidTypeError,
-            "missing strings",
-        ),
-    ],
-)
-def test_weighted_points__refuse(
-    change: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    arrays = {"points": rows(), "weights": np.ones(4), "indices": np.arange(4)}
-    for cls in (WeightedPoints, Coreset):
-        with pytest.raises(error, match=message):
-            cls(**{**arrays, **change})
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_take__selects_by_position_mask_and_slice(sparse: bool) -> None:
-    coreset = make(sparse=sparse, labels=TEXT)
-    for picked in (np.array([3, 1]), [3, 1]):
-        part = coreset.take(picked)  # type: ignore[arg-type]
-        assert type(part) is WeightedPoints
-        assert part.indices.tolist() == [999, 7]
-        assert part.labels is not None
-        assert part.labels.tolist() == ["", "blue"]
-        assert np.array_equal(dense(part), rows()[[3, 1]])
-    assert coreset.take(coreset.weights > 250).indices.tolist() == [7, 999]
-    assert coreset.take(slice(None, None, 2)).weights.tolist() == [100.0, 300.5]
-    assert len(coreset.take([])) == 0  # type: ignore[arg-type]
-    with pytest.raises(IndexError):
-        coreset.take(np.array([4]))
-    with pytest.raises(IndexError):
-        coreset.take(np.array([0.0]))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"points": np.asfortranarray(rows() + 1e-15)},
-        {"points": rows().astype(np.float32)},
-        {"points": rows(sparse=True)},
-        {"points": rows(d=2), "provenance": {}},
-        {"weights": np.array([100.0, 200.0, 300.5, 399.5]) * (1 + 1e-15)},
-        {"indices": np.array([5, 7, 8, 999])},
-        {"labels": TEXT.astype("U9")},
-        {"labels": TEXT[::-1]},
-        {"labels": None},
-        {"provenance": {}},
-    ],
-    ids=[
-        "last-bit",
-        "dtype",
-        "sparse",
-        "columns",
-        "weights",
-        "indices",
-        "width",
-        "order",
-        "none",
-        "provenance",
-    ],
-)
-def test_equals__sees_any_difference(change: dict[str, Any]) -> None:
-    coreset = make(labels=TEXT)
-    assert coreset.equals(dataclasses.replace(coreset))
-    other = dataclasses.replace(coreset, **change)
-    assert not coreset.equals(other)
-    assert WeightedPoints.equals(coreset, other) is (change.keys() == {"provenance"})
-
-
 def test_equals__compares_bits_and_identity_is_identity() -> None:
     zero, nan = np.array([[0.0]]), np.array([np.nan])
     parts = ((zero, None), (-zero, None), (zero, nan), (zero, nan.copy()))
@@ -330,27 +143,8 @@ def test_equals__compares_bits_and_identity_is_identity() -> None:
     assert len(set(one)) == 4
     assert not Coreset(zero, np.ones(1), np.arange(1)).equals(one[0])
     variable = TEXT.astype(np.dtypes.StringDType())
-    assert make(labels=variable).equals(make(labels=variable.copy()))
-    assert not make(labels=variable).equals(make(labels=variable[::-1]))
-
-
-@pytest.mark.parametrize(
-    ("others", "message"),
-    [
-        ([], "parts is empty"),
-        ([make(), Coreset(rows(d=2), np.ones(4), np.arange(4))], r"features: \[2, 3\]"),
-        ([make(), make(sparse=True)], r"storage: \['dense', 'sparse'\]"),
-        ([make(), make(labels=TEXT)], r"kinds of labels: \['U', 'none'\]"),
-        ([make(labels=np.arange(4)), make(labels=TEXT)], r"kinds of labels: \['U', 'i'\]"),
-    ],
-    ids=["none", "features", "storage", "labels", "kinds"],
-)
-def test_concatenate__refuses_parts_that_do_not_fit(others: list[Coreset], message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        concatenate(others)
-    if others:
-        with pytest.raises(InvalidInputError, match=message):
-            others[0].merge(*others[1:])
+    assert make_coreset(labels=variable).equals(make_coreset(labels=variable.copy()))
+    assert not make_coreset(labels=variable).equals(make_coreset(labels=variable[::-1]))
 
 
 @variants
@@ -365,7 +159,7 @@ def test_merge__is_the_union(coreset: Coreset) -> None:
 
 
 def test_merge__records_its_parts() -> None:
-    one, two, three = (make(seed=seed) for seed in (1, 2, 3))
+    one, two, three = (make_coreset(seed=seed) for seed in (1, 2, 3))
     union = one.merge(two, offsets=np.array([0, 1000])).merge(three, offsets=[10, 2000])  # type: ignore[arg-type]
     said = union.provenance
     assert [part["offset"] for part in said["parts"]] == [10, 1010, 2000]
@@ -396,13 +190,13 @@ def test_merge__in_a_long_loop_stays_flat() -> None:
 )
 def test_merge__refuses_wrong_offsets(offsets: list[int]) -> None:
     with pytest.raises(InvalidInputError, match="give a number of rows for each"):
-        make().merge(make(), offsets=offsets)
-    make().merge(make(), offsets=[0, 2**63 - 1000])
+        make_coreset().merge(make_coreset(), offsets=offsets)
+    make_coreset().merge(make_coreset(), offsets=[0, 2**63 - 1000])
 
 
 def test_merge__refuses_different_columns() -> None:
     with pytest.raises(InvalidInputError, match="name their columns differently"):
-        make().merge(make(columns=["a", "b", "c"]))
+        make_coreset().merge(make_coreset(columns=["a", "b", "c"]))
 
 
 def test_provenance__is_a_frozen_copy() -> None:
@@ -483,7 +277,7 @@ def no_record(_: dict[str, Any], attributes: dict[str, Any]) -> None:
 def test_from_zarr__refuses_an_inconsistent_store(
     spoil: Callable[[dict[str, Any], dict[str, Any]], None],
 ) -> None:
-    arrays, dims, attributes = to_arrays(make())
+    arrays, dims, attributes = to_arrays(make_coreset())
     attributes["provenance"] = {}
     spoil(arrays, attributes)
     dims = {"more": ("row",), **dims}
@@ -495,7 +289,7 @@ def test_from_zarr__refuses_an_inconsistent_store(
 
 
 def test_from_zarr__refuses_broken_sparse_points() -> None:
-    arrays, dims, attributes = to_arrays(make(sparse=True))
+    arrays, dims, attributes = to_arrays(make_coreset(sparse=True))
     attributes["provenance"] = {}
     for name, values in (("points_indptr", [0, 9, 9, 9, 9]), ("points_indices", None)):
         spoiled = dict(arrays)
@@ -514,7 +308,7 @@ def test_from_zarr__asks_for_an_upgrade() -> None:
 
 
 def test_to_xarray__names_dimensions_and_columns() -> None:
-    coreset = make(labels=TEXT)
+    coreset = make_coreset(labels=TEXT)
     dataset = coreset.to_xarray()
     assert dict(dataset.sizes) == {"row": 4, "feature": 3}
     assert dataset["points"].dims == ("row", "feature")
@@ -527,7 +321,7 @@ def test_to_xarray__names_dimensions_and_columns() -> None:
 
 
 def test_to_dataframe__has_a_row_for_each_point() -> None:
-    frame = make(labels=TEXT).to_dataframe(weight="w")
+    frame = make_coreset(labels=TEXT).to_dataframe(weight="w")
     assert list(frame.columns) == ["height", "width", "<b>", "w", "index", "label"]
     assert np.array_equal(frame.iloc[:, :3], rows())
     assert frame["w"].tolist() == [100.0, 200.0, 300.5, 399.5]
@@ -543,7 +337,7 @@ def test_to_dataframe__has_a_row_for_each_point() -> None:
 
 
 def test_to_dataframe__is_a_writable_copy() -> None:
-    coreset = make()
+    coreset = make_coreset()
     frame = coreset.to_dataframe()
     frame.loc[0, "height"] = -1.0
     frame.loc[0, "weight"] = -1.0
@@ -552,13 +346,13 @@ def test_to_dataframe__is_a_writable_copy() -> None:
 
 
 def test_to_dataframe__keeps_sparse_points_sparse() -> None:
-    frame = make(sparse=True).to_dataframe()
+    frame = make_coreset(sparse=True).to_dataframe()
     assert isinstance(frame["height"].dtype, pd.SparseDtype)
     assert np.array_equal(frame[RECORD["columns"]].to_numpy(), rows())
 
 
 def test_to_dataframe__refuses_a_name_twice() -> None:
-    coreset = make(columns=["weight", "b", "c"])
+    coreset = make_coreset(columns=["weight", "b", "c"])
     with pytest.raises(InvalidInputError, match=r"columns \['weight'\] occur twice"):
         coreset.to_dataframe()
     assert coreset.to_dataframe(weight="mass").shape == (4, 5)
@@ -573,11 +367,11 @@ def test_conversions__name_the_missing_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingDependencyError, match=rf'pip install "daskcoreset\[{extra}\]"'):
-        getattr(make(), method)()
+        getattr(make_coreset(), method)()
 
 
 def test_repr__is_one_line() -> None:
-    assert repr(make(seed=3)) == (
+    assert repr(make_coreset(seed=3)) == (
         "Coreset(lightweight: 4 of 1,000 rows, 3 features, float64, total weight 1000, seed 3)"
     )
     assert repr(VARIANTS["empty-record"]) == (
@@ -610,7 +404,7 @@ class Text(html.parser.HTMLParser):
 def test_repr_html__shows_and_escapes_the_record() -> None:
     evil = "<script>alert('x')</script> & \"more\""
     changes: dict[str, Any] = {evil: evil, "long": "y" * 5000}
-    page = Text(make(source=evil, **changes)._repr_html_())
+    page = Text(make_coreset(source=evil, **changes)._repr_html_())
     assert page.tags == {"table", "caption", "tbody", "tr", "th", "td"}
     assert page.text.count(evil) == 3
     cells = dict(zip(page.text[1::2], page.text[2::2], strict=True))
@@ -619,7 +413,7 @@ def test_repr_html__shows_and_escapes_the_record() -> None:
     assert cells["method"] == "lightweight"
     assert cells["n"] == "1000"
     assert len(cells["long"]) < 250
-    assert "sparse" in make(sparse=True)._repr_html_()
+    assert "sparse" in make_coreset(sparse=True)._repr_html_()
 
 
 @pytest.mark.parametrize("sparse", [False, True])

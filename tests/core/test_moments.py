@@ -14,9 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskcoreset.core.blocks import Block
-from daskcoreset.core.moments import Moments, distances_to, merge_moments, moments_of
+from daskcoreset.core.moments import (
+    Box,
+    Moments,
+    box_of,
+    distances_to,
+    merge_boxes,
+    merge_moments,
+    merge_scatters,
+    moments_of,
+    scatter_of,
+)
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.testing import row_sets
+from tests.tools.divergences import gamma
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -201,3 +212,45 @@ def test_moments_of__sparse_columns_without_any_entry() -> None:
     found = moments_of(sp.csr_array(rows), np.array([1.0, 2.0]))
     assert found.mean.tolist() == pytest.approx([5 / 3, 0.0, 1.0])
     assert found.m2.tolist() == pytest.approx([2 / 3, 0.0, 6.0])
+
+
+def test_box_of__holds_the_rows_that_count() -> None:
+    points, weights = gamma(20, 3), np.arange(20.0)
+    points[0] = 1e20  # without weight
+    for rows in (points, sp.csr_array(points)):
+        merged = merge_boxes(box_of(rows[:7], weights[:7]), box_of(rows[7:], weights[7:]))
+        np.testing.assert_array_equal(merged.low, points[1:].min(axis=0))
+        np.testing.assert_array_equal(merged.high, points[1:].max(axis=0))
+
+
+def test_box_of__counts_the_zeros_of_sparse_rows() -> None:
+    box = box_of(sp.csr_array(np.array([[0.0, 3.0], [2.0, 4.0]])), np.ones(2))
+
+    assert (box.low.tolist(), box.high.tolist()) == ([0.0, 3.0], [2.0, 4.0])
+
+
+def test_box_of__no_rows_is_neutral() -> None:
+    box, empty = box_of(np.ones((2, 3)), np.ones(2)), box_of(np.ones((1, 3)), np.zeros(1))
+
+    assert isinstance(empty, Box)
+    for merged in (merge_boxes(box, empty), merge_boxes(empty, box)):
+        assert (merged.low.tolist(), merged.high.tolist()) == ([1.0] * 3, [1.0] * 3)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_scatter_of__merges_to_the_weighted_covariance(sparse: bool) -> None:
+    points, weights = gamma(2000, 4) + 1e6, gamma(2000, seed=1)
+    weights[:3] = 0.0
+    expected = np.cov(points.T, aweights=weights, ddof=0)
+    points[:3] = 1e20
+    rows: Any = sp.csr_array(points) if sparse else points
+
+    parts = [scatter_of(rows[i:j], weights[i:j]) for i, j in [(0, 3), (3, 700), (700, 2000)]]
+
+    for merged in (
+        merge_scatters(merge_scatters(parts[0], parts[1]), parts[2]),
+        merge_scatters(parts[1], merge_scatters(parts[2], parts[0])),
+    ):
+        assert merged.weight == pytest.approx(weights.sum())
+        np.testing.assert_allclose(merged.mean, np.average(points, axis=0, weights=weights))
+        np.testing.assert_allclose(merged.covariance, expected, rtol=1e-6, atol=1e-8)

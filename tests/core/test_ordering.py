@@ -7,12 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset.core.ordering import (
-    _COIN_MASS,
-    _MOST_ALIGNED,
-    _widest_columns,
-    spatial_order,
-)
+from daskcoreset.core.ordering import _COIN_MASS, _MOST_ALIGNED, _widest_columns, spatial_order
 from daskcoreset.core.typing import FloatArray
 from tests.tools.plain_loops import bisection_order, use_plain_loops
 

@@ -1,3 +1,5 @@
+"""Groups on the disk: the bits that were written, or the old ones, or an error."""
+
 from __future__ import annotations
 
 import errno
@@ -21,7 +23,6 @@ from zarr.errors import ZarrUserWarning
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, StorePath, WrapperStore, ZipStore
 
 from daskcoreset.core import storage
-from daskcoreset.core.atomic import new_directory
 from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,
@@ -29,20 +30,27 @@ from daskcoreset.core.errors import (
     StoreError,
 )
 from daskcoreset.core.storage import GroupContents, Location, read_group, write_group
+from tests.tools.groups import a_home, names, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from daskcoreset.core.typing import AnyArray
 
+
 Arrays = dict[str, "AnyArray"]
+
 
 ARRAYS: Arrays = {
     "x": np.array([[0.0, -0.0, 1.5], [np.nan, np.inf, 1e-300]]),
     "who": np.array(["", "Zoë"]),
     "zeros": np.zeros(2, dtype=np.int64),
 }
+
+
 DIMS = {"x": ("row", "feature"), "who": ("row",), "zeros": ("row",)}
+
+
 ATTRIBUTES: dict[str, storage.JSON] = {
     "name": "first",
     "nested": {"seed": 2**127, "q": [0.1, None]},
@@ -78,17 +86,6 @@ def assert_holds(store: Location, name: str = "first") -> None:
     assert attributes == {**ATTRIBUTES, "name": name}
 
 
-def snapshot(folder: Path) -> dict[str, bytes | None]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
-        for path in sorted(folder.rglob("*"))
-    }
-
-
-def names(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()}
-
-
 DTYPES = st.one_of(
     hnp.boolean_dtypes(),
     hnp.integer_dtypes(endianness="="),
@@ -97,11 +94,15 @@ DTYPES = st.one_of(
     hnp.complex_number_dtypes(sizes=(64, 128), endianness="="),
     hnp.unicode_string_dtypes(endianness="=", max_len=5),
 )
+
+
 SOME_ARRAYS = st.dictionaries(
     st.from_regex(r"[A-Za-z][A-Za-z0-9_-]{0,8}", fullmatch=True),
     hnp.arrays(DTYPES, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)),
     max_size=3,
 )
+
+
 JSON_VALUES = st.recursive(
     st.none()
     | st.booleans()
@@ -297,11 +298,6 @@ def test_write_group__refuses_long_double() -> None:
 
 def a_file(path: Path) -> None:
     path.write_text("mine")
-
-
-def a_home(path: Path) -> None:
-    (path / "photos").mkdir(parents=True)
-    (path / "photos" / "cat.jpg").write_bytes(b"cat")
 
 
 def a_foreign_group(path: Path) -> None:
@@ -778,25 +774,3 @@ def test_write_group__yields_to_a_store_that_appears_meanwhile(
         write(tmp_path / "s", overwrite=True)
     assert snapshot(tmp_path / "s") == {"photos": None, "photos/cat.jpg": b"cat"}
     assert names(tmp_path) == {"s"}
-
-
-def test_new_directory__yields_to_a_directory_that_appears_last(tmp_path: Path) -> None:
-    def may_replace() -> bool:
-        a_home(tmp_path / "s")
-        return False
-
-    with (
-        pytest.raises(OSError, match="not empty"),
-        new_directory(tmp_path / "s", may_replace=may_replace) as scratch,
-    ):
-        scratch.mkdir()
-    assert snapshot(tmp_path / "s") == {"photos": None, "photos/cat.jpg": b"cat"}
-    assert names(tmp_path) == {"s"}
-
-
-def test_new_directory__takes_long_names(tmp_path: Path) -> None:
-    target = tmp_path / ("n" * 250)
-    for _ in range(2):
-        with new_directory(target, may_replace=target.exists) as scratch:
-            scratch.mkdir()
-    assert target.is_dir()

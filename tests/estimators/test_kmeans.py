@@ -1,3 +1,5 @@
+"""CoresetKMeans: as good as on all rows, in memory and out of core."""
+
 from __future__ import annotations
 
 import importlib

@@ -21,6 +21,8 @@ from daskcoreset.metrics.costs import svm_cost
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6000, 4))
 SCORE = X @ [1.5, -1.0, 0.5, 0.0] + RNG.normal(size=6000)
+
+
 Y = np.where(SCORE > 1, "yes", "no")
 THREE = np.where(SCORE > 1, 2, np.where(SCORE < -1, 0, 1))
 

@@ -1,3 +1,5 @@
+"""A dry run tells what really happens."""
+
 from __future__ import annotations
 
 import threading
@@ -16,10 +18,12 @@ from daskcoreset.execution.plan import BuildPlan
 
 N, D, ROWS = 3000, 4, 100
 
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, D))
 Y = RNG.integers(0, 3, size=N)
 WEIGHTS = RNG.uniform(0.5, 2.0, size=N)
+
 
 Passes = Literal[1, 2]
 

@@ -1,3 +1,5 @@
+"""Progress: every block of every pass is counted, and nobody else's."""
+
 from __future__ import annotations
 
 import errno
@@ -19,6 +21,7 @@ from daskcoreset.execution.lazy import Lazy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 BLOCKS = 12
 
@@ -255,6 +258,7 @@ def test_showing__survives_a_scheduler_that_does_not_answer(
 
 
 # --- real terminals and pipes ------------------------------------------------------------
+
 
 SCRIPT = """
 import time

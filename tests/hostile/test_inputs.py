@@ -61,7 +61,7 @@ from daskcoreset.metrics.sizing import auto_size, theory_size
 from daskcoreset.objectives import QuantizationError
 from daskcoreset.solvers.divergences import SquaredMahalanobis
 from daskcoreset.solvers.linear import solve_svm
-from tests.constructions.margin.test_outlier import by_force
+from tests.tools.margins import by_force
 
 # --- build(X) and nothing else ------------------------------------------------------------
 

@@ -23,15 +23,7 @@ from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTy
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.metrics.audit import Audit, audit
 from daskcoreset.metrics.costs import distortion, kmeans_cost
-from daskcoreset.metrics.poisson_sample import _upper_bound
-from daskcoreset.objectives import (
-    Distortion,
-    LinearClassifier,
-    LinearCost,
-    MixtureCost,
-    Objective,
-    QuantizationError,
-)
+from daskcoreset.objectives import Distortion, LinearCost, MixtureCost, Objective, QuantizationError
 from daskcoreset.sensitivities import (
     BregmanLightweight,
     Lightweight,
@@ -40,20 +32,9 @@ from daskcoreset.sensitivities import (
     StrongBregman,
 )
 from daskcoreset.solvers.divergences import KullbackLeibler
-from daskcoreset.testing import CountingScheduler, assert_mean
+from daskcoreset.testing import CountingScheduler
+from tests.tools.heavy_tails import X
 
-
-def heavy_tailed(n: int = 6000) -> FloatArray:
-    """Uneven clusters with heavy tails, in order of the cluster, and a few rows far away."""
-    rng = np.random.default_rng(0)
-    centers = rng.normal(size=(6, 3)) * 6
-    which = np.sort(rng.choice(6, n, p=[0.5, 0.2, 0.15, 0.1, 0.04, 0.01]))
-    X: FloatArray = centers[which] + rng.standard_t(4, size=(n, 3))
-    X[:3] += 60
-    return X
-
-
-X = heavy_tailed()
 CORESET = daskcoreset.build(X, size=200, method="kmeans", n_clusters=6, random_state=1)
 
 
@@ -336,14 +317,6 @@ def test_audit__of_a_users_construction_compares_what_it_is_made_for(tmp_path: P
         assert one.audit(X, random_state=0).objective == MixtureCost(2)
 
 
-def test_sensitivity__without_an_objective_cannot_be_made() -> None:
-    class Nameless(Sensitivity[float]):
-        block_summary = merge = scores = total_scores = None  # type: ignore[assignment]
-
-    with pytest.raises(TypeError, match=r"abstract method '?objective"):
-        Nameless()  # type: ignore[abstract]
-
-
 @pytest.mark.parametrize("strategy", ["sampling", "tree"])
 def test_build__remembers_n_clusters_for_the_audit(strategy: Any, tmp_path: Path) -> None:
     coreset = daskcoreset.build(
@@ -396,39 +369,6 @@ def test_interval__wider_where_more_confident_and_with_fewer_rows() -> None:
     assert few.sample_size < 80
 
 
-@pytest.mark.parametrize("chunks", ["auto", 250])
-def test_sample__has_the_rows_wanted_on_average(chunks: Any) -> None:
-    """The number of rows is Poisson with 300 at most; a mean of 40 is within 6 deviations."""
-    sizes = [
-        CORESET.audit(X, random_state=seed, sample_size=300, chunks=chunks).sample_size
-        for seed in range(40)
-    ]
-    expected = CORESET.audit(X, random_state=0, sample_size=300)._estimates.sample
-    assert np.mean(sizes) < 300 + 6 * np.sqrt(300 / 40)
-    assert np.mean(sizes) > 250
-    assert expected.threshold * expected.score == pytest.approx(300)
-
-
-def test_interval__is_the_bound_by_the_book() -> None:
-    """Of one row that is drawn or not, and any theta, in plain words."""
-    x, limit, level = np.array([0.5, 2.0, 0.0]), 4.0, np.log(40.0)
-    for theta in (0.01, 0.2, 3.0):
-        found = _upper_bound(x, limit, theta, level)
-        tried = [
-            (np.log(40.0 / share) - np.log(1 - each * x).sum()) / each
-            for share, factor in zip(
-                (0.0625, 0.125, 0.625, 0.125, 0.0625), (0.0625, 0.25, 1, 4, 16), strict=True
-            )
-            for each in [min(theta * factor, 1 / limit)]
-        ]
-        assert found == pytest.approx(min(tried), rel=1e-6)
-    # Nothing seen: what may be hidden is ln(1 / alpha) times what one row may be, and a little.
-    assert level * limit < _upper_bound(np.zeros(0), limit, 3.0, level) < 1.2 * level * limit
-    assert _upper_bound(x, np.inf, 1.0, level) == np.inf
-    assert _upper_bound(np.zeros(3), 0.0, 0.0, level) == 0.0
-    assert _upper_bound(np.array([5.0]), limit, 1.0, level) == np.inf  # a bound that is none
-
-
 def test_interval__infinite_where_an_objective_bounds_nothing() -> None:
     found = CORESET.audit(X, objective=WithoutBounds(6), random_state=0, sample_size=200)
     estimate, low, high = found.interval(queries()[0])
@@ -442,73 +382,6 @@ class WithoutBounds(QuantizationError):  # noqa: N818 - a quantization error is 
 
     def brackets(self, *args: Any) -> Any:
         return Objective.brackets(self, *args)
-
-
-@pytest.mark.parametrize(
-    "name", ["centers", "kl", "mahalanobis", "mixture", "tied", "diag", "svm", "wide", "logistic"]
-)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_brackets__bound_every_row_there_may_be(
-    name: str, weighted: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rows of the coreset, of the data, and far from both; of labels that it has not seen."""
-    if name == "wide":  # more columns than a matrix is made for
-        monkeypatch.setattr("daskcoreset.objectives.cells._WIDEST", 2)
-    rng = np.random.default_rng(8)
-    own = np.abs(X[rng.integers(len(X), size=300)]) + 0.1
-    rows = np.abs(np.concatenate([X[::7], 40 * X[:50], rng.normal(size=(50, 3)) * 1e-3])) + 1e-4
-    u = rng.random(len(rows)) if weighted else np.ones(len(rows))
-    block = Block(own, np.ones(300) * 20, rng.integers(2, size=300))
-    far = Block(rows, u, rng.integers(3, size=len(rows)))
-    objectives: dict[str, Objective[Any]] = {
-        "centers": QuantizationError(5),
-        "kl": Distortion(5, "kl"),
-        "mahalanobis": Distortion(5, "mahalanobis"),
-        "mixture": MixtureCost(3),
-        "tied": MixtureCost(3),
-        "diag": MixtureCost(3),
-        "wide": LinearCost("hinge"),
-        "svm": LinearCost("hinge", 0.5),
-        "logistic": LinearCost("logistic"),
-    }
-    objective = objectives[name].fitted(block)
-    cells = objective.cells(block, 5, rng)
-    cells = cells.scored(cells.sums(block, cells.place(block)), 20.0)
-    others = [objective.seed(block, rng) for _ in range(3)]
-    if name in ("tied", "diag"):
-        fitted: Any = GaussianMixture(3, covariance_type=name, random_state=0).fit(own)
-        others = [objective.read(fitted, 3, "solution")]
-    if isinstance(objective, LinearCost):  # of a class that the coreset has no row of
-        others.append(LinearClassifier(rng.normal(size=3), 0.5, 2))
-    placed, score = cells.place(far), cells.score(cells.place(far))
-    assert (score > 0).all()
-    for solution in (objective.solve(block, rng), *others):
-        losses = objective.losses(far, solution)
-        found = list(objective.brackets(cells, solution, others))
-        assert found
-        for bracket, known in found:
-            held = losses - (bracket.control[:, placed.cells] * placed.z).sum(axis=0)
-            if known is not None:
-                held -= objective.losses(far, others[known])
-            rounding = 1e-9 * losses.max()
-            for sign, bounds in ((1, bracket.high), (-1, bracket.low)):
-                most = (bounds[:, :, placed.cells] * placed.z).sum(axis=1)
-                assert (sign * held <= most.min(axis=0) + rounding).all()
-                assert (most.min(axis=0) <= cells.ratio(bounds) * score * (1 + 1e-9)).all()
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("chunks", ["auto", 250])
-def test_sample__inclusion_probabilities_are_right(chunks: Any) -> None:
-    """Weights of one over them add up to the rows, and costs to the cost: rate 1e-6 a case."""
-    totals = np.zeros((200, 2))
-    for seed in range(len(totals)):
-        found = CORESET.audit(X, random_state=seed, sample_size=300, chunks=chunks)
-        reading = found._estimates.sample
-        assert reading.rows is not None
-        costs = ((reading.rows.points - 1.0) ** 2).sum(axis=1)
-        totals[seed] = [(1 / reading.inclusion).sum(), (costs / reading.inclusion).sum()]
-    assert_mean(totals, np.array([len(X), kmeans_cost(X, np.ones((1, 3)))]))
 
 
 @pytest.mark.statistical

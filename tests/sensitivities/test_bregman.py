@@ -1,85 +1,28 @@
-"""Bregman and mixture coresets: plain readings of the formulas, and draws."""
+"""Lightweight Bregman coresets: the contract, plain readings of the formulas, and draws."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import pytest
 
-import daskcoreset
-from daskcoreset.core.blocks import Block
-from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.random import Stage, stream
-from daskcoreset.core.typing import FloatArray
-from daskcoreset.sensitivities import (
-    BregmanLightweight,
-    Lightweight,
-    MixtureCoreset,
-    Sensitivity,
-    StrongBregman,
-    StrongKMeans,
-)
+from daskcoreset.sensitivities import BregmanLightweight, Lightweight
 from daskcoreset.sensitivities.bregman import _roots, proposal_distance, statistics_of
-from daskcoreset.solvers.divergences import (
-    Divergence,
-    ItakuraSaito,
-    KullbackLeibler,
-    SquaredEuclidean,
-    SquaredMahalanobis,
-)
+from daskcoreset.solvers.divergences import Divergence, SquaredMahalanobis
 from daskcoreset.testing import assert_mean, cut_rows, draw
-
-RNG = np.random.default_rng(0)
-POSITIVE = RNG.lognormal(size=(60, 3)) + 0.1
-WEIGHTS = RNG.uniform(0.5, 2.0, size=60)
-
-
-def settled(construction: Sensitivity[Any], *blocks: Block) -> tuple[list[Any], Any]:
-    summary, parts = None, []
-    for fold in range(construction.n_folds):
-        parts = [
-            construction.block_summary(one, summary, stream(0, Stage.SUMMARIES)) for one in blocks
-        ]
-        merged = parts[0]
-        for part in parts[1:]:
-            merged = construction.merge(merged, part)
-        summary = construction.finalize(merged, stream(0, Stage.SETTLING, 0, fold))
-    return parts, summary
-
-
-def halves(points: Any = POSITIVE, weights: Any = WEIGHTS) -> list[Block]:
-    return [Block(points[:25], weights[:25]), Block(points[25:], weights[25:])]
-
-
-FULL = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 3.0]])
-
-
-def matrix_of(divergence: Divergence) -> FloatArray:
-    """A by the definitions, from all rows."""
-    low = POSITIVE.min(axis=0)
-    if isinstance(divergence, KullbackLeibler):
-        return np.diag(1 / (2 * low))
-    if isinstance(divergence, ItakuraSaito):
-        return np.diag(1 / (2 * low**2))
-    if isinstance(divergence, SquaredMahalanobis):
-        if divergence.precision is None:
-            cov = np.cov(POSITIVE.T, aweights=WEIGHTS, ddof=0)
-            return np.asarray(np.linalg.inv(cov))
-        p = np.asarray(divergence.precision)
-        return p if p.ndim == 2 else np.diag(p)
-    return np.eye(3)
-
-
-DIVERGENCES = [
-    SquaredEuclidean(),
-    SquaredMahalanobis(FULL),
-    SquaredMahalanobis([1.0, 4.0, 0.1]),
-    SquaredMahalanobis(),
-    KullbackLeibler(),
-    ItakuraSaito(),
-]
+from tests.tools.bregman import (
+    DIVERGENCES,
+    FULL,
+    POSITIVE,
+    WEIGHTS,
+    Light,
+    OnPositive,
+    Own,
+    halves,
+    matrix_of,
+    settled,
+)
 
 
 @pytest.mark.parametrize("divergence", DIVERGENCES, ids=repr)
@@ -95,41 +38,6 @@ def test_lightweight_scores__plain_reading_of_the_formula(divergence: Divergence
     masses = np.array([construction.total_scores(part, summary) for part in parts])
     np.testing.assert_allclose(masses, [one.sum(axis=1) for one in found], rtol=1e-9)
     assert summary.error(summary.metric) == pytest.approx(WEIGHTS @ distances)
-
-
-@pytest.mark.parametrize("divergence", DIVERGENCES, ids=repr)
-def test_strong_scores__plain_reading_of_the_formula(divergence: Divergence) -> None:
-    construction = StrongBregman(4, divergence)
-    parts, summary = settled(construction, *halves())
-    root = np.linalg.cholesky(matrix_of(divergence))
-    # B as the root found it, its weights and costs; distances as they are defined.
-    B, alpha = summary.clusters, 16 * (math.log(4) + 2)
-    white = (POSITIVE - summary.origin) @ root
-    gaps = ((white[:, None] - B.centers) ** 2).sum(axis=2)
-    cell, d = gaps.argmin(axis=1), gaps.min(axis=1)
-    c = B.costs.sum() / B.weights.sum()
-    s = alpha * d / c
-    s += 2 * alpha * B.costs[cell] / (B.weights[cell] * c)
-    s += 4 * B.weights.sum() / B.weights[cell]
-    found = [construction.scores(block, summary).sum(axis=0) for block in halves()]
-    np.testing.assert_allclose(np.concatenate(found), WEIGHTS * s, rtol=1e-9)
-    # The table says what the cells weigh and cost by A itself, up to cells that were split.
-    assert B.weights.sum() == pytest.approx(WEIGHTS.sum())
-    assert B.costs.sum() >= (WEIGHTS @ d) * (1 - 1e-9)
-    assert B.costs.sum() < 2 * (WEIGHTS @ d)
-    masses = np.sum([construction.total_scores(part, summary) for part in parts], axis=0)
-    assert masses.sum() == pytest.approx(np.concatenate(found).sum(), rel=0.5)
-
-
-def test_strong_summary__cells_cost_what_their_rows_cost() -> None:
-    # With as many centers as rows of each block every row is a cell, so that A is all.
-    construction = StrongBregman(1, "kl")
-    parts, summary = settled(construction, *halves())
-    mean = (WEIGHTS @ POSITIVE) / WEIGHTS.sum()
-    A = matrix_of(KullbackLeibler()).diagonal()
-    expected = WEIGHTS @ (((POSITIVE - mean) ** 2) @ A)
-    assert summary.clusters.cost == pytest.approx(expected, rel=1e-9)
-    assert len(parts[0]) == 1
 
 
 def test_lightweight_squared_euclidean__is_lightweight_to_the_bit() -> None:
@@ -218,13 +126,6 @@ def test_roots__a_sum_that_overflows_is_left_to_the_root() -> None:
     assert np.isinf(_roots(np.array([[np.inf, 0.0], [0.0, 1.0]]))).all()
 
 
-class Own(KullbackLeibler):
-    """A divergence of the user's, dominated by a full matrix that depends on the box."""
-
-    def dominating(self, low: Any, high: Any) -> SquaredMahalanobis:
-        return SquaredMahalanobis(FULL * (1 + high.max() - low.min()))
-
-
 def test_lightweight_own_divergence__with_a_full_matrix() -> None:
     own, fixed = BregmanLightweight(Own()), BregmanLightweight(SquaredMahalanobis(FULL))
     (_, found), (_, expected) = settled(own, *halves()), settled(fixed, *halves())
@@ -233,61 +134,12 @@ def test_lightweight_own_divergence__with_a_full_matrix() -> None:
         np.testing.assert_allclose(scores, fixed.scores(block, expected), rtol=1e-9)
 
 
-@pytest.mark.parametrize("divergence", [Own(), SquaredMahalanobis()])
-def test_strong__two_folds_where_a_full_matrix_is_not_known(divergence: Divergence) -> None:
-    construction = StrongBregman(3, divergence)
-    assert construction.n_folds == 2
-    with pytest.raises(InvalidInputError, match="needs 2 folds"):
-        daskcoreset.build(POSITIVE, size=20, method=construction)
-    blocks = cut_rows(POSITIVE, [30, 0, 30], WEIGHTS)
-    weights = [
-        [found.weights.sum(), found.weights @ found.rows.points[:, 0]]
-        for seed in range(200)
-        for found in [draw(blocks, construction, 20, passes=2, seed=seed)]
-    ]
-    assert_mean(np.array(weights), np.array([WEIGHTS.sum(), WEIGHTS @ POSITIVE[:, 0]]))
+class TestLightweightEuclidean(Light):
+    def construction(self) -> BregmanLightweight:
+        return BregmanLightweight()
 
 
-def test_strong__rows_without_weight_have_no_say() -> None:
-    X = np.concatenate([POSITIVE, [[-1.0, 0.0, 1e300]]])  # outside the domain, and no matter
-    blocks = cut_rows(X, [30, 30, 1], np.append(WEIGHTS, 0.0))
-    for construction in (StrongBregman(3, "kl"), BregmanLightweight("kl")):
-        found = draw(blocks, construction, 20)
-        assert np.isfinite(found.weights).all()
-        assert 60 not in found.indices
-
-
-def test_strong__no_scores_without_cells() -> None:
-    block = Block(POSITIVE, np.zeros(len(POSITIVE)))
-    construction = StrongBregman(3, "kl")
-    nothing = construction.block_summary(block, None, np.random.default_rng(0))
-
-    assert len(nothing) == 0
-    assert not construction.scores(block, nothing).any()
-
-
-def test_strong__float32_far_from_the_origin() -> None:
-    near = np.round(np.random.default_rng(0).normal(size=(60, 3)) * 8).astype(np.float32) / 8
-    far = near + np.float32(2**17)
-    for method in (SquaredMahalanobis(FULL), "squared_euclidean"):
-        construction = StrongBregman(3, method)
-        scores = []
-        for X in (near, far):
-            block = Block(X, np.ones(60))
-            scores.append(construction.scores(block, settled(construction, block)[1]))
-        np.testing.assert_allclose(scores[0], scores[1], rtol=1e-6)
-
-
-def test_strong__long_blocks() -> None:
-    X = np.random.default_rng(0).lognormal(size=(40_000, 2)) + 0.1
-    found = daskcoreset.build(X, size=500, method=StrongBregman(5, "kl"), random_state=0)
-    assert found.weights.sum() == pytest.approx(40_000, rel=0.05)
-    assert found.provenance["rough_centers"] == 5
-
-
-def test_mixture__scores_of_strong_kmeans() -> None:
-    block = Block(POSITIVE, WEIGHTS)
-    found, expected = MixtureCoreset(4), StrongKMeans(4)
-    for_mixture = found.scores(block, settled(found, block)[1])
-    np.testing.assert_array_equal(for_mixture, expected.scores(block, settled(expected, block)[1]))
-    assert found.provenance(settled(found, block)[1])["rough_centers"] == 4
+@pytest.mark.nightly  # the code of the Euclidean one, with another divergence
+class TestLightweightKullbackLeibler(Light):
+    def construction(self) -> OnPositive:
+        return OnPositive("kl")

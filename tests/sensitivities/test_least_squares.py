@@ -96,6 +96,8 @@ def test_build__refuses_labels_that_are_no_numbers() -> None:
 
 
 LARGE_Y = r"y is 1e\+\d+ at row 1234, and of values so large squared distances overflow"
+
+
 MODES: list[dict[str, Any]] = [
     {"passes": 1},
     {"passes": 2},

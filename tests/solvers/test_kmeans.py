@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,19 +11,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.solvers import kmeans as clusters
 from daskcoreset.solvers.kmeans import (
     Clusters,
     assign,
     cells_of,
+    center_distances,
+    check_init,
     concatenate_clusters,
     lloyd_step,
     merge_clusters,
+    nearest,
+    nearest_labels,
     rough_kmeans,
     seed_cells,
+    solve,
 )
 from daskcoreset.solvers.kmeans_numba import kmeans_plus_plus
 from tests.tools.plain_loops import use_plain_loops
+from tests.tools.stored_rows import X
 
 
 def blobs(seed: int, n: int = 400, d: int = 3, dtype: str = "f8") -> tuple[AnyArray, FloatArray]:
@@ -214,3 +224,96 @@ def test_clusters__totals() -> None:
     table = Clusters(np.zeros((2, 1)), np.array([1.0, 2.0]), np.array([3.0, 4.0]))
 
     assert (len(table), table.weight, table.cost) == (2, 3.0, 7.0)
+
+
+@pytest.mark.parametrize("threads", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_nearest__agrees_with_plain_numpy(
+    threads: bool, sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("daskcoreset.solvers.kmeans._TILE_NUMBERS", 256)
+    centers = X[:7].copy()
+    rows: Any = sp.csr_array(X) if sparse else X
+    wanted = ((X[:, None] - centers) ** 2).sum(axis=2)
+    labels, distances = nearest(rows, centers, threads=threads)
+    np.testing.assert_array_equal(labels, wanted.argmin(axis=1))
+    np.testing.assert_allclose(distances, wanted.min(axis=1), atol=1e-14)
+    all_of_them = center_distances(rows, centers, threads=threads)
+    np.testing.assert_allclose(all_of_them, np.sqrt(wanted), atol=1e-7)
+    np.testing.assert_array_equal(nearest_labels(rows, centers), labels)
+    np.testing.assert_array_equal(center_distances(rows, centers), all_of_them)
+
+
+def test_nearest__error_in_a_thread_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("daskcoreset.solvers.kmeans._TILE_NUMBERS", 256)
+    with pytest.raises(ValueError, match=r".+"):
+        center_distances(X, np.ones((2, 5)), threads=True)
+
+
+OPTIONS: dict[str, Any] = {"n_init": 2, "max_iter": 50, "tol": 1e-4, "seed": 0}
+
+
+def test_solve__float32_far_from_the_origin() -> None:
+    near = np.repeat(np.eye(3), 20, axis=0) * 64 + np.random.default_rng(0).integers(
+        0, 4, size=(60, 3)
+    )
+    far = (near + 1e6).astype(np.float32)
+    weights = np.ones(60)
+    found = [solve(rows, weights, 3, init="k-means++", **OPTIONS).centers for rows in (near, far)]
+    np.testing.assert_allclose(
+        np.sort(found[1], axis=0) - 1e6, np.sort(found[0], axis=0), rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_solve__init_is_where_the_user_put_it(sparse: bool) -> None:
+    rows = np.array([[100.0], [101.0], [110.0], [111.0]])
+    made: Any = sp.csr_array(rows) if sparse else rows
+    seen: list[Any] = []
+
+    def start(X: Any, n_clusters: int, *, random_state: Any) -> Any:
+        del random_state
+        seen.append(X)
+        return np.array([[100.0], [111.0]])[:n_clusters]
+
+    for init in (start, np.array([[100.0], [111.0]])):
+        centers = solve(made, np.ones(4), 2, init=init, **OPTIONS).centers
+        np.testing.assert_allclose(centers, [[100.5], [110.5]])
+    if not sparse:
+        np.testing.assert_allclose(seen[0], rows)
+
+
+def test_solve__tol_is_relative_to_the_weighted_variance() -> None:
+    # Far rows of little weight widen a coreset, but must not end the search early.
+    rng = np.random.default_rng(0)
+    rows = np.r_[rng.normal(size=(500, 2)), rng.normal(size=(50, 2)) * 1e4]
+    weights = np.r_[np.ones(500), np.full(50, 1e-9)]
+    early = solve(rows, weights, 5, init="k-means++", **OPTIONS | {"tol": 1e-2})
+    alone = solve(rows[:500], weights[:500], 5, init="k-means++", **OPTIONS | {"tol": 1e-2})
+    assert early.n_iter > 1
+    assert alone.n_iter > 1
+
+
+def test_check_init__names_both_shapes() -> None:
+    check_init(np.ones((3, 2)), 3, 2)
+    with pytest.raises(InvalidInputError, match=r"init has shape \(2, 2\); pass 3 centers of 2"):
+        check_init(np.ones((2, 2)), 3, 2)
+
+
+@given(
+    n_rows=st.integers(1, 60),
+    n_features=st.integers(1, 4),
+    k=st.integers(1, 9),
+    seed=st.integers(0, 99),
+)
+def test_assign__distances_equal_brute_force_in_tiles(
+    n_rows: int, n_features: int, k: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    X, centers = rng.normal(size=(n_rows, n_features)), rng.normal(size=(k, n_features))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clusters, "_TILE_NUMBERS", 16)
+        found = assign(sp.csr_array(X), centers)[1]
+
+    exact = ((X[:, np.newaxis] - centers) ** 2).sum(axis=2).min(axis=1)
+    np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-13)

@@ -16,58 +16,17 @@ from hypothesis import strategies as st
 import daskcoreset
 from daskcoreset.constructions.coverage import Cover, Coverage, cover
 from daskcoreset.constructions.coverage.cover import CoverReducer
-from daskcoreset.constructions.coverage.metric import Metric, Sorted
-from daskcoreset.constructions.coverage.online import online
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
-from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.core.points import WeightedPoints, concatenate
+from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.testing.tools import CountingArray, cut_rows
+from tests.tools.covers import check, distances, gonzalez, near_a_surface, one_pass
 from tests.tools.plain_loops import use_plain_loops
 from tests.tools.strategies import chunks_of, dask_arrays, matrices
 
 CELLS = ("euclidean", "chebyshev")
 STRATEGIES = ("online", "farthest")
-
-
-def distances(X: AnyArray, centers: AnyArray, cells: str) -> FloatArray:
-    """All distances, in float64, as plainly as can be."""
-    gaps = X.astype(np.float64)[:, None] - centers.astype(np.float64)
-    if cells == "chebyshev":
-        return np.asarray(np.abs(gaps).max(axis=2))
-    return np.asarray(np.sqrt((gaps**2).sum(axis=2)))
-
-
-def check(found: Cover, X: AnyArray, weights: AnyArray | None = None) -> None:
-    """The promise, and that the weights count the rows at their nearest core point."""
-    u = np.ones(len(X)) if weights is None else weights
-    assert (np.diff(found.indices) > 0).all()
-    np.testing.assert_array_equal(found.points, X[found.indices])
-    gaps = distances(X, found.points, found.cells)
-    nearest = gaps.min(axis=1)
-    assert nearest.max() <= found.diameter / 2
-    np.testing.assert_allclose(found.radius, nearest.max(), rtol=1e-12)
-    np.testing.assert_allclose(found.weights.sum(), u.sum())
-    # By any tie-break that rounding allows, no core point weighs less or more.
-    close = gaps <= nearest[:, None] * (1 + 1e-12)
-    alone = close & (close.sum(axis=1) == 1)[:, None]
-    assert (found.weights >= (u @ alone) * (1 - 1e-12)).all()
-    assert (found.weights <= (u @ close) * (1 + 1e-12)).all()
-    assert found.n_rows == len(X)
-
-
-def one_pass(X: AnyArray, diameter: float, cells: str) -> list[int]:
-    """AVM's rule, row by row: Le et al. (2017)."""
-    core: list[int] = []
-    for i, row in enumerate(X):
-        if not core or distances(row[None], X[core], cells).min() > diameter / 2:
-            core.append(i)
-    return core
-
-
-def near_a_surface(n: int, d: int = 6, seed: int = 0) -> FloatArray:
-    rng = np.random.default_rng(seed)
-    X = np.tanh(rng.random((n, 3)) @ rng.normal(size=(3, d))) + 0.02 * rng.normal(size=(n, d))
-    return np.asarray((X - X.min(axis=0)) / np.ptp(X, axis=0))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -123,26 +82,6 @@ def test_cover__of_weighted_duplicates_under_an_offset(
     found = cover(cut_rows(X, sizes, sample_weight=u), diameter, cells=cells, strategy=strategy)
     assert found.points.dtype == np.float32
     check(found, X, u)
-
-
-@pytest.mark.parametrize("cells", CELLS)
-def test_online__is_the_rule_read_row_by_row(cells: str) -> None:
-    X = near_a_surface(500)
-    rows, full = online(X, 0.1, Metric(cells == "chebyshev"), max_points=10_000)
-    assert rows.tolist() == one_pass(X, 0.2, cells)
-    assert not full
-    some, full = online(X, 0.1, Metric(cells == "chebyshev"), max_points=7)
-    assert some.tolist() == rows[:7].tolist()
-    assert full
-    known, _ = online(X[100:], 0.1, Metric(cells == "chebyshev"), known=X[rows], max_points=0)
-    assert not len(known)
-
-
-def test_online__makes_more_room_as_it_goes() -> None:
-    X = np.arange(5000.0)[:, None]
-    rows, full = online(X, 0.5, Metric(boxes=False), max_points=10_000)
-    assert rows.tolist() == list(range(5000))
-    assert not full
 
 
 @pytest.mark.parametrize("n_blocks", [8, 40])
@@ -222,28 +161,6 @@ def test_cover__in_plain_numpy_is_the_same(
         assert one.indices.tolist() == other.indices.tolist()
         assert one.weights.tolist() == other.weights.tolist()
         assert one.diameter == other.diameter
-
-
-@pytest.mark.parametrize("boxes", [False, True])
-@given(seed=st.integers(0, 1000), reach=st.floats(0.0, 2.0))
-def test_sorted_nearest__is_the_nearest_whatever_the_reach(
-    boxes: bool, seed: int, reach: float
-) -> None:
-    rng = np.random.default_rng(seed)
-    X, centers = rng.integers(0, 9, size=(30, 2)) / 4, rng.integers(0, 9, size=(12, 2)) / 4
-    labels, measures = Sorted.of(centers, Metric(boxes)).nearest(X, reach)
-    gaps = distances(X, centers, "chebyshev" if boxes else "euclidean")
-    assert labels.tolist() == gaps.argmin(axis=1).tolist()
-    np.testing.assert_allclose(measures, gaps.min(axis=1) ** (1 if boxes else 2), atol=1e-12)
-
-
-def test_cover_nearest__of_other_rows() -> None:
-    X = near_a_surface(300)
-    found = cover(row_blocks(X), 0.5)
-    labels, gaps = found.nearest(sp.csr_array(X + 3.0))
-    expected = distances(X + 3.0, found.points, "euclidean")
-    np.testing.assert_allclose(gaps, expected.min(axis=1))
-    assert labels.tolist() == expected.argmin(axis=1).tolist()
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -429,3 +346,38 @@ def test_cover_reducer__in_the_tree_of_build() -> None:
     assert few.total_weight == 600.0
     assert len(few) < 400
     assert distances(X, np.asarray(few.points), "euclidean").min(axis=1).max() <= 0.4
+
+
+@pytest.mark.parametrize("cells", CELLS)
+def test_cover_reducer__keeps_its_promise_over_levels(cells: Any) -> None:
+    X = near_a_surface(800)
+    rng = np.random.default_rng(0)
+    u = rng.random(800)
+    reducer = CoverReducer(diameter=0.6, levels=3, cells=cells)
+    parts = [
+        WeightedPoints(
+            X[start : start + 100], u[start : start + 100], np.arange(start, start + 100)
+        )
+        for start in range(0, 800, 100)
+    ]
+    parts = [reducer.reduce(part, 800, rng) for part in parts]
+    pairs = [reducer.reduce(concatenate(parts[i : i + 4]), 800, rng) for i in (0, 4)]
+    root = reducer.reduce(concatenate(pairs), 800, rng)
+    assert len(root) < 400
+    np.testing.assert_allclose(root.total_weight, u.sum())
+    np.testing.assert_array_equal(root.points, X[root.indices])
+    assert distances(X, np.asarray(root.points), cells).min(axis=1).max() <= 0.3
+
+
+def test_cover_reducer__keeps_to_its_size() -> None:
+    X = near_a_surface(300)
+    rows, _ = gonzalez(X, 12, "euclidean")
+    whole = WeightedPoints(X, np.ones(300), np.arange(300))
+    few = CoverReducer().reduce(whole, 12, np.random.default_rng(0))
+    assert few.indices.tolist() == sorted(rows)
+    labels = distances(X, X[sorted(rows)], "euclidean").argmin(axis=1)
+    assert few.weights.tolist() == np.bincount(labels).tolist()
+    assert CoverReducer().reduce(few, 12, np.random.default_rng(0)) is few
+    with pytest.raises(InvalidInputError, match="levels must be at least 1"):
+        CoverReducer(levels=0)
+    assert CoverReducer(0.5).parameters() == {"diameter": 0.5, "levels": 4, "cells": "euclidean"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import pickle
-import sys
 from typing import Any
 
 import dask
@@ -15,36 +14,16 @@ import scipy.sparse as sp
 import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
-from sklearn.metrics.pairwise import pairwise_kernels
 
 from daskcoreset.constructions.margin.core_set import MarginCoreset, Pass
 from daskcoreset.constructions.margin.max_margin import MaxMarginCoreset, build_margin
-from daskcoreset.constructions.margin.plot import plot_gap, plot_margins
-from daskcoreset.constructions.margin.separators import (
-    Kernel,
-    NotSeparableError,
-    opposite_duplicates,
-)
-from daskcoreset.constructions.margin.violators import choose_diverse
+from daskcoreset.constructions.margin.separators import Kernel, NotSeparableError
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import (
-    CoresetWarning,
-    InvalidInputError,
-    InvalidTypeError,
-    MissingDependencyError,
-)
-from daskcoreset.core.linalg import inner_products, squared_lengths
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias, hard_margin_gram
 from daskcoreset.testing import CountingArray, cut_rows, shared_pool
-from tests.solvers.test_hard_margin import separable
-from tests.tools.plain_loops import use_plain_loops
-
-
-def rows(seed: int, n: int = 400, d: int = 4, gap: float = 0.3) -> tuple[FloatArray, FloatArray]:
-    return separable(np.random.default_rng(seed), n, d, gap)
+from tests.tools.margins import rows
 
 
 def check_certificate(found: MarginCoreset, X: Any, y: FloatArray, largest: float) -> None:
@@ -122,41 +101,6 @@ def test_run__kernels(kernel: str, options: dict[str, Any], intercept: bool) -> 
     check_certificate(same, X, y, largest)
     assert (found.w is None) == (kernel != "linear")
     assert same.w is None
-
-
-def test_kernels__equal_those_of_scikit_learn() -> None:
-    rng = np.random.default_rng(3)
-    X, Y = rng.normal(size=(7, 3)), rng.normal(size=(5, 3))
-    for name, options in [
-        ("linear", {}),
-        ("rbf", {"gamma": 0.7}),
-        ("poly", {"gamma": 0.7, "degree": 2, "coef0": 0.3}),
-        ("sigmoid", {"gamma": 0.7, "coef0": 0.3}),
-    ]:
-        kernel = Kernel(name, **options)  # type: ignore[arg-type]
-        expected = pairwise_kernels(X, Y, metric=name, **options)
-        for left in (X, sp.csr_array(X)):
-            assert kernel(left, Y) == pytest.approx(expected)
-        full = np.diag(pairwise_kernels(X, X, metric=name, **options))
-        assert kernel.diagonal(X) == pytest.approx(full)
-        assert Kernel(kernel).diagonal(X) == pytest.approx(full)
-
-
-def test_products__are_summed_in_float64_compiled_and_in_plain_numpy(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rng = np.random.default_rng(4)
-    X = (rng.normal(size=(50, 6)) + 1e6).astype(np.float32)
-    W = rng.normal(size=(3, 6))
-    expected = X.astype(np.float64) @ W.T
-    assert inner_products(X, W) == pytest.approx(expected, rel=1e-12)
-    assert inner_products(sp.csr_array(X), W) == pytest.approx(expected, rel=1e-12)
-    center = X.mean(axis=0, dtype=np.float64)
-    squares = ((X - center) ** 2).sum(axis=1)
-    assert squared_lengths(X, center) == pytest.approx(squares)
-    assert squared_lengths(sp.csr_array(X), center) == pytest.approx(squares, rel=1e-3)
-    use_plain_loops(monkeypatch)
-    assert inner_products(X, W) == pytest.approx(expected, rel=1e-12)
 
 
 def forms(X: AnyArray, y: AnyArray, tmp_path: Any) -> dict[str, tuple[Any, Any]]:
@@ -319,13 +263,6 @@ def test_run__names_equal_rows_with_opposite_labels(kernel: str) -> None:
         assert caught.value.duplicates == (150, 200)
 
 
-def test_opposite_duplicates__are_found_among_many_copies() -> None:
-    points = np.array([[1.0], [1.0], [2.0], [2.0], [3.0]])
-    signs, indices = np.array([1.0, 1, 1, -1, -1]), np.arange(5) * 10
-    assert opposite_duplicates(points, signs, indices) == (20, 30)
-    assert opposite_duplicates(points[:3], signs[:3], indices[:3]) is None
-
-
 def test_run__a_row_of_zeros_lies_on_every_hyperplane_through_the_origin() -> None:
     X, y = rows(14, 50)
     X[17] = 0.0
@@ -426,34 +363,6 @@ class _Products:
         return "products of rows"
 
 
-def test_plot_margins__draws_both_and_marks_errors() -> None:
-    X, y = rows(18, 2000, 20, 0.02)
-    found = MaxMarginCoreset(violators=1, chunks=500).run(X, y)
-    ax = plot_margins(found, Figure().add_subplot())
-    labels = {line.get_label(): line for line in ax.get_lines()}
-    assert set(labels) == {"on the core set", "0.9 of it", "on all data", "errs on the data"}
-    core = np.asarray(labels["on the core set"].get_ydata(), dtype=float)
-    assert core == pytest.approx([one.core_margin for one in found.trace])
-    single = plot_gap([1, 2], [3.0, 2.0], [1.0, -1.0], ax=Figure().add_subplot())
-    assert len(single.get_lines()) == 3
-    # What is known of the largest margin: from the best on all data up to the core set.
-    (strip,) = single.collections
-    corners = {tuple(corner) for corner in strip.get_paths()[0].vertices.tolist()}  # type: ignore[union-attr]
-    assert corners == {(1.0, 1.0), (1.0, 3.0), (2.0, 1.0), (2.0, 2.0)}
-    assert len(plot_gap([1], [2.0], [1.0], ax=Figure().add_subplot()).get_lines()) == 2
-    with pytest.raises(InvalidInputError, match="as many of each"):
-        plot_gap([1, 2], [1.0], [1.0])
-    plt.switch_backend("Agg")
-    assert plot_gap([1, 2], [2.0, 1.0], [-1.0, -1.0]).get_ylim()[1] == pytest.approx(1.8)
-    plt.close("all")
-
-
-def test_plot__needs_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(MissingDependencyError, match="daskcoreset\\[plot\\]"):
-        plot_gap([1], [1.0], [1.0])
-
-
 def test_run__ends_where_double_precision_does() -> None:
     X, y = rows(19, 300, 5, 1e-3)
     with pytest.warns(CoresetWarning, match="too small for double precision"):
@@ -478,24 +387,6 @@ def test_run__a_class_that_is_rare_within_a_block() -> None:
     assert found.margin >= 0.9 * hard_margin_bias(X[rare], y[rare]).margin
     with pytest.raises(InvalidInputError, match="more labels than the 2"):
         MaxMarginCoreset().run(X, np.arange(6000))
-
-
-def test_diverse__equals_steps_of_explicit_vectors() -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(20):
-        z, x = rng.normal(size=(30, 4)), rng.normal(size=4) * 3
-        found = choose_diverse(z @ x, z @ z.T, float(x @ x), 0.9, 8)
-        expected: list[int] = []
-        while len(expected) < 8:
-            products = z @ x
-            products[expected] = np.inf
-            worst = int(products.argmin())
-            if expected and products[worst] >= 0.9 * float(x @ x):
-                break
-            expected.append(worst)
-            step = float(np.clip((x @ (x - z[worst])) / np.square(x - z[worst]).sum(), 0, 1))
-            x = x + step * (z[worst] - x)  # the shortest on the segment
-        assert found.tolist() == sorted(expected)
 
 
 def test_duplicates__are_numbered_as_in_the_data_where_rows_are_dropped() -> None:

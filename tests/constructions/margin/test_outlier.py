@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import dask
@@ -14,44 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskcoreset.constructions.margin.outlier import InseparableRestError, OutlierMaxMargin, n_draws
-from daskcoreset.constructions.margin.outlier_problems import (
-    Draws,
-    MarginQuery,
-    ProblemRows,
-    SharedProblems,
-    find_smallest,
-    leave_out,
-)
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
-from daskcoreset.core.typing import FloatArray, IndexArray
-from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
-from tests.solvers.test_hard_margin import separable
-
-
-def planted(
-    seed: int, n: int, d: int, k: int, gap: float = 0.5
-) -> tuple[FloatArray, FloatArray, IndexArray, FloatArray]:
-    """Rows, labels of which k are flipped, which ones, and the true labels."""
-    rng = np.random.default_rng(seed)
-    X, truth = separable(rng, n, d, gap)
-    bad = np.sort(rng.choice(n, k, replace=False))
-    y = truth.copy()
-    y[bad] *= -1
-    return X, y, bad, truth
-
-
-def margin_of(X: FloatArray, y: FloatArray, *, intercept: bool) -> float:
-    if len(np.unique(y)) < 2:
-        return -np.inf if intercept else hard_margin(X * y[:, None]).margin
-    return (hard_margin_bias(X, y) if intercept else hard_margin(X * y[:, None])).margin
-
-
-def by_force(X: FloatArray, y: FloatArray, k: int, *, intercept: bool) -> float:
-    """The largest margin over every choice of k rows to leave out."""
-    every = np.arange(len(X))
-    left = (np.setdiff1d(every, out) for out in itertools.combinations(every, k))
-    return max(margin_of(X[keep], y[keep], intercept=intercept) for keep in left)
+from daskcoreset.solvers.hard_margin import hard_margin
+from tests.tools.margins import by_force, margin_of, planted
 
 
 @given(
@@ -117,26 +81,6 @@ def test_n_draws__is_the_number_that_the_probability_needs() -> None:
     assert n_draws(3000, 3000, 0.9)[0] == 2**62
 
 
-def test_draws__rows_are_in_subsets_independently() -> None:
-    """Inclusion of a row: binomial, tested at a false-alarm rate of 1e-6."""
-    n, q, share = 200, 300, 0.3
-    X, y = np.arange(1.0, n + 1)[:, None], np.where(np.arange(n) % 2, 1, -1)
-    starts = {0: 0, 1: 60, 2: 120, 3: 180}
-    question = MarginQuery(
-        np.ones((q, 1)), np.array([-1, 1]), n, starts, Draws(5, share, tuple(range(q)))
-    )
-    found = find_smallest(row_blocks(X, y, chunks=60), question).rows
-    counts = found.members.sum()
-    low, high = scipy.stats.binom.interval(1 - 1e-6, len(found.members) * q, share)
-    assert len(found.members) == n
-    assert low <= counts <= high
-    # Another read, of some of the subsets, sees the same ones.
-    some = MarginQuery(np.ones((2, 1)), np.array([-1, 1]), n, starts, Draws(5, share, (7, 3)))
-    again = find_smallest(row_blocks(X, y, chunks=60), some).rows
-    kept = found.members[np.isin(found.indices, again.indices)][:, [7, 3]]
-    assert (again.members == kept).all()
-
-
 @pytest.mark.statistical
 @pytest.mark.nightly
 def test_random__recovers_the_clean_margin_at_the_promised_probability() -> None:
@@ -185,29 +129,6 @@ def test_run__gives_the_same_bits_on_every_scheduler(method: Any) -> None:
     assert found[0].w.tobytes() == found[1].w.tobytes()
     assert found[0].margin == found[1].margin
     assert found[0].reads == found[1].reads
-
-
-@given(seed=st.integers(0, 2**32 - 1), k=st.integers(0, 3), intercept=st.booleans())
-def test_ask_smallest__is_a_sort_of_all_margins(seed: int, k: int, intercept: bool) -> None:
-    rng = np.random.default_rng(seed)
-    X, y = rng.integers(-3, 4, size=(50, 2)).astype(float), rng.choice([-1.0, 1.0], 50)
-    y[:10] = np.repeat([1.0, -1.0], 5)
-    W = rng.normal(size=(4, 2))
-    blocks = row_blocks(X, y, chunks=7)
-    starts = {i: 7 * i for i in range(8)}
-    gathered = find_smallest(blocks, MarginQuery(W, np.array([-1.0, 1.0]), k + 1, starts))
-    for j, w in enumerate(W):
-        products = y * (X @ w)
-        for group, sign in enumerate((1.0, -1.0)):
-            expected = np.sort(products[y == sign])[: k + 1]
-            assert gathered.values[group, :, j] == pytest.approx(expected)
-        margin, b, _ = leave_out(gathered.values[:, :, j], k, intercept=intercept)
-        if not intercept:
-            assert margin == pytest.approx(np.sort(products)[k])
-        else:
-            assert margin == pytest.approx(np.sort(products + y * b)[k])
-            for other in rng.normal(size=20) * 3:
-                assert np.sort(products + y * other)[k] <= margin + 1e-12
 
 
 @pytest.mark.parametrize(
@@ -279,17 +200,6 @@ def test_run__without_outliers_is_the_largest_margin() -> None:
     X, y, _, _ = planted(7, 60, 2, 0)
     found = OutlierMaxMargin(0, chunks=20).run(X, y)
     assert found.margin == pytest.approx(hard_margin(X * y[:, None]).margin, rel=0.1)
-
-
-def test_ask__takes_one_margin_of_a_subset_and_k_more_of_all() -> None:
-    X, y, _, _ = planted(8, 40, 2, 1)
-    none = ProblemRows(np.empty((0, 2)), np.empty(0), np.empty(0, np.int64), np.empty((0, 3), bool))
-    blocks, classes = row_blocks(X, y, chunks=15), np.array([-1, 1])
-    shared = SharedProblems(blocks, classes, {0: 0, 1: 15, 2: 30}, 2, True, 0.1, none)
-    normals = np.eye(2)[[0, 1, 0]]
-    assert shared.measure(normals).indices.shape == (2, 3, 3)
-    assert shared.measure(normals, Draws(0, 0.5, (0, 1, 2))).indices.shape == (2, 1, 3)
-    assert shared.reads == 2
 
 
 def test_subsets__a_small_margin_needs_larger_subsets() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass
 from typing import Any
 
 import dask
@@ -11,22 +9,11 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from daskcoreset.constructions.margin.examples import (
-    _Piece,
-    answers_of,
-    check_whole,
-    merge_runs,
-    run_numbers,
-    share_right,
-    survey,
-)
+from daskcoreset.constructions.margin.examples import _Piece, answers_of, merge_runs, survey
 from daskcoreset.constructions.margin.problems import (
     MultiClassProblem,
-    Rival,
     SequenceProblem,
     StructuredProblem,
 )
@@ -35,17 +22,7 @@ from daskcoreset.constructions.margin.structured import StructuredMargin, struct
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators import StructuredMaxMargin
 from daskcoreset.inputs.blocks import row_blocks
-
-Array = np.ndarray[Any, Any]
-
-
-def classes_of(n: int, K: int, d: int, seed: int, gap: float = 0.3) -> tuple[Array, Array]:
-    """Rows that a random linear rule separates with a gap."""
-    rng = np.random.default_rng(seed)
-    X, W = rng.normal(size=(20 * n, d)), rng.normal(size=(K, d))
-    scores = np.sort(X @ W.T, axis=1)
-    X = X[scores[:, -1] - scores[:, -2] > gap][:n]
-    return X, (X @ W.T).argmax(axis=1)
+from tests.tools.structured_problems import Array, Ordinal, classes_of, planted
 
 
 def best_margin(z: Array) -> float:
@@ -160,19 +137,6 @@ def test_multiclass__what_cannot_be_separated_is_shown() -> None:
     assert soft.data_margin_ >= 0.9 * soft.margin_
 
 
-@pytest.mark.parametrize(
-    ("y", "match"),
-    [
-        (["a", "a", "a"], "one class"),
-        ([0.0, np.nan, 1.0], "y is NaN at row 1"),
-        (None, "y is missing"),
-    ],
-)
-def test_survey__refuses(y: Any, match: str) -> None:
-    with pytest.raises(InvalidInputError, match=match):
-        survey(row_blocks([[1.0], [2.0], [3.0]], y))
-
-
 def test_structured__refuses() -> None:
     blocks = row_blocks([[1.0], [2.0]], [0.5, 1.0])
     with pytest.raises(InvalidInputError, match="no class"):
@@ -189,80 +153,6 @@ def test_structured__refuses() -> None:
         stopped = multiclass(*classes_of(500, 4, 4, 0), chunks=100, max_passes=2)
     assert not stopped.result_.converged
     assert stopped.result_.passes == 2
-
-
-def brute(problem: SequenceProblem, w: Array, x: Array, y: Array) -> float:
-    own, best = problem.joint_features(x, y), np.inf
-    for answer in itertools.product(range(problem.n_classes), repeat=len(y)):
-        other = np.array(answer)
-        wrong = int((other != y).sum())
-        if wrong:
-            gap = float(w @ (own - problem.joint_features(x, other)))
-            best = min(best, gap / wrong if problem.hamming else gap)
-    return best
-
-
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    length=st.integers(1, 5),
-    K=st.integers(2, 3),
-    hamming=st.booleans(),
-    ties=st.booleans(),
-)
-def test_sequence__oracle_is_the_best_of_all_paths(
-    seed: int, length: int, K: int, hamming: bool, ties: bool
-) -> None:
-    rng = np.random.default_rng(seed)
-    problem = SequenceProblem(2, K, hamming=hamming)
-    w, x = rng.normal(size=problem.dimension), rng.normal(size=(length, 2))
-    if ties:
-        w, x = np.round(w), np.round(x)
-    y = rng.integers(0, K, size=length)
-    rival = problem.separation_oracle(w, x, y)
-    assert (rival.y != y).any()
-    assert rival.loss == ((rival.y != y).sum() if hamming else 1)
-    gap = w @ (problem.joint_features(x, y) - problem.joint_features(x, rival.y))
-    assert np.isclose(gap / rival.loss, rival.margin, atol=1e-9)
-    assert np.isclose(rival.margin, brute(problem, w, x, y), atol=1e-9)
-    best = problem.separation_oracle(w, x, None).y
-    scores = [
-        w @ problem.joint_features(x, np.array(path))
-        for path in itertools.product(range(K), repeat=length)
-    ]
-    assert np.isclose(w @ problem.joint_features(x, best), max(scores))
-
-
-@given(seed=st.integers(0, 2**32 - 1), K=st.integers(2, 4))
-def test_sequence__many_at_a_time_are_as_one_at_a_time(seed: int, K: int) -> None:
-    rng = np.random.default_rng(seed)
-    lengths = rng.integers(1, 7, size=6)
-    starts = np.append(0, np.cumsum(lengths))
-    X, y = rng.normal(size=(starts[-1], 3)), rng.integers(0, K, size=starts[-1])
-    problem = SequenceProblem(3, K)
-    w = rng.normal(size=problem.dimension)
-    rivals, margins, _ = problem.rivals(w, X, y, starts)
-    for i, (a, b) in enumerate(itertools.pairwise(starts)):
-        one = problem.separation_oracle(w, X[a:b], y[a:b])
-        assert np.array_equal(rivals[a:b], one.y)
-        assert np.isclose(margins[i], one.margin)
-    sparse = problem.rivals(w, sp.csr_array(X), y, starts)
-    assert np.array_equal(sparse[0], rivals)
-
-
-def planted(n: int, seed: int = 0, gap: float = 0.05) -> tuple[Array, Array, Array, Array]:
-    """Sequences that a random model labels with a gap to its second best answer."""
-    rng = np.random.default_rng(seed)
-    problem = SequenceProblem(2, 3)
-    w = rng.normal(size=problem.dimension)
-    w /= np.linalg.norm(w)
-    lengths = rng.integers(1, 9, size=3 * n)
-    starts = np.append(0, np.cumsum(lengths))
-    X = rng.normal(size=(starts[-1], 2))
-    y = problem.rivals(w, X, None, starts)[0]
-    ahead = problem.rivals(w, X, y, starts)[1] > gap
-    keep = np.flatnonzero(ahead)[:n]
-    rows = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in keep])
-    return X[rows], y[rows], np.repeat(np.arange(len(keep)), lengths[keep]), w
 
 
 @pytest.mark.parametrize("hamming", [False, True])
@@ -282,62 +172,6 @@ def test_sequence__recovers_a_planted_model(hamming: bool) -> None:
     got = problem.rivals(found.w, fresh, None, starts)[0]
     assert (got == expected).mean() > 0.97
     assert (answers_of(problem, found.w, new_X, new_groups.astype(float)) == new_y).all()
-
-
-def test_examples__chunks_may_cut_sequences_anywhere() -> None:
-    X, y, groups, _ = planted(60, seed=3)
-    problem = SequenceProblem(2, 3)
-    found: list[StructuredMargin] = []
-    for chunks in (len(X), 17, 3, 1):
-        blocks = row_blocks(X, y, groups, chunks=chunks)
-        one = structured_margin(blocks, problem, 1e-3, grouped=True, per_block=100)
-        assert one.n_examples == 60
-        assert one.converged
-        # All of a block are added, so that what is found hardly depends on the blocks.
-        assert np.isclose(
-            one.data_margin, found[0].data_margin if found else one.data_margin, rtol=2e-3
-        )
-        assert set(one.examples.tolist()) <= set(
-            np.flatnonzero(np.diff(groups, prepend=-1)).tolist()
-        )
-        assert share_right(blocks, problem, one.w, None, grouped=True) == 1.0
-        found.append(one)
-    with pytest.raises(InvalidInputError, match="cut an example"):
-        check_whole(row_blocks(X, None, groups, chunks=3))
-    check_whole(row_blocks(X, None, groups, chunks=len(X)))
-
-
-def test_run_numbers__of_text_and_wrong_length() -> None:
-    assert run_numbers(np.array(["x", "x", "y", "x"]), 4).tolist() == [0, 0, 1, 2]
-    with pytest.raises(InvalidInputError, match="one value a row"):
-        run_numbers([1, 2], 3)
-
-
-@dataclass(frozen=True)
-class Ordinal(StructuredProblem):
-    """A problem of two functions only: K levels, farther ones are more wrong."""
-
-    d: int
-    K: int
-
-    @property
-    def dimension(self) -> int:
-        return self.K * self.d
-
-    def joint_features(self, x: Array, y: Array) -> Array:
-        joint = np.zeros((self.K, self.d))
-        joint[y[0]] = x[0]
-        return joint.ravel()
-
-    def separation_oracle(self, w: Array, x: Array, y: Array | None) -> Rival:
-        scores = w.reshape(self.K, self.d) @ x[0]
-        if y is None:
-            return Rival(np.array([scores.argmax()]), 0.0)
-        losses = np.abs(np.arange(self.K) - y[0]).astype(float)
-        losses[y[0]] = np.nan
-        margins = (scores[y[0]] - scores) / losses
-        best = int(np.nanargmin(margins))
-        return Rival(np.array([best]), float(margins[best]), float(losses[best]))
 
 
 def test_problem__two_functions_are_enough() -> None:

@@ -10,55 +10,30 @@ import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any
 
-import dask
 import numpy as np
 import pytest
+import scipy.sparse as sp
+import scipy.stats
 
-import daskcoreset
 from daskcoreset.constructions.sampling import final_draw as root
-from daskcoreset.constructions.sampling.block_steps import (
-    ProposeCandidates,
-    _candidates,
-    draw_candidates,
-    summarise_block,
-    take_block,
-)
-from daskcoreset.constructions.sampling.final_draw import (
-    FinalDraw,
-    Selection,
-    _inclusion,
-    draw_systematically,
-)
-from daskcoreset.constructions.sampling.messages import BlockReport, DrawRequest, merge_reports
-from daskcoreset.core.blocks import Block, InvalidRow, ReadBlock
+from daskcoreset.constructions.sampling.final_draw import FinalDraw, Selection, draw_systematically
+from daskcoreset.constructions.sampling.messages import BlockReport, DrawRequest
+from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.sampling import Calibrated, inclusion_probabilities
 from daskcoreset.core.typing import FloatArray, Sampling
 from daskcoreset.execution.engine import BlockResults
-from daskcoreset.sensitivities import SVM, Lightweight, Sensitivity, StrongKMeans, Uniform
-from daskcoreset.testing import (
-    CountingArray,
-    CountingScheduler,
-    assert_mean,
-    assert_multinomial,
-    cut_rows,
-    draw,
-)
+from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.sensitivities import Lightweight, Sensitivity, Uniform
+from daskcoreset.testing import assert_mean, assert_multinomial, cut_rows, draw
+from tests.tools.draws import clusters, modes
 
 SIZE = 24
 METHODS: list[Sensitivity[Any]] = [Lightweight(), Uniform()]
-MODES: list[tuple[Sampling, Literal[1, 2]]] = [
-    ("systematic", 1),
-    ("systematic", 2),
-    ("multinomial", 1),
-    ("multinomial", 2),
-]
-
 methods = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 passes_ = pytest.mark.parametrize("passes", [1, 2])
-modes = pytest.mark.parametrize(("sampling", "passes"), MODES)
 
 
 def uneven_rows() -> tuple[FloatArray, list[int]]:
@@ -355,25 +330,6 @@ def test_systematic__both_stages_together_are_in_proportion_to_the_scores(
 # --- candidates ------------------------------------------------------------------------------
 
 
-def test_candidates__all_rows_with_a_score_leave_nothing_to_chance() -> None:
-    block = Block(np.eye(3), np.array([0.0, 1.0, 2.0]))
-    rng = np.random.default_rng(0)
-    drawn = _candidates(Uniform(), None, block, 0, block.weights, 2.0, rng)
-
-    assert drawn.target == np.inf
-    assert _candidates(Uniform(), None, block, 0, block.weights, 1.0, rng).target == 1.0
-
-
-def test_inclusion__two_rows_of_every_class_that_has_them() -> None:
-    summary, y = SimpleNamespace(classes=np.array([0, 1])), np.repeat([0, 1], [6, 3])
-    rows, scores = Block(np.ones((9, 1)), np.ones(9), y), np.full(9, 0.25)
-    with pytest.raises(InvalidInputError, match=r"size=3 is too small for 2 .* at least 4"):
-        _inclusion(SVM(), summary, rows, scores, 3)
-    scores[-2:] = 0.0  # one of the second class is left
-
-    assert _inclusion(SVM(), summary, rows, scores, 3).tolist() == [1 / 3] * 6 + [1.0, 0.0, 0.0]
-
-
 def test_systematic__blocks_that_gave_just_their_share_are_not_read_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -410,47 +366,6 @@ def test_draw_systematically__first_of_equal_tries_and_one_where_all_is_certain(
     assert len(losses) == (3 if size == 1 else 0)
     assert found.calibrated.part == 0
     assert found.weights.tolist() == [2.0 / size] * size
-
-
-def test_draw_candidates__an_eighth_is_spread_over_the_classes_evenly() -> None:
-    # 160 rows of two classes: ten of each at least.
-    y = np.repeat([0, 1], [900, 100])
-    inclusion = np.where(y == 1, 0.01, 159 / 900)
-    rows = Block(np.ones((1000, 1)), np.ones(1000), y)
-    summary, rng = SimpleNamespace(classes=np.array([0, 1])), np.random.default_rng(0)
-    chosen = draw_candidates(SVM(), summary, rows, np.ones(1000), inclusion, rng)
-
-    assert inclusion[y == 1].sum() == pytest.approx(10)
-    assert np.bincount(y[chosen]).tolist() == [159, 10]
-
-
-def test_harvest__as_many_candidates_as_wanted_by_the_estimate_of_all_scores() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 3))
-    block = Block(X, np.ones(3000), (X[:, 0] > 0).astype(int))
-    construction = SVM(variant="systematic")
-    pilot = construction.finalize(construction.block_summary(block, None, rng), rng)
-    chunk = ProposeCandidates(construction, "systematic", 0, 400.0, 3000, 1)
-    report = chunk(ReadBlock(3000, block), pilot)
-    assert isinstance(report, BlockReport)
-    (candidates,) = report.candidates
-
-    assert len(candidates.rows) == pytest.approx(400, rel=0.2)
-
-
-def test_summarise__summaries_of_earlier_folds_stay_with_their_blocks() -> None:
-    rows = ReadBlock(40, Block(np.random.default_rng(0).normal(size=(40, 2)), np.ones(40)))
-    construction = StrongKMeans(3, rough="kmeans||")
-    report = summarise_block(construction, 0, 0, replace(rows, index=5), None)
-
-    assert isinstance(report, BlockReport)
-    assert report.summary is not None
-    assert not report.summaries
-
-
-def test_take_planned__the_only_read_finds_what_is_wrong() -> None:
-    rows = ReadBlock(3, Block(np.eye(3), np.ones(3)))  # without labels
-    assert isinstance(take_block(SVM(), rows), InvalidRow)
 
 
 # --- what holds for every way to draw ----------------------------------------------------
@@ -563,15 +478,6 @@ def test_draw__data_that_nothing_can_be_drawn_from(
         draw(blocks, Lightweight(), 5, sampling=sampling, passes=passes)
 
 
-def test_combine__merges_in_the_order_of_the_blocks() -> None:
-    # Summaries that do not commute, such as lists, and parts without one.
-    concatenating: Any = SimpleNamespace(merge=lambda first, second: first + second)
-    parts = [BlockReport({i: 1.0}, text) for i, text in enumerate(["a", None, "b", "c"])]
-
-    assert merge_reports(concatenating, parts).summary == "abc"
-    assert merge_reports(concatenating, parts[1:2]).summary is None
-
-
 def test_root__number_of_candidates() -> None:
     assert FinalDraw(Uniform(), 100, "multinomial", 0).n_candidates == 400
     assert FinalDraw(Uniform(), 100, "systematic", 0).n_candidates == 20_000
@@ -581,85 +487,187 @@ def test_root__number_of_candidates() -> None:
 # --- reads -------------------------------------------------------------------------------
 
 
-def read_counts(n_rows: int, **options: Any) -> tuple[Any, Any, int]:
-    """Build from rows that count their reads: reads by row and by block, blocks read again."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n_rows, 2))
-    X[-n_rows // 10 :] *= 100.0  # the last block has nearly half of the scores
-    rows, weights = CountingArray(X), CountingArray(rng.lognormal(size=n_rows))
-    scheduler = CountingScheduler()
-    with dask.config.set(scheduler=scheduler):
-        coreset = daskcoreset.build(
-            rows, sample_weight=weights, chunks=n_rows // 10, random_state=0, **options
-        )
-    assert (weights.reads == rows.reads).all()
-    blocks = rows.reads.reshape(10, -1)
-    assert (blocks == blocks[:, :1]).all()
-    again = int(coreset.provenance["blocks_read_again"])
-    assert scheduler.calls == 1 + (again > 0)
-    return blocks[:, 0], coreset, again
-
-
-@methods
-@pytest.mark.parametrize("sampling", ["systematic", "multinomial"])
-def test_build__two_passes_read_every_row_twice(
-    method: Sensitivity[Any], sampling: Sampling
-) -> None:
-    reads, _, again = read_counts(1000, size=50, passes=2, sampling=sampling, method=method)
-
-    assert (reads == 2).all()
-    assert again == 0
-
-
-@methods
-@pytest.mark.parametrize("sampling", ["systematic", "multinomial"])
-def test_build__one_pass_reads_every_row_once(method: Sensitivity[Any], sampling: Sampling) -> None:
-    reads, coreset, again = read_counts(1000, size=50, passes=1, sampling=sampling, method=method)
-
-    assert reads.min() == 1
-    assert (reads - 1).sum() == again
-    assert coreset.provenance["passes"] == 1
-    if sampling == "systematic" or method.name == "uniform":
-        assert again == 0
-
-
-def test_build__one_pass_reads_short_blocks_once_more() -> None:
-    # Half of the 500 draws fall on the last block, which has 200 candidates.
-    reads, _, again = read_counts(1000, size=500, passes=1, sampling="multinomial")
-
-    assert again > 0
-    assert reads[-1] == 2
-    assert set(reads) == {1, 2}
-    assert (reads == 2).sum() == again
-
-
-def test_build__all_rows_are_read_once() -> None:
-    with pytest.warns(daskcoreset.errors.CoresetWarning, match="size=1000 is not below"):
-        reads, coreset, again = read_counts(1000, size=1000, passes=2)
-
-    assert (reads == 1).all()
-    assert again == 0
-    assert len(coreset) == 1000
-
-
-@modes
-def test_build__draws_what_blocks_in_memory_draw(sampling: Sampling, passes: Literal[1, 2]) -> None:
-    # The graph and `draw` are the same algorithm: what is proven of one holds for the other.
-    X = np.random.default_rng(0).normal(size=(300, 2))
-    coreset = daskcoreset.build(
-        X, size=20, chunks=100, sampling=sampling, passes=passes, random_state=3, split_every=2
-    )
-    selection = draw(
-        cut_rows(X, [100] * 3), Lightweight(), 20, sampling=sampling, passes=passes, seed=3
-    )
-
-    assert (coreset.indices == selection.indices).all()
-    assert (coreset.weights == selection.weights).all()
-
-
 def test_plan__of_whole_numbers_that_are_enough() -> None:
     root = FinalDraw(Uniform(), 100, "systematic", 0)
     total_scores = {0: np.array([1.0]), 1: np.array([2.0])}
     rows = {0: 1000, 1: 2000}
     results = BlockResults(BlockReport({}, total_scores=total_scores), rows, rows)
     assert root.request(results).targets == {0: 6667.0, 1: 13334.0}  # of 20,000
+
+
+weighting = pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+
+
+def costs_by_row(X: FloatArray, u: FloatArray) -> FloatArray:
+    """Cost of every row for several queries: near, at random, far, and the total weight."""
+    rng = np.random.default_rng(1)
+    mean = np.average(X, axis=0, weights=u)
+    solutions = [
+        mean[np.newaxis],
+        rng.normal(X.mean(axis=0), X.std(axis=0), (2, 3)),
+        rng.normal(X.mean(axis=0), X.std(axis=0), (10, 3)),
+        X[[0, 250, 350]],
+        X[:2],
+        mean[np.newaxis] + 1e3,
+        np.array([[0.0, 30.0, 0.0]]),
+    ]
+    costs = [((X[:, np.newaxis] - Q) ** 2).sum(axis=2).min(axis=1) for Q in solutions]
+    return np.stack([np.ones(len(X)), *costs])
+
+
+def estimates_of(
+    blocks: RowBlocks,
+    queries: FloatArray,
+    method: Sensitivity[Any],
+    size: int,
+    *,
+    sampling: Sampling,
+    passes: int,
+    n_seeds: int,
+) -> FloatArray:
+    estimates = np.empty((n_seeds, len(queries)))
+    for seed in range(n_seeds):
+        drawn = draw(blocks, method, size, sampling=sampling, passes=passes, seed=seed)
+        estimates[seed] = queries[:, drawn.indices] @ drawn.weights
+    return estimates
+
+
+@pytest.mark.statistical
+@methods
+@modes
+@weighting
+def test_cost__right_on_average_for_every_query(
+    method: Sensitivity[Any],
+    sampling: Sampling,
+    passes: int,
+    weighted: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """False-alarm rate: 1e-6 a case."""
+    # With 20,000 candidates of 360 rows the first stage would hardly be a draw.
+    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
+    X, u, sizes = clusters()
+    if not weighted:
+        u = np.ones(len(X))
+    queries = costs_by_row(X, u)
+    blocks = cut_rows(X, sizes, u if weighted else None)
+    estimates = estimates_of(
+        blocks, queries, method, 30, sampling=sampling, passes=passes, n_seeds=600
+    )
+
+    assert_mean(estimates, queries @ u)
+
+
+@pytest.mark.statistical
+@modes
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_cost__right_on_average_under_an_offset_in_float32(
+    sampling: Sampling, passes: int, form: Any
+) -> None:
+    """Squares of 1e6 hold no digit of the spread in float32. False-alarm rate: 1e-6 a case."""
+    X, u, sizes = clusters()
+    X32 = (X + 1e6).astype(np.float32)
+    X = X32.astype(np.float64) - 1e6
+    queries = costs_by_row(X, u)
+    estimates = estimates_of(
+        cut_rows(form(X32), sizes, u),
+        queries,
+        Lightweight(),
+        30,
+        sampling=sampling,
+        passes=passes,
+        n_seeds=200,
+    )
+
+    assert_mean(estimates, queries @ u)
+
+
+@pytest.mark.statistical
+@methods
+@pytest.mark.parametrize("passes", [1, 2])
+def test_multinomial__varies_as_theory_says(method: Sensitivity[Any], passes: int) -> None:
+    r"""Variance of an estimate is :math:`(\sum u^2 f^2 / q - (\sum u f)^2) / m`, to the digit.
+
+    False-alarm rate: 1e-6 a case.
+    """
+    X, u, sizes = clusters()
+    queries = costs_by_row(X, u)
+    exact = queries @ u
+    q = u / u.sum()
+    if method.name == "lightweight":
+        v = u * ((X - np.average(X, axis=0, weights=u)) ** 2).sum(axis=1)
+        q = (q + v / v.sum()) / 2
+    counted = u > 0
+    second = (queries[:, counted] ** 2) @ (u[counted] ** 2 / q[counted])
+    estimates = estimates_of(
+        cut_rows(X, sizes, u),
+        queries,
+        method,
+        30,
+        sampling="multinomial",
+        passes=passes,
+        n_seeds=1500,
+    )
+
+    # The total weight does not vary at all when rows are drawn by it.
+    varying = second > exact**2 * (1 + 1e-9)
+    squares = (estimates - exact)[:, varying] ** 2
+    assert_mean(squares, ((second - exact**2) / 30)[varying])
+    np.testing.assert_allclose(estimates[:, ~varying], np.tile(exact[~varying], (1500, 1)))
+
+
+@pytest.mark.statistical
+@methods
+@pytest.mark.parametrize("passes", [1, 2])
+@weighting
+def test_systematic__varies_no_more_than_multinomial(
+    method: Sensitivity[Any], passes: int, weighted: bool
+) -> None:
+    """Whatever the order of the candidates; with a good one it varies far less.
+
+    An F-test of every query with half the degrees of freedom that the seeds give, which
+    allows for tails heavier than normal. False-alarm rate: 1e-6 a case.
+    """
+    X, u, sizes = clusters()
+    if not weighted:
+        u = np.ones(len(X))
+    queries = costs_by_row(X, u)
+    blocks = cut_rows(X, sizes, u if weighted else None)
+    n_seeds = 400
+    systematic = estimates_of(
+        blocks, queries, method, 30, sampling="systematic", passes=passes, n_seeds=n_seeds
+    )
+    multinomial = estimates_of(
+        blocks, queries, method, 30, sampling="multinomial", passes=2, n_seeds=n_seeds
+    )
+
+    exact = queries @ u
+    rounding = (1e-9 * exact) ** 2
+    ratios = (systematic.var(axis=0) + rounding) / (multinomial.var(axis=0) + rounding)
+    limit = scipy.stats.f.isf(1e-6 / len(queries), n_seeds / 2, n_seeds / 2)
+    assert (ratios < limit).all(), f"variances by factors of {ratios}"
+    # All but the total weight, which uniform draws have exactly: less in the geometric mean.
+    assert np.exp(np.log(ratios[1:]).mean()) < 1.0
+
+
+@pytest.mark.statistical
+@modes
+def test_cost__error_falls_with_the_size(sampling: Sampling, passes: int) -> None:
+    """Four times the rows: at most half the error, up to an F-test. False-alarm rate: 1e-6."""
+    X, u, sizes = clusters()
+    queries = costs_by_row(X, u)
+    small, large = (
+        estimates_of(
+            cut_rows(X, sizes, u),
+            queries,
+            Lightweight(),
+            size,
+            sampling=sampling,
+            passes=passes,
+            n_seeds=200,
+        )
+        for size in (20, 80)
+    )
+
+    limit = scipy.stats.f.isf(1e-6 / len(queries), 100, 100)
+    assert (large.var(axis=0) < limit / 4 * small.var(axis=0)).all()

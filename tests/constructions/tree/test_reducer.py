@@ -42,6 +42,7 @@ UNBIASED: list[Sensitivity[Any]] = [
     StrongBregman(3),
 ]
 
+
 SAMPLINGS: list[Sampling] = ["systematic", "multinomial"]
 
 

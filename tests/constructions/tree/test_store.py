@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import shutil
 import threading
 from dataclasses import astuple
@@ -18,25 +17,12 @@ from hypothesis import strategies as st
 
 from daskcoreset import CoresetTree, WeightedPoints
 from daskcoreset.constructions.tree import persistence, store
-from daskcoreset.constructions.tree.manifest import LeafTable, Manifest
-from daskcoreset.constructions.tree.persistence import commit, newest, sweep
-from daskcoreset.constructions.tree.shape import cover, respaced, shape_of
+from daskcoreset.constructions.tree.manifest import Manifest
+from daskcoreset.constructions.tree.persistence import commit
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.testing import assert_mean
 from tests.tools import killing
-
-
-def day(number: int, n: int = 60) -> Any:
-    rng = np.random.default_rng(number)
-    return rng.normal(number % 7, 1.0, size=(n, 2)) * rng.lognormal(size=(n, 1))
-
-
-def made(path: Path, days: int = 0, **options: Any) -> CoresetTree:
-    given_options: dict[str, Any] = {"size": 10, "random_state": 1, **options}
-    tree = CoresetTree.create(path, **given_options)
-    for number in range(days):
-        tree.append(day(number), name=f"day {number}")
-    return tree
+from tests.tools.trees import day, made
 
 
 @pytest.fixture
@@ -72,50 +58,6 @@ def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Manifest, "write", write)
     monkeypatch.setattr(persistence, "commit", hold)
     monkeypatch.setattr(persistence, "sweep", lambda *_: None)
-
-
-# --- shape ---------------------------------------------------------------------------------
-
-
-@given(slots=st.sets(st.integers(0, 10_000), min_size=1, max_size=60))
-def test_shape__is_a_binary_tree_over_the_leaves_in_order(slots: set[int]) -> None:
-    ordered = sorted(slots)
-    top = shape_of(ordered, [str(slot) for slot in ordered])
-    parts = list(top)
-    assert [part.name for part in parts if not part.below] == [str(slot) for slot in ordered]
-    assert len(parts) == 2 * len(ordered) - 1
-    for part in parts:
-        if part.below:
-            left, right = part.below
-            assert (left.start, left.stop, right.stop) == (part.start, right.start, part.stop)
-    span = ordered[-1] - ordered[0] + 1
-    assert top.depth <= min(len(slots) - 1, int(np.ceil(np.log2(span))) + 1)
-
-
-@given(
-    n=st.integers(1, 80),
-    offset=st.integers(0, 200),
-    bounds=st.tuples(st.integers(0, 80), st.integers(0, 80)),
-)
-def test_cover__is_exact_and_small_for_windows(
-    n: int, offset: int, bounds: tuple[int, int]
-) -> None:
-    top = shape_of(range(offset, offset + n), [str(i) for i in range(n)])
-    start, stop = sorted(bounds)
-    wanted = [start <= i < stop for i in range(n)]
-    parts = cover(top, wanted)
-    assert [i for part in parts for i in range(part.start, part.stop)] == [
-        i for i in range(n) if wanted[i]
-    ]
-    assert len(parts) <= 2 * np.ceil(np.log2(n)) + 2
-
-
-def test_respaced__only_where_leaves_are_few() -> None:
-    assert respaced([]) == []
-    assert respaced([5, 68]) == [5, 68]
-    assert respaced([5, 69]) == [0, 1]
-    dense = list(range(0, 900, 9))
-    assert respaced(dense) == dense
 
 
 # --- changes -------------------------------------------------------------------------------
@@ -244,28 +186,6 @@ def test_coreset__of_windows_reads_few_nodes(tmp_path: Path, monkeypatch: Any) -
     np.testing.assert_allclose(exact.weights.sum(), 180)
 
 
-def test_leaves__table(tmp_path: Path) -> None:
-    tree = made(tmp_path / "t")
-    leaf = tree.append(day(0), time=dt.date(2026, 3, 1))
-    assert (leaf.name, leaf.rows, leaf.time, leaf.weight) == ("2026-03-01", 60, "2026-03-01", 60.0)
-    tree.append(day(1), sample_weight=np.full(60, 0.5))
-    tree.append(day(2), name="<b>", time=3)
-    assert tree.leaves.names == ["2026-03-01", "leaf-1", "<b>"]
-    assert tree.replace("<b>", day(3), time="later").time == "later"
-    assert tree.replace("<b>", day(3)).time == "later"
-    assert tree.leaves["leaf-1"].weight == 30.0
-    assert isinstance(tree.leaves[:2], LeafTable)
-    assert hash(tree.leaves) == hash(LeafTable(list(tree.leaves)))
-    assert "&lt;b&gt;" in tree.leaves._repr_html_()
-    assert "name" in repr(tree.leaves)
-    frame = tree.leaves.to_dataframe()
-    assert isinstance(frame, pd.DataFrame)
-    assert list(frame["rows"]) == [60, 60, 60]
-    assert "<b>" in tree
-    assert "3 leaves" in repr(tree)
-    assert bool(made(tmp_path / "empty"))
-
-
 def test_append__out_of_core_labels_and_dropped_rows(tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(3000, 2))
     X[5] = np.nan
@@ -378,34 +298,6 @@ def test_changes__of_two_writers_one_wins(tmp_path: Path, monkeypatch: Any) -> N
     last = CoresetTree.open(tmp_path / "t")
     assert last.leaves.names[-1] in results
     last.verify()
-
-
-def test_commit__a_number_that_was_swept_away_is_not_free(tmp_path: Path) -> None:
-    def fill(path: Path) -> None:
-        path.mkdir()
-        (path / "x").touch()
-
-    for version in (1, 2, 3):
-        commit(tmp_path, version, fill)
-        sweep(tmp_path, lambda number, _, v=version: number >= v - 1)  # type: ignore[misc]
-    assert not (tmp_path / f"{1:012d}").exists()
-    with pytest.raises(StoreError, match="another writer"):
-        commit(tmp_path, 1, fill)
-
-    def overtaken(path: Path) -> None:
-        fill(path)
-        commit(tmp_path, 4, fill)
-
-    with pytest.raises(StoreError, match="another writer"):
-        commit(tmp_path, 4, overtaken)
-    assert newest(tmp_path) == 4
-
-    def full(_: Path) -> None:
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(StoreError, match="No space left"):
-        commit(tmp_path, 5, full)
-    assert not list(tmp_path.glob(".0*"))
 
 
 def test_open__damage_and_other_versions(tmp_path: Path, monkeypatch: Any) -> None:

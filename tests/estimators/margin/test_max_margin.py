@@ -18,15 +18,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.estimators.margin.max_margin import (
-    MaxMarginClassifier,
-    OutlierMaxMarginClassifier,
-)
-from daskcoreset.estimators.margin.soft import soft_margin, uniform_rows
-from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.estimators.margin.max_margin import MaxMarginClassifier, OutlierMaxMarginClassifier
 from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
 from daskcoreset.testing.tools import CountingScheduler
-from tests.solvers.test_hard_margin import separable
+from tests.tools.margins import separable
 
 
 # The checks fit on rows that nothing separates, and a soft margin comes with a warning.
@@ -143,33 +138,6 @@ def test_fit__soft_kernel_where_equal_rows_differ() -> None:
     assert model.decision_function(X) == pytest.approx(expected, abs=1e-6)
 
 
-def test_soft_margin__is_at_its_least() -> None:
-    rng = np.random.default_rng(6)
-    X, u = rng.normal(size=(200, 4)) * [1, 10, 0.1, 1] + 5, rng.uniform(0, 2, 200)
-    y = np.where(X[:, 0] + rng.normal(size=200) > 5, 1.0, -1.0)
-    w, b = soft_margin(X, y, u, 0.7, intercept=True)
-    share = u / u.sum()
-    spread = np.sqrt(share @ (X - share @ X) ** 2)
-    short = np.maximum(0, 1 - y * (X @ w + b))
-    # The gradient, in the scaled columns, by the formula.
-    pull = -2 * 0.7 * u * y * short
-    scaled = (X - share @ X) / spread
-    assert w * spread + scaled.T @ pull == pytest.approx(np.zeros(4), abs=1e-7)
-    assert pull.sum() == pytest.approx(0, abs=1e-7)
-    assert soft_margin(X, y, u, 0.7, intercept=False)[1] == 0.0
-
-
-def test_uniform_rows__are_so_many_and_weigh_as_all() -> None:
-    X = np.arange(1000.0)[:, None]
-    blocks = row_blocks(X, np.arange(1000) % 2, np.r_[np.zeros(100), np.ones(900)], chunks=300)
-    points, labels, weights = uniform_rows(blocks, 50, 0)
-    assert len(points) == 50 == len(set(points[:, 0]))
-    assert points.min() >= 100
-    assert weights.sum() == pytest.approx(900)
-    assert (labels == points[:, 0] % 2).all()
-    assert len(uniform_rows(blocks, 5000, 0)[0]) == 900
-
-
 def test_fit__numbers_of_rows_count_those_without_a_weight() -> None:
     X, y = rows(7, 100)
     u = np.r_[np.zeros(30), np.ones(70)]
@@ -238,16 +206,6 @@ def test_fit__again_with_other_columns_and_another_kernel(tmp_path: Path) -> Non
     model.set_params(kernel="rbf").fit(da.from_array(X, chunks=(50, -1)), y)
     assert not hasattr(model, "coef_")
     assert not hasattr(model, "feature_names_in_")
-
-
-def test_soft_margin__takes_many_columns_and_constant_ones() -> None:
-    X = np.zeros((6, 2100))
-    X[:, 0] = [0, 1, 2, 3, 4, 5]
-    y = np.array([-1.0, 1, -1, -1, 1, 1])
-    few = soft_margin(X[:, :2], y, np.ones(6), 1.0, intercept=True)
-    many = soft_margin(X, y, np.ones(6), 1.0, intercept=True)
-    assert many[0][:2] == pytest.approx(few[0], abs=1e-5)
-    assert many[1] == pytest.approx(few[1], abs=1e-5)
 
 
 def test_fit__several_classes_through_the_origin() -> None:

@@ -16,7 +16,7 @@ from daskcoreset.constructions.margin.problems import MultiClassProblem, Sequenc
 from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError
 from daskcoreset.estimators.margin.structured import StructuredMaxMargin
-from tests.constructions.margin.test_structured import Ordinal, classes_of, planted
+from tests.tools.structured_problems import Ordinal, classes_of, planted
 
 
 # Their data overlap, which is what the warning says.

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import pickle
-import tracemalloc
-import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, get_args
 
-import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import scipy.stats
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
@@ -26,42 +20,23 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.solvers.mixture import model as mixture_model
 from daskcoreset.solvers.mixture.em import MixtureFit, fit_mixture
-from daskcoreset.solvers.mixture.init import legacy_random_state
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
-    Mixture,
-    as_covariance_type,
     assign,
     log_likelihood,
-    mixture_from_covariances,
     mixture_from_precisions,
     responsibilities,
-    sample,
     score_samples,
 )
-from daskcoreset.solvers.mixture.steps import expectation, maximisation, merge_components
+from tests.tools.gaussian_mixtures import (
+    assert_same_mixture,
+    blobs,
+    dense_covariances,
+    precisions_of,
+)
 
 KINDS: tuple[CovarianceType, ...] = get_args(CovarianceType)
 kinds = pytest.mark.parametrize("kind", KINDS)
-
-
-def blobs(seed: int = 0, n: int = 400, d: int = 3, k: int = 4, spread: float = 3.0) -> FloatArray:
-    """Correlated, overlapping clusters of uneven size."""
-    rng = np.random.default_rng(seed)
-    labels = rng.choice(k, size=n, p=np.arange(1, k + 1) / (k * (k + 1) / 2))
-    shapes = rng.normal(size=(k, d, d)) + np.eye(d)
-    noise = np.einsum("nij,nj->ni", shapes[labels], rng.normal(size=(n, d)))
-    return np.asarray(rng.normal(size=(k, d))[labels] * spread + noise)
-
-
-def precisions_of(kind: CovarianceType, k: int, d: int, seed: int = 0) -> FloatArray:
-    """Positive definite precisions that are not diagonal."""
-    rng = np.random.default_rng(seed)
-    roots = np.eye(d) + 0.3 * rng.normal(size=(k, d, d))
-    full = roots @ roots.swapaxes(1, 2)
-    diagonals = np.diagonal(full, axis1=1, axis2=2)
-    choices = {"full": full, "tied": full[0], "diag": diagonals, "spherical": diagonals[:, 0]}
-    return np.array(choices[kind])
 
 
 def start_of(kind: CovarianceType, X: FloatArray, k: int = 3) -> dict[str, Any]:
@@ -73,58 +48,6 @@ def start_of(kind: CovarianceType, X: FloatArray, k: int = 3) -> dict[str, Any]:
         "means_init": X[:k],
         "precisions_init": precisions_of(kind, k, X.shape[1]),
     }
-
-
-def mixture_of(kind: CovarianceType, k: int = 3, d: int = 2) -> Mixture:
-    rng = np.random.default_rng(5)
-    weights = np.arange(1.0, k + 1) / (k * (k + 1) / 2)
-    return mixture_from_precisions(
-        kind, weights, rng.normal(size=(k, d)) * 3, precisions_of(kind, k, d)
-    )
-
-
-def dense_covariances(mixture: Mixture) -> FloatArray:
-    k, d = mixture.means.shape
-    covariances = mixture.covariances
-    if mixture.covariance_type == "spherical":
-        covariances = covariances[:, np.newaxis] * np.ones(d)
-    if mixture.covariance_type in ("diag", "spherical"):
-        covariances = covariances[:, :, np.newaxis] * np.eye(d)
-    return np.broadcast_to(covariances, (k, d, d))
-
-
-def plain_log_densities(mixture: Mixture, X: FloatArray) -> FloatArray:
-    """The same by SciPy, which knows nothing of Cholesky factors of precisions."""
-    normals = zip(mixture.means, dense_covariances(mixture), strict=True)
-    return np.stack([scipy.stats.multivariate_normal(m, c).logpdf(X) for m, c in normals], axis=1)
-
-
-def assert_same_mixture(a: Mixture, b: Any, tolerance: float) -> None:
-    underscore = "_" if isinstance(b, GaussianMixture) else ""
-    for name in ("weights", "means", "covariances", "precisions_cholesky", "precisions"):
-        expected = getattr(b, name + underscore)
-        np.testing.assert_allclose(
-            getattr(a, name), expected, rtol=tolerance, atol=tolerance, err_msg=name
-        )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Threads that wait for each other on a busy machine make small fits ten times slower."""
-    # A requirement of scikit-learn, without annotations.
-    with importlib.import_module("threadpoolctl").threadpool_limits(1):
-        yield
-
-
-@pytest.fixture
-def quiet() -> Iterator[None]:
-    """For fits whose number of iterations is fixed: neither library need complain."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
-
-
-# --- against scikit-learn ------------------------------------------------------------------
 
 
 def in_the_order_of(fit: MixtureFit, theirs: Any) -> MixtureFit:
@@ -250,9 +173,6 @@ def test_fit_mixture__reads_integers_lists_and_sparse_rows() -> None:
         np.testing.assert_array_equal(fit.mixture.means, expected.mixture.means)
 
 
-# --- weights -------------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("quiet")
 @given(kind=st.sampled_from(KINDS), seed=st.integers(0, 2**32 - 1))
 def test_fit_mixture__integer_weights_equal_repeated_rows(kind: CovarianceType, seed: int) -> None:
@@ -303,47 +223,12 @@ def test_fit_mixture__rows_without_weight_may_hold_anything() -> None:
     assert log_likelihood(fit.mixture, *both) == pytest.approx(log_likelihood(fit.mixture, X, u))
 
 
-def test_start__k_means_is_weighted() -> None:
-    # Of two clusters, the third row deserves one unless it weighs next to nothing.
-    X, u = np.array([[0.0], [1.0], [10.0]]), np.array([1e6, 1e6, 1.0])
-    start = partial(fit_mixture, X, n_components=2, max_iter=0, random_state=0)
-
-    np.testing.assert_allclose(np.sort(start().mixture.means[:, 0]), [0.5, 10.0])
-    means = np.sort(start(sample_weight=u).mixture.means[:, 0])
-    np.testing.assert_allclose(means, [0.0, 1.0], atol=1e-4)
-
-
-@pytest.mark.parametrize("init_params", ["k-means++", "random_from_data"])
-def test_start__seeds_are_drawn_by_weight(init_params: Any) -> None:
-    X = np.arange(40.0)[:, np.newaxis]
-    u = np.where(np.arange(40) % 2, 1e-9, 1.0)
-    for seed in range(10):
-        fit = fit_mixture(
-            X, u, n_components=5, init_params=init_params, max_iter=0, random_state=seed
-        )
-        means = np.round(fit.mixture.means[:, 0], 9)
-        assert (means % 2 == 0.0).all()
-        assert len(np.unique(means)) == 5
-
-
-def test_start__random_responsibilities_are_weighted() -> None:
-    X = np.repeat([[0.0], [1.0]], 500, axis=0)
-    u = np.repeat([1e-9, 1.0], 500)
-    fit = fit_mixture(X, u, n_components=2, init_params="random", max_iter=0, random_state=0)
-
-    np.testing.assert_allclose(fit.mixture.means, 1.0, atol=1e-6)
-    np.testing.assert_allclose(fit.mixture.weights, 0.5, atol=0.1)
-
-
 def test_fit_mixture__all_weight_on_one_row() -> None:
     X = blobs(n=5)
     fit = fit_mixture(X, [0, 0, 1, 0, 0], reg_covar=0.25)
 
     np.testing.assert_array_equal(fit.mixture.means, X[2:3])
     np.testing.assert_array_equal(fit.mixture.covariances, 0.25 * np.eye(3)[np.newaxis])
-
-
-# --- EM itself -----------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("quiet")
@@ -383,41 +268,6 @@ def test_fit_mixture__likelihood_never_decreases(
     assert log_likelihood(fit.mixture, X, u) / total >= fit.lower_bound - 1e-12 * scale
 
 
-@kinds
-def test_maximisation__is_the_weighted_mean_and_covariance(kind: CovarianceType) -> None:
-    X, u = blobs(d=2), np.random.default_rng(0).random(400)
-    start = mixture_of(kind)
-    fitted = maximisation(expectation(start, X, u), start, reg_covar=0.5)
-
-    r = u[:, np.newaxis] * responsibilities(start, X)
-    shares = r.sum(axis=0) / u.sum()
-    means = np.stack([np.average(X, axis=0, weights=w) for w in r.T])
-    full = np.stack([np.cov(X.T, aweights=w, ddof=0) for w in r.T])
-    covariances = {
-        "full": full + 0.5 * np.eye(2),
-        "tied": np.tensordot(shares, full, 1) + 0.5 * np.eye(2),
-        "diag": np.diagonal(full, axis1=1, axis2=2) + 0.5,
-        "spherical": np.diagonal(full, axis1=1, axis2=2).mean(axis=1) + 0.5,
-    }
-    np.testing.assert_allclose(fitted.weights, shares, rtol=1e-12)
-    np.testing.assert_allclose(fitted.means, means, rtol=1e-10)
-    np.testing.assert_allclose(fitted.covariances, covariances[kind], rtol=1e-10)
-
-
-@kinds
-@pytest.mark.parametrize("cut", [0, 1, 250, 400])
-def test_expectation__of_blocks_merges_to_that_of_all(kind: CovarianceType, cut: int) -> None:
-    X, u = blobs(d=3) + 100.0, np.random.default_rng(0).random(400)
-    mixture = mixture_of(kind, k=3, d=3)  # d = k: the shapes of diag and tied are the same
-    merged = merge_components(
-        expectation(mixture, X[:cut], u[:cut]), expectation(mixture, X[cut:], u[cut:])
-    )
-    whole = expectation(mixture, X, u)
-
-    for name in ("log_likelihood", "weight", "mean", "scatter"):
-        np.testing.assert_allclose(getattr(merged, name), getattr(whole, name), rtol=1e-9)
-
-
 def test_fit_mixture__warm_start_goes_on() -> None:
     X = blobs() + 10.0
     arguments = start_of("full", X) | {"tol": 1e-12}
@@ -452,22 +302,6 @@ def test_fit_mixture__keeps_the_best_of_its_starts() -> None:
 
     assert max(bounds) > min(bounds) + 1e-3, "the starts are all alike: the test shows nothing"
     assert fit(random_state=0, n_init=6).lower_bound == max(bounds)
-
-
-@pytest.mark.parametrize("random_state", [3, 2**100, np.random.default_rng(3)])
-def test_legacy_random_state__repeats(random_state: Any) -> None:
-    again = pickle.loads(pickle.dumps(random_state))
-    first = legacy_random_state(random_state).random_sample(4)
-
-    np.testing.assert_array_equal(first, legacy_random_state(again).random_sample(4))
-
-
-def test_legacy_random_state__none_differs_from_call_to_call() -> None:
-    drawn = {legacy_random_state(None).randint(2**31) for _ in range(4)}
-    assert len(drawn) > 1
-
-
-# --- numerical hardship --------------------------------------------------------------------
 
 
 @kinds
@@ -566,49 +400,6 @@ def test_fit_mixture__cluster_with_nearly_no_weight() -> None:
     )
 
 
-# --- densities -----------------------------------------------------------------------------
-
-
-@kinds
-def test_score_samples__is_that_of_scipy(kind: CovarianceType) -> None:
-    X, mixture = blobs(d=2), mixture_of(kind)
-    plain = plain_log_densities(mixture, X)
-    joint = plain + np.log(mixture.weights)
-
-    np.testing.assert_allclose(
-        score_samples(mixture, X), np.logaddexp.reduce(joint, axis=1), rtol=1e-10
-    )
-    np.testing.assert_allclose(responsibilities(mixture, X), scipy.special.softmax(joint, axis=1))
-    np.testing.assert_array_equal(assign(mixture, X), joint.argmax(axis=1))
-
-
-@kinds
-def test_mixture__precisions_are_inverse_covariances(kind: CovarianceType) -> None:
-    mixture = mixture_of(kind)
-    again = mixture_from_covariances(kind, mixture.weights, mixture.means, mixture.covariances)
-
-    np.testing.assert_allclose(mixture.precisions, precisions_of(kind, 3, 2), rtol=1e-10)
-    assert_same_mixture(again, mixture, 1e-9)
-
-
-@kinds
-def test_score_samples__does_not_depend_on_tiles_and_blocks(
-    kind: CovarianceType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X, mixture = blobs(d=2, n=3000), mixture_of(kind)
-    outputs = [f(mixture, X) for f in (score_samples, responsibilities, assign)]
-    monkeypatch.setattr(mixture_model, "_TILE_NUMBERS", 600)  # tiles of 300, components singly
-    blocks = da.from_array(X, chunks=(700, 2))
-    for f, expected in zip((score_samples, responsibilities, assign), outputs, strict=True):
-        np.testing.assert_allclose(f(mixture, X), expected, rtol=1e-11, atol=1e-14)
-        np.testing.assert_allclose(f(mixture, sp.csr_array(X)), expected, rtol=1e-11, atol=1e-14)
-        axes = {"drop_axis": 1} if expected.ndim == 1 else {"chunks": (blocks.chunks[0], (3,))}
-        lazy = blocks.map_blocks(
-            partial(f, mixture), dtype=expected.dtype, meta=expected[:0], **axes
-        )
-        np.testing.assert_allclose(lazy.compute(scheduler="sync"), expected, rtol=1e-11, atol=1e-14)
-
-
 @kinds
 @pytest.mark.usefixtures("quiet")
 def test_fit_mixture__does_not_depend_on_tiles(
@@ -633,115 +424,12 @@ def test_fit_mixture__does_not_depend_on_tiles(
     assert_same_mixture(fits[2].mixture, fits[3].mixture, 1e-8)
 
 
-@pytest.mark.usefixtures("quiet")
-def test_score_samples__and_fit_hold_tiles_only() -> None:
-    n, d, k = 20_000, 5, 200  # n k d numbers are 160 MB, n k are 32 MB, X is 0.8 MB
-    X = np.random.default_rng(0).normal(size=(n, d))
-    fit = partial(fit_mixture, n_components=k, covariance_type="diag", max_iter=1)
-    start = fit(X[:500], init_params="random_from_data")
-
-    def peak(f: Any) -> float:
-        tracemalloc.start()
-        try:
-            f()
-            return tracemalloc.get_traced_memory()[1] / 2**20
-        finally:
-            tracemalloc.stop()
-
-    assert peak(lambda: score_samples(start.mixture, X)) < 12
-    assert peak(lambda: assign(start.mixture, X)) < 12
-    assert peak(lambda: fit(X, warm_start=start)) < 16
-
-
-@kinds
-def test_score_samples__empty_blocks_and_single_rows(kind: CovarianceType) -> None:
-    mixture = mixture_of(kind)
-    empty = np.empty((0, 2), dtype=np.float32)
-
-    assert score_samples(mixture, empty).shape == assign(mixture, empty).shape == (0,)
-    assert responsibilities(mixture, empty).shape == (0, 3)
-    assert log_likelihood(mixture, empty) == 0.0
-    assert score_samples(mixture, np.zeros((1, 2))).dtype == np.float64
-
-
-@kinds
-def test_responsibilities__of_rows_beyond_float64_are_the_weights(kind: CovarianceType) -> None:
-    mixture = mixture_of(kind)
-    X = np.array([[0.0, 0.0], [1e200, -1e200], [1e308, 1e308], [1e140, 0.0]])
-
-    shares = responsibilities(mixture, X)
-    np.testing.assert_array_equal(shares[1:3], np.tile(mixture.weights, (2, 1)))
-    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
-    assert np.isneginf(score_samples(mixture, X)).tolist() == [False, True, True, False]
-
-
-def test_score_samples__overflow_of_either_sign_is_no_nan() -> None:
-    precisions = np.array([[[100.0, -99.0], [-99.0, 100.0]]])
-    mixture = mixture_from_precisions("full", np.ones(1), np.zeros((1, 2)), precisions)
-    X = np.full((1, 2), 1e308)  # its product with the factor is inf - inf
-
-    assert score_samples(mixture, X) == -np.inf
-    assert responsibilities(mixture, X) == 1.0
-
-
-@kinds
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_score_samples__refuses_values_that_are_not_finite(
-    kind: CovarianceType, bad: float
-) -> None:
-    mixture = mixture_of(kind)
-    X = np.array([[0.0, 1.0], [bad, 0.0]])
-    for f in (score_samples, responsibilities, assign):
-        with pytest.raises(InvalidInputError, match="X holds a NaN or an infinity"):
-            f(mixture, X)
-
-
-@given(x=st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=2), kind=st.sampled_from(KINDS))
-def test_responsibilities__sum_to_one(x: list[float], kind: CovarianceType) -> None:
-    shares = responsibilities(mixture_of(kind), np.array([x]))
-
-    assert (shares >= 0.0).all()
-    np.testing.assert_allclose(shares.sum(), 1.0, rtol=1e-12)
-
-
-# --- samples and persistence ---------------------------------------------------------------
-
-
-@kinds
-def test_sample__has_the_moments_of_the_mixture(kind: CovarianceType) -> None:
-    mixture, n = mixture_of(kind), 60_000
-    X, labels = sample(mixture, n, random_state=1)
-
-    assert X.shape == (n, 2)
-    assert labels.dtype == np.int64
-    np.testing.assert_allclose(np.bincount(labels) / n, mixture.weights, atol=5 * 0.5 / n**0.5)
-    for k, covariance in enumerate(dense_covariances(mixture)):
-        rows = X[labels == k]
-        error = 6 * np.trace(covariance) / len(rows) ** 0.5
-        np.testing.assert_allclose(np.cov(rows.T), covariance, atol=error)
-        error = 6 * (np.trace(covariance) / len(rows)) ** 0.5
-        np.testing.assert_allclose(rows.mean(axis=0), mixture.means[k], atol=error)
-
-
-def test_sample__repeats_with_a_seed() -> None:
-    mixture = mixture_of("full")
-    np.testing.assert_array_equal(
-        sample(mixture, 9, random_state=3)[0], sample(mixture, 9, random_state=3)[0]
-    )
-    assert not np.array_equal(sample(mixture)[0], sample(mixture)[0])
-    with pytest.raises(InvalidInputError, match="n_samples must be at least 1"):
-        sample(mixture, 0)
-
-
 def test_mixture_fit__survives_pickling() -> None:
     fit = fit_mixture(blobs(), n_components=2, random_state=0)
     again = pickle.loads(pickle.dumps(fit))
 
     assert_same_mixture(again.mixture, fit.mixture, 0.0)
     assert again.lower_bound == fit.lower_bound
-
-
-# --- bad input -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -868,7 +556,3 @@ def test_fit_mixture__refuses_a_warm_start_of_another_model(
     } | changed
     with pytest.raises(InvalidInputError, match=message):
         fit_mixture(**arguments, warm_start=fit)
-
-
-def test_as_covariance_type__returns_what_it_knows() -> None:
-    assert [as_covariance_type(kind) for kind in KINDS] == list(KINDS)

@@ -31,6 +31,8 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 
 both = pytest.mark.usefixtures("kind")
+
+
 # The fixture holds for all examples of a property alike.
 shared_fixture = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -54,9 +56,6 @@ def plain_moments(points: AnyArray, u: FloatArray) -> tuple[Any, Any, Any]:
     weight = u.astype(np.longdouble).sum()
     shift = (u[:, np.newaxis] * gap).sum(axis=0) / weight
     return weight, wide[0] + shift, (u[:, np.newaxis] * (gap - shift) ** 2).sum(axis=0)
-
-
-# --- moments -----------------------------------------------------------------------------
 
 
 @given(rows=weighted_rows())
@@ -120,9 +119,6 @@ def test_column_moments__no_weight_at_all(n_rows: int) -> None:
     assert mean.tolist() == m2.tolist() == [0.0, 0.0]
 
 
-# --- distances ---------------------------------------------------------------------------
-
-
 @given(rows=weighted_rows())
 @shared_fixture
 @both
@@ -149,9 +145,6 @@ def test_squared_distances__float32_does_not_overflow() -> None:
     expected = 2 * float(np.float32(3e38)) ** 2
 
     assert squared_distances(points, np.zeros(2))[0] == pytest.approx(expected, rel=1e-15)
-
-
-# --- rows that are not finite ------------------------------------------------------------
 
 
 @given(
@@ -187,9 +180,6 @@ def test_first_nonfinite_row__in_every_column_and_tile(
             points = np.full((1501, 3), limits.max, dtype=dtype)
             points[row, column] = value
             assert first_nonfinite_row(points) == row
-
-
-# --- systematic walk ---------------------------------------------------------------------
 
 
 @both
@@ -244,9 +234,6 @@ def test_systematic_walk__ends(
     inclusion: list[float], uniforms: list[float], rows: list[int]
 ) -> None:
     assert systematic_walk(np.array(inclusion), np.array(uniforms)).tolist() == rows
-
-
-# --- with and without numba --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

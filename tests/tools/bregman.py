@@ -1,4 +1,4 @@
-"""The contract of sensitivities for Bregman and mixture coresets."""
+"""Positive rows for Bregman coresets, divergences of one's own, and contracts."""
 
 from __future__ import annotations
 
@@ -6,19 +6,78 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 
 from daskcoreset.core.blocks import Block, InvalidRow
+from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives import QuantizationError
-from daskcoreset.sensitivities import (
-    BregmanLightweight,
-    MixtureCoreset,
-    Sensitivity,
-    StrongBregman,
+from daskcoreset.sensitivities import BregmanLightweight, Sensitivity, StrongBregman
+from daskcoreset.solvers.divergences import (
+    Divergence,
+    ItakuraSaito,
+    KullbackLeibler,
+    SquaredEuclidean,
+    SquaredMahalanobis,
 )
 from daskcoreset.testing import SensitivityContract
+
+RNG = np.random.default_rng(0)
+POSITIVE = RNG.lognormal(size=(60, 3)) + 0.1
+WEIGHTS = RNG.uniform(0.5, 2.0, size=60)
+
+
+def settled(construction: Sensitivity[Any], *blocks: Block) -> tuple[list[Any], Any]:
+    summary, parts = None, []
+    for fold in range(construction.n_folds):
+        parts = [
+            construction.block_summary(one, summary, stream(0, Stage.SUMMARIES)) for one in blocks
+        ]
+        merged = parts[0]
+        for part in parts[1:]:
+            merged = construction.merge(merged, part)
+        summary = construction.finalize(merged, stream(0, Stage.SETTLING, 0, fold))
+    return parts, summary
+
+
+def halves(points: Any = POSITIVE, weights: Any = WEIGHTS) -> list[Block]:
+    return [Block(points[:25], weights[:25]), Block(points[25:], weights[25:])]
+
+
+FULL = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 3.0]])
+
+
+def matrix_of(divergence: Divergence) -> FloatArray:
+    """A by the definitions, from all rows."""
+    low = POSITIVE.min(axis=0)
+    if isinstance(divergence, KullbackLeibler):
+        return np.diag(1 / (2 * low))
+    if isinstance(divergence, ItakuraSaito):
+        return np.diag(1 / (2 * low**2))
+    if isinstance(divergence, SquaredMahalanobis):
+        if divergence.precision is None:
+            cov = np.cov(POSITIVE.T, aweights=WEIGHTS, ddof=0)
+            return np.asarray(np.linalg.inv(cov))
+        p = np.asarray(divergence.precision)
+        return p if p.ndim == 2 else np.diag(p)
+    return np.eye(3)
+
+
+DIVERGENCES = [
+    SquaredEuclidean(),
+    SquaredMahalanobis(FULL),
+    SquaredMahalanobis([1.0, 4.0, 0.1]),
+    SquaredMahalanobis(),
+    KullbackLeibler(),
+    ItakuraSaito(),
+]
+
+
+class Own(KullbackLeibler):
+    """A divergence of the user's, dominated by a full matrix that depends on the box."""
+
+    def dominating(self, low: Any, high: Any) -> SquaredMahalanobis:
+        return SquaredMahalanobis(FULL * (1 + high.max() - low.min()))
 
 
 def as_rows(points: Any) -> Any:
@@ -83,25 +142,3 @@ class OnPositive(Sensitivity[Any]):
 
 class Light(SensitivityContract):
     n_seeds = 200
-
-
-class TestLightweightEuclidean(Light):
-    def construction(self) -> BregmanLightweight:
-        return BregmanLightweight()
-
-
-@pytest.mark.nightly  # the code of the Euclidean one, with another divergence
-class TestLightweightKullbackLeibler(Light):
-    def construction(self) -> OnPositive:
-        return OnPositive("kl")
-
-
-@pytest.mark.nightly  # likewise
-class TestStrongKullbackLeibler(Light):
-    def construction(self) -> OnPositive:
-        return OnPositive("kl", 3)
-
-
-class TestMixture(Light):
-    def construction(self) -> MixtureCoreset:
-        return MixtureCoreset(3)

@@ -1,0 +1,379 @@
+"""Commands: what they print, save and refuse, in a pipe and on a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dask
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import daskcoreset
+from daskcoreset import Coreset, datasets
+from daskcoreset.cli import commands, convert
+from daskcoreset.execution.cluster import cluster_for
+from daskcoreset.execution.lazy import active_client
+from tests.tools.command_line import Capture, call_main, error_line, facts_of, run_main
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+ROWS = 600
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"method": "uniform", "passes": 2},
+        {"sampling": "multinomial"},
+        {"chunks": 100},
+        {"on_invalid": "drop"},
+    ],
+)
+def test_build__saves_what_the_function_returns(
+    npz: Path, out: Path, options: dict[str, Any]
+) -> None:
+    given = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    members = ["--labels", "y", "--weights", "sample_weight"]
+    assert call_main("build", npz, out, "--size", 50, "--seed", 3, *members, *given) == 0
+    expected = daskcoreset.build(
+        npz, "y", size=50, sample_weight="sample_weight", random_state=3, **options
+    )
+    saved = Coreset.from_zarr(out)
+    assert saved.equals(expected)
+    assert saved.labels is not None
+    for name, value in options.items():
+        assert saved.provenance.get(name, value) == value
+
+
+def test_build__takes_a_relative_path_and_keeps_it_absolute(
+    npz: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(npz.parent)
+    assert call_main("build", npz.name, out.name, "--size", 10) == 0
+    assert Coreset.from_zarr(out).provenance["source"] == str(npz)
+
+
+def test_build__prints_keys_and_values_in_a_pipe(npz: Path, out: Path, capsys: Capture) -> None:
+    assert call_main("build", npz, out, "--size", 50, "--seed", 3, "--labels", "y") == 0
+    printed = capsys.readouterr()
+    facts = facts_of(printed.out)
+    coreset = Coreset.from_zarr(out)
+    assert facts["store"] == str(out)
+    assert (facts["rows"], facts["n"], facts["seed"]) == ("50", str(ROWS), "3")
+    assert facts["labels"] == "int64"
+    assert float(facts["weight"]) == coreset.total_weight
+    assert printed.err == ""
+
+
+def test_build__prints_a_table_on_a_terminal(
+    npz: Path, out: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert call_main("build", npz, out, "--size", 50, "--labels", "y", "--chunks", 7) == 0
+    text = capsys.readouterr().out
+    assert "┃" in text or "│" in text
+    assert "\t" not in text
+    assert str(out) in text
+    assert "lightweight" in text
+
+
+def test_build__warns_in_one_line_when_nothing_is_reduced(
+    npz: Path, out: Path, capsys: Capture
+) -> None:
+    assert call_main("build", npz, out, "--size", ROWS) == 0
+    error = capsys.readouterr().err
+    assert error.startswith(f"warning: size={ROWS} is not below")
+    assert error.count("\n") == 1
+
+
+def test_build__refuses_what_exists_before_it_reads(
+    npz: Path, out: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    assert call_main("build", npz, out, "--size", 50, "--seed", 0) == 0
+    before = Coreset.from_zarr(out)
+    capsys.readouterr()
+    # A missing input would be the first thing to be found.
+    assert call_main("build", tmp_path / "missing.npz", out, "--size", 20) == 1
+    assert error_line(capsys) == (f"error: {out} exists; pass --overwrite or choose another path")
+    assert Coreset.from_zarr(out).equals(before)
+
+
+def test_build__overwrites_a_coreset_when_told_to(npz: Path, out: Path) -> None:
+    for size in (50, 20):
+        assert call_main("build", npz, out, "--size", size, "--overwrite") == 0
+    assert len(Coreset.from_zarr(out)) == 20
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "store"])
+def test_build__never_overwrites_anything_else(
+    npz: Path, out: Path, capsys: Capture, arrays: Mapping[str, Any], kind: str
+) -> None:
+    if kind == "folder":
+        out.mkdir()
+        (out / "mine.txt").touch()
+    elif kind == "file":
+        out.touch()
+    else:
+        convert.write_store(arrays["X"], out)
+    before = sorted(out.rglob("*"))
+    assert call_main("build", npz, out, "--size", 20, "--overwrite") == 1
+    assert "is not a coreset, so it is never overwritten" in error_line(capsys)
+    assert sorted(out.rglob("*")) == before
+
+
+def test_build__fills_an_empty_folder_and_makes_parents(npz: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for path in (tmp_path / "empty", tmp_path / "a" / "b" / "out.zarr"):
+        assert call_main("build", npz, path, "--size", 20) == 0
+        assert len(Coreset.from_zarr(path)) == 20
+
+
+def test_build__refuses_a_place_that_cannot_be_written(
+    npz: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert call_main("build", npz.parent / "missing", npz / "out.zarr", "--size", 20) == 1
+    assert "nothing can be written in" in error_line(capsys)
+    # Permissions do not stop the superuser, who may be running this.
+    monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
+    assert call_main("build", npz.parent / "missing", npz.parent / "out", "--size", 20) == 1
+    assert "nothing can be written in" in error_line(capsys)
+
+
+def test_build__saves_to_a_url(npz: Path) -> None:
+    pytest.importorskip("fsspec")
+    url = "memory://test-cli/out.zarr"
+    assert call_main("build", npz, url, "--size", 20) == 0
+    assert len(Coreset.from_zarr(url)) == 20
+
+
+def test_build__shows_the_plan_of_a_dry_run(npz: Path, out: Path, capsys: Capture) -> None:
+    assert (
+        call_main("build", npz, out, "--size", 20, "--passes", 2, "--chunks", 100, "--dry-run") == 0
+    )
+    facts = facts_of(capsys.readouterr().out)
+    assert (facts["reads"], facts["n_blocks"], facts["n_rows"]) == ("2", "6", str(ROWS))
+    assert not out.exists()
+
+
+@pytest.mark.distributed
+@pytest.mark.nightly
+def test_build__gives_the_same_bits_on_worker_processes(npz: Path, out: Path) -> None:
+    pytest.importorskip("distributed")
+    asked = ("--size", 50, "--seed", 0, "--chunks", 100)
+    done = run_main("build", npz, out, *asked, "--workers", 2)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert facts_of(done.stdout)["rows"] == "50"
+    assert Coreset.from_zarr(out).equals(
+        daskcoreset.build(npz, size=50, random_state=0, chunks=100)
+    )
+
+
+@pytest.mark.distributed
+def test_build__starts_no_process_for_wrong_input(
+    npz: Path, out: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(distributed, "LocalCluster", lambda **_: pytest.fail("started"))
+    asked = ("--size", 5, "--workers", 2, "--labels", "nope")
+    assert call_main("build", npz, out, *asked) == 1
+    assert "'nope'" in error_line(capsys)
+
+
+@pytest.mark.distributed
+def test_build__starts_the_processes_asked_for_and_ends_them(
+    npz: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distributed = pytest.importorskip("distributed")
+    started: list[Any] = []
+
+    start = distributed.LocalCluster
+
+    def watched(**options: Any) -> Any:
+        started.append(start(**options))
+        return started[-1]
+
+    monkeypatch.setattr(distributed, "LocalCluster", watched)
+    assert call_main("build", npz, out, "--size", 20, "--chunks", 100, "--workers", 1) == 0
+    (cluster,) = started
+    assert cluster.status == distributed.Status.closed
+    with pytest.raises(ValueError, match="No global client"):
+        distributed.get_client()
+
+
+@pytest.mark.nightly
+@pytest.mark.distributed
+def test_build__runs_on_a_cluster_that_is_there(npz: Path, out: Path, cluster: Any) -> None:
+    asked = ("--size", 50, "--seed", 0, "--chunks", 100)
+    assert call_main("build", npz, out, *asked, "--scheduler", cluster.scheduler_address) == 0
+    assert Coreset.from_zarr(out).equals(
+        daskcoreset.build(npz, size=50, random_state=0, chunks=100)
+    )
+
+
+@pytest.mark.distributed
+def test_build__says_which_scheduler_does_not_answer(npz: Path, out: Path, capsys: Capture) -> None:
+    pytest.importorskip("distributed")
+    address = "tcp://127.0.0.1:1"
+    with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}):
+        assert call_main("build", npz, out, "--size", 5, "--scheduler", address) == 1
+    assert error_line(capsys).startswith(f"error: no scheduler answers at {address!r}")
+
+
+def test_build__names_the_extra_for_a_cluster(
+    npz: Path, out: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert call_main("build", npz, out, "--size", 5, "--workers", 2) == 1
+    assert 'pip install "daskcoreset[distributed]"' in error_line(capsys)
+
+
+@pytest.mark.distributed
+def test_working_on__starts_processes_outside_the_main_thread() -> None:
+    pytest.importorskip("distributed")
+    counts = []
+
+    def work() -> None:
+        with cluster_for(None, 1):
+            counts.append(len(active_client().nthreads()))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(timeout=600)
+    assert counts == [1]
+
+
+@pytest.mark.distributed
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no process groups of this kind")
+def test_build__ends_processes_quietly_when_interrupted(tmp_path: Path, out: Path) -> None:
+    pytest.importorskip("distributed")
+    store = tmp_path / "many.zarr"
+    convert.write_store(np.random.default_rng(0).normal(size=(2_000, 4)), store)
+    # Workers that take a second a block cannot be done before they are interrupted.
+    slow = tmp_path / "slow.py"
+    slow.write_text(
+        "import time, zarr\n"
+        "def slowed(read):\n"
+        "    return lambda *given: time.sleep(1) or read(*given)\n"
+        "zarr.Array.__getitem__ = slowed(zarr.Array.__getitem__)\n"
+    )
+    arguments = ["build", store, out, "--size=9", "--chunks=10", "--workers=2", "--progress"]
+    # Children of a background job of a shell ignore interrupts, and their children do as well.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with subprocess.Popen(
+        [sys.executable, "-m", "daskcoreset", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env=os.environ | {"DASK_DISTRIBUTED__WORKER__PRELOAD": str(slow)},
+    ) as process:
+        signal.signal(signal.SIGINT, before)
+        assert process.stderr is not None
+        drawn = process.stderr.read(20)  # the bar: the work has begun
+        # Python loses an interrupt that comes while it collects garbage: press until it hears.
+        for _ in range(10):
+            # As a terminal does at Ctrl-C, to every process of the group.
+            os.killpg(process.pid, signal.SIGINT)
+            try:
+                printed, rest = process.communicate(timeout=30)
+            except subprocess.TimeoutExpired:
+                continue
+            break
+    drawn += rest
+    assert (process.returncode, printed) == (130, b"")
+    assert drawn.strip().startswith(b"daskcoreset: ")
+    assert drawn.endswith(b"\rerror: interrupted\n")
+    assert drawn.count(b"\n") == 1
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("command", ["", "build", "store", "info", "demo"])
+def test_app__explains_every_command(command: str) -> None:
+    result = CliRunner().invoke(commands.app, [*command.split(), "--help"])
+    assert result.exit_code == 0
+    assert "Usage:" in result.output
+
+
+@pytest.mark.parametrize("name", ["digits", "cod_rna", "a9a"])
+def test_store_build_info__take_real_data_from_a_file_to_a_saved_coreset(
+    tmp_path: Path, out: Path, capsys: Capture, name: str
+) -> None:
+    if name in datasets.BUNDLED:
+        dataset = datasets.load_bundled(name)
+        path = tmp_path / f"{name}.npz"
+        np.savez(path, X=dataset.X, y=np.asarray(dataset.y))
+    elif name in datasets.available():
+        dataset = datasets.load(name)
+        path = Path(os.environ["DASKCORESET_DATA"]) / f"{name}.npz"
+    else:
+        pytest.skip(f"{name} is not in the folder that DASKCORESET_DATA names")
+    store = tmp_path / f"{name}.zarr"
+    assert call_main("store", path, store) == 0
+    assert call_main("build", store, out, "--size", 500, "--labels", "y", "--seed", 0) == 0
+    capsys.readouterr()
+    assert call_main("info", out, "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    n, d = dataset.X.shape
+    assert (facts["rows"], facts["n"], facts["features"]) == (500, n, d)
+    assert facts["source"].rstrip("/X").endswith(f"{name}.zarr")
+    coreset = Coreset.from_zarr(out)
+    rows = dataset.X[coreset.indices]
+    dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
+    np.testing.assert_array_equal(coreset.points, dense)
+    assert dataset.y is not None
+    np.testing.assert_array_equal(coreset.labels, dataset.y[coreset.indices])
+    assert facts["weight"] == pytest.approx(n, rel=0.2)
+
+
+def test_info__says_what_the_store_holds(npz: Path, out: Path, capsys: Capture) -> None:
+    assert (
+        call_main("build", npz, out, "--size", 50, "--seed", 3, "--weights", "sample_weight") == 0
+    )
+    capsys.readouterr()
+    assert call_main("info", out) == 0
+    lines = facts_of(capsys.readouterr().out)
+    assert call_main("info", "--json", out) == 0
+    facts = json.loads(capsys.readouterr().out)
+    coreset = Coreset.from_zarr(out)
+    assert facts["store"] == str(out)
+    assert (facts["rows"], facts["features"], facts["dtype"]) == (50, 3, "float32")
+    assert facts["labels"] is None
+    assert facts["weight"] == coreset.total_weight
+    assert facts["total_weight"] == coreset.provenance["total_weight"]
+    assert facts["versions"]["numpy"] == np.__version__
+    assert lines.keys() == facts.keys()
+    assert lines["seed"] == "3"
+
+
+def test_info__is_a_table_on_a_terminal(
+    npz: Path, out: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert call_main("build", npz, out, "--size", 50) == 0
+    capsys.readouterr()
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert call_main("info", out) == 0
+    text = capsys.readouterr().out
+    assert "total weight" in text
+    assert "none" in text
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_info__refuses_what_is_no_coreset(
+    out: Path, capsys: Capture, arrays: Mapping[str, Any], made: bool
+) -> None:
+    if made:
+        convert.write_store(arrays["X"], out)
+    assert call_main("info", out) == 1
+    assert str(out) in error_line(capsys)

@@ -1,0 +1,136 @@
+"""The demonstration: its table, its picture, and the data that it takes."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import zarr
+from sklearn.cluster import KMeans
+
+import daskcoreset
+from daskcoreset import datasets
+from daskcoreset.cli import demo
+from daskcoreset.core.errors import DataUnavailableError, MissingDependencyError
+from daskcoreset.metrics.costs import kmeans_cost
+from tests.tools.command_line import Capture, call_main, error_line, run_main
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@pytest.fixture
+def no_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DASKCORESET_DATA", raising=False)
+
+
+@pytest.mark.usefixtures("no_data")
+@pytest.mark.nightly
+def test_demo__prints_a_table_and_saves_a_picture(tmp_path: Path) -> None:
+    done = run_main("demo", "--quick", "--data", "digits", "--folder", tmp_path / "new")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "k-means with 30 clusters on digits, 1,797 x 64" in done.stdout
+    assert all(contender.name in done.stdout for contender in demo.CONTENDERS)
+    assert max(map(len, done.stdout.splitlines())) <= max(80, len(str(tmp_path)) + 40)
+    picture = Path(done.stdout.splitlines()[-1].removeprefix("picture\t"))
+    assert picture == tmp_path / "new" / "digits.png"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.usefixtures("no_data")
+def test_run_demo__measures_what_it_says(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda **_: str(tmp_path))
+    compared = demo.run_demo("digits", quick=True, seed=5)
+    X = datasets.load_bundled("digits").X
+    stored: Any = zarr.open_array(tmp_path / "digits.zarr" / "X", mode="r")
+    np.testing.assert_array_equal(stored[:], X)
+    assert stored.nchunks > 1
+    # Sizes near the number of rows are left out.
+    assert [cell.size for cell in compared.cells] == [250] * 4
+    assert compared.full_seconds > 0
+    full = KMeans(30, n_init=1, random_state=5).fit(X).inertia_
+    assert compared.full_error == pytest.approx(full / compared.best - 1, abs=1e-4)
+    assert min(compared.full_error, *(cell.errors.min() for cell in compared.cells)) == 0
+    for cell in compared.cells:
+        for seed, error in zip((5, 6, 7), cell.errors, strict=True):
+            options: dict[str, Any] = {
+                "size": 250,
+                "chunks": stored.chunks[0],
+                "random_state": seed,
+            }
+            options |= cell.contender.options
+            if options["method"] == "kmeans":
+                options["n_clusters"] = 30
+            coreset = daskcoreset.build(str(tmp_path / "digits.zarr"), **options)
+            model = KMeans(30, n_init=8, random_state=seed)
+            centers = model.fit(coreset.points, sample_weight=coreset.weights).cluster_centers_
+            assert error == pytest.approx(kmeans_cost(X, centers) / compared.best - 1, abs=1e-4)
+        assert (cell.build_seconds > 0).all()
+        assert (cell.solve_seconds > 0).all()
+    assert "all rows" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("no_data")
+def test_run_demo__shows_what_the_product_is_for(tmp_path: Path) -> None:
+    compared = demo.run_demo(quick=True, folder=str(tmp_path), progress=False)
+    stored: Any = zarr.open_array(tmp_path / "scales.zarr" / "X", mode="r")
+    assert stored.nchunks >= 12
+    found = {(cell.size, cell.contender.name): cell.errors for cell in compared.cells}
+    for size in demo.QUICK.sizes:
+        # No seed of the one comes near any seed of the other.
+        for ours in ("lightweight, default", "strong"):
+            assert 10 * found[size, ours].max() < found[size, "uniform"].min()
+        assert found[size, "strong"].max() < found[size, "lightweight, paper"].mean()
+
+
+def test_draw__shows_errors_that_have_no_logarithm() -> None:
+    line, three = demo.CONTENDERS[0], np.ones(3)
+    errors = [np.array([0.1, 0.2, 0.3]), np.zeros(3)]
+    cells = [
+        demo.Cell(size, line, error, three, three)
+        for size, error in zip((100, 200), errors, strict=True)
+    ]
+    scale = demo.Scale((100, 200), 3, 8, 999)
+    figure = demo._draw(demo.Comparison("named", (999, 4), scale, 5.0, 0.1, 1.0, cells))
+    (axes,) = figure.axes
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert axes.get_xlabel() == "rows in the coreset"
+    assert "named: 999 x 4" in axes.get_title()
+    shown = axes.containers[0][0].get_ydata()
+    np.testing.assert_allclose(shown, [0.2, 1e-6])
+
+
+def test_load__knows_stored_and_bundled_sets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrays: Mapping[str, Any]
+) -> None:
+    for name in ("covtype", "other"):
+        np.savez(tmp_path / f"{name}.npz", X=arrays["X"])
+    monkeypatch.setenv("DASKCORESET_DATA", str(tmp_path))
+    assert demo._load("other", demo.QUICK).name == "other"
+    assert demo._load("iris", demo.QUICK).name == "iris"
+    with pytest.raises(DataUnavailableError, match="covtype, other"):
+        demo._load("nope", demo.QUICK)
+
+
+@pytest.mark.usefixtures("no_data")
+def test_load__says_what_there_is_without_a_folder() -> None:
+    with pytest.raises(DataUnavailableError, match=r"china.*DASKCORESET_DATA is not set"):
+        demo._load("cod_rna", demo.QUICK)
+
+
+def test_demo__refuses_a_set_that_is_too_small(tmp_path: Path, capsys: Capture) -> None:
+    assert call_main("demo", "--data", "iris", "--folder", tmp_path / "new") == 1
+    assert "'iris' has 150 rows" in error_line(capsys)
+    assert not (tmp_path / "new").exists()
+
+
+def test_run_demo__names_the_extra_for_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingDependencyError, match=r"daskcoreset\[plot\]"):
+        demo.run_demo("iris")

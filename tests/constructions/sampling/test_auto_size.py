@@ -1,0 +1,231 @@
+"""Sizes that grow until two coresets agree."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import daskcoreset
+from daskcoreset.constructions.sampling import auto_size as growth
+from daskcoreset.constructions.sampling.auto_size import AutoSize
+from daskcoreset.core.coreset import thaw
+from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
+from daskcoreset.core.typing import FloatArray
+from daskcoreset.metrics.costs import kmeans_cost
+from daskcoreset.metrics.sizing import auto_size
+from daskcoreset.sensitivities import MixtureCoreset, Sensitivity, StrongBregman, StrongKMeans
+
+
+def mixture(n: int = 20_000, seed: int = 0) -> FloatArray:
+    """Eight uneven clusters in three dimensions, in random order."""
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(size=(8, 3)) * 6
+    share = np.array([0.5, 0.2, 0.1, 0.1, 0.05, 0.03, 0.015, 0.005])
+    return centers[rng.choice(8, n, p=share)] + rng.normal(size=(n, 3))
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that starts low, so that it has steps."""
+    monkeypatch.setattr(growth, "_MIN_START", 40)
+    monkeypatch.setattr(growth, "_ROWS_PER_CLUSTER", 5)
+
+
+@pytest.mark.parametrize("delta", [0.5, 0.1, 0.01])
+def test_seedings__so_many_that_a_share_delta_would_show(delta: float) -> None:
+    t = AutoSize(3, 0.1, delta).seedings
+    assert (1 - delta) ** t <= delta < (1 - delta) ** (t - 1)
+
+
+@pytest.mark.usefixtures("small")
+def test_auto_size__doubles_until_agreement() -> None:
+    found = auto_size(mixture(), n_clusters=8, epsilon=0.1, random_state=3)
+    sizes = [step.size for step in found.steps]
+    assert len(sizes) >= 2
+    assert sizes == [sizes[0] * 2**i for i in range(len(sizes))]
+    assert all(step.disagreement > 0.1 for step in found.steps[:-1])
+    assert found.steps[-1].disagreement <= 0.1
+    assert found.steps[-1].solutions == 3 + AutoSize(8, 0.1, 0.1).seedings
+    assert found.agreed
+    assert found.size == sizes[-1]
+    assert found.reads == 2 * len(sizes) + 1
+    assert [step.on_data is None for step in found.steps] == [True] * (len(sizes) - 1) + [False]
+    assert found.steps[-1].on_data is not None
+    assert found.steps[-1].on_data <= 0.1
+
+
+@pytest.mark.usefixtures("small")
+def test_auto_size__smaller_epsilon_takes_more_rows() -> None:
+    rough, fine = (
+        auto_size(mixture(), n_clusters=8, epsilon=e, random_state=0).size for e in (0.3, 0.03)
+    )
+    assert fine > rough
+
+
+@pytest.mark.parametrize("method", ["lightweight", "kmeans"])
+@pytest.mark.usefixtures("small")
+def test_build__auto_is_right_on_solutions_it_has_not_seen(method: str) -> None:
+    X = mixture()
+    coreset = daskcoreset.build(
+        X, size="auto", method=method, n_clusters=8, epsilon=0.05, random_state=1
+    )
+    for seed in range(5):
+        Q = X[np.random.default_rng(seed).integers(0, len(X), 8)]
+        cost = kmeans_cost(coreset.points, Q, coreset.weights)
+        assert cost == pytest.approx(kmeans_cost(X, Q), rel=0.1)
+
+
+@pytest.mark.usefixtures("small")
+def test_build__auto_unites_both_with_half_their_weights() -> None:
+    X, y = mixture(2000), np.arange(2000)
+    coreset = daskcoreset.build(X, y, size="auto", n_clusters=3, epsilon=0.2, random_state=5)
+    rule = coreset.provenance["size_rule"]
+    parts = [
+        daskcoreset.build(X, y, size=rule["size"], random_state=seed) for seed in rule["seeds"]
+    ]
+    expected = np.zeros(len(X))
+    for part in parts:
+        np.add.at(expected, part.indices, part.weights / 2)
+    np.testing.assert_allclose(coreset.weights, expected[coreset.indices])
+    assert np.count_nonzero(expected) == len(coreset)
+    assert (np.diff(coreset.indices) > 0).all()
+    assert (coreset.points == X[coreset.indices]).all()
+    assert coreset.labels is not None
+    assert (coreset.labels == coreset.indices).all()
+
+
+@pytest.mark.usefixtures("small")
+def test_build__auto_says_how_in_its_provenance() -> None:
+    coreset = daskcoreset.build(
+        mixture(), size="auto", method=StrongKMeans(4), epsilon=0.2, delta=0.3, random_state=7
+    )
+    record = json.loads(json.dumps(thaw(coreset.provenance)))
+    rule = record["size_rule"]
+    assert (rule["rule"], rule["n_clusters"], rule["agreed"]) == ("auto", 4, True)
+    assert (rule["epsilon"], rule["delta"]) == (0.2, 0.3)
+    assert set(rule["steps"][-1]) == {"size", "disagreement", "on_data", "solutions", "reads"}
+    assert record["seed"] == 7
+    assert record["m"] == len(coreset) <= record["size"] == 2 * rule["size"]
+
+
+@pytest.mark.usefixtures("small")
+def test_build__auto_repeats_itself_on_every_scheduler() -> None:
+    X = da.from_array(mixture(4000), chunks=(500, 3))
+    options: dict[str, Any] = {"size": "auto", "n_clusters": 3, "epsilon": 0.2, "random_state": 2}
+    with dask.config.set(scheduler="synchronous"):
+        first = daskcoreset.build(X, **options)
+    with dask.config.set(scheduler="threads"):
+        second = daskcoreset.build(X, **options)
+    assert first.equals(second)
+    assert len(first.provenance["size_rule"]["steps"]) >= 1
+
+
+@pytest.mark.usefixtures("small")
+def test_build__auto_takes_sparse_rows() -> None:
+    X = np.maximum(mixture(3000), 0)
+    dense = daskcoreset.build(X, size="auto", n_clusters=2, epsilon=0.3, random_state=0)
+    sparse = daskcoreset.build(
+        sp.csr_array(X), size="auto", n_clusters=2, epsilon=0.3, random_state=0
+    )
+    assert sp.issparse(sparse.points)
+    assert len(sparse) == pytest.approx(len(dense), rel=0.2)
+
+
+def test_build__auto_gives_up_at_half_the_rows() -> None:
+    X = mixture(300)
+    with pytest.warns(CoresetWarning, match="two coresets of 150 rows still differ by .* union"):
+        coreset = daskcoreset.build(X, size="auto", n_clusters=20, epsilon=0.001, random_state=0)
+    assert coreset.provenance["size_rule"]["agreed"] is False
+    assert coreset.total_weight == pytest.approx(300, rel=0.2)
+
+
+def test_auto_size__a_cost_of_zero_on_one_side_only_is_told_as_infinite() -> None:
+    X = np.zeros((40, 1))
+    X[0] = 1.0  # in a coreset of 20 of the 40 rows, or not
+    with pytest.warns(CoresetWarning, match="inf"):
+        found = next(
+            found
+            for seed in range(50)
+            if not (found := auto_size(X, method="uniform", n_clusters=1, random_state=seed)).agreed
+            and found.steps[-1].disagreement == math.inf
+        )
+    assert found.coreset.provenance["size_rule"]["steps"][-1]["disagreement"] is None
+    assert "inf" in repr(found)
+
+
+def test_auto_size__equal_rows_agree_at_once() -> None:
+    assert auto_size(np.ones((500, 2)), n_clusters=1, random_state=0).steps[-1].disagreement == 0
+
+
+@pytest.mark.usefixtures("small")
+def test_search__prints_as_a_table() -> None:
+    found = auto_size(mixture(), n_clusters=3, epsilon=0.2, random_state=0)
+    assert (
+        repr(found).splitlines()[0] == f"SizeSearch(agreement at {found.size:,} rows, epsilon 0.2)"
+    )
+    assert len(repr(found).splitlines()) == 2 + len(found.steps)
+    assert found._repr_html_().count("<tr>") == 1 + len(found.steps)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (
+            {"size": "large"},
+            InvalidTypeError,
+            "size must be an integer, got 'large'; pass an int or \"auto\"",
+        ),
+        ({"compute": False}, InvalidInputError, "neither lazy nor planned"),
+        ({"dry_run": True}, InvalidInputError, "neither lazy nor planned"),
+        ({"n_clusters": None}, InvalidInputError, "'lightweight' does not say .* pass n_clusters"),
+        ({"n_clusters": 0}, InvalidInputError, "n_clusters must be at least 1"),
+        ({"n_clusters": 2.0}, InvalidTypeError, "n_clusters must be an integer"),
+        ({"epsilon": 2}, InvalidInputError, "epsilon must lie between 0 and 1, got 2"),
+        ({"delta": None}, InvalidTypeError, "delta must be a number, got None"),
+        ({"method": "nix"}, InvalidInputError, "method 'nix' is unknown"),
+        (
+            {"size": 10, "method": StrongKMeans(4)},
+            InvalidInputError,
+            "n_clusters=3 has no use beside the construction",
+        ),
+        ({"size": 10, "method": "logistic"}, InvalidInputError, "'logistic' takes no n_clusters"),
+    ],
+)
+def test_build__auto_refuses(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    arguments: dict[str, Any] = {"size": "auto", "n_clusters": 3} | options
+    with pytest.raises(error, match=message):
+        daskcoreset.build(np.ones((9, 2)), **arguments)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", ["strong_bregman", "mixture"])
+def test_auto_size__compares_the_cost_that_the_construction_is_made_for(name: str) -> None:
+    rows = np.abs(mixture(5000)) + 0.1
+    methods: dict[str, Sensitivity[Any]] = {
+        "strong_bregman": StrongBregman(4, "kl"),
+        "mixture": MixtureCoreset(4),
+    }
+    found = auto_size(rows, method=methods[name], n_clusters=4, epsilon=0.15, random_state=0)
+    assert found.agreed
+    report = found.coreset.audit(rows, random_state=1)
+    assert (
+        report.objective.name == {"strong_bregman": "distortion", "mixture": "mixture cost"}[name]
+    )
+    # The union has half of the difference that was allowed; fitted solutions are the worst.
+    assert report.distortion < 0.15
+
+
+@pytest.mark.usefixtures("small")
+def test_auto_size__of_labelled_rows_compares_classifiers() -> None:
+    rows = mixture(5000)
+    y = rows[:, 0] + np.random.default_rng(2).normal(size=5000) > 0
+    coreset = daskcoreset.build(rows, y, size="auto", method="svm", epsilon=0.2, random_state=0)
+    assert coreset.provenance["size_rule"]["agreed"]
+    assert abs(coreset.audit(rows, y, random_state=1).differences[0]) < 0.2

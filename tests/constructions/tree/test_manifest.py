@@ -1,0 +1,34 @@
+"""The table of leaves."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from daskcoreset.constructions.tree.manifest import LeafTable
+from tests.tools.trees import day, made
+
+
+def test_leaves__table(tmp_path: Path) -> None:
+    tree = made(tmp_path / "t")
+    leaf = tree.append(day(0), time=dt.date(2026, 3, 1))
+    assert (leaf.name, leaf.rows, leaf.time, leaf.weight) == ("2026-03-01", 60, "2026-03-01", 60.0)
+    tree.append(day(1), sample_weight=np.full(60, 0.5))
+    tree.append(day(2), name="<b>", time=3)
+    assert tree.leaves.names == ["2026-03-01", "leaf-1", "<b>"]
+    assert tree.replace("<b>", day(3), time="later").time == "later"
+    assert tree.replace("<b>", day(3)).time == "later"
+    assert tree.leaves["leaf-1"].weight == 30.0
+    assert isinstance(tree.leaves[:2], LeafTable)
+    assert hash(tree.leaves) == hash(LeafTable(list(tree.leaves)))
+    assert "&lt;b&gt;" in tree.leaves._repr_html_()
+    assert "name" in repr(tree.leaves)
+    frame = tree.leaves.to_dataframe()
+    assert isinstance(frame, pd.DataFrame)
+    assert list(frame["rows"]) == [60, 60, 60]
+    assert "<b>" in tree
+    assert "3 leaves" in repr(tree)
+    assert bool(made(tmp_path / "empty"))

@@ -1,0 +1,50 @@
+"""The shape of a tree over its leaves, and covers of windows."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskcoreset.constructions.tree.shape import cover, respaced, shape_of
+
+
+@given(slots=st.sets(st.integers(0, 10_000), min_size=1, max_size=60))
+def test_shape__is_a_binary_tree_over_the_leaves_in_order(slots: set[int]) -> None:
+    ordered = sorted(slots)
+    top = shape_of(ordered, [str(slot) for slot in ordered])
+    parts = list(top)
+    assert [part.name for part in parts if not part.below] == [str(slot) for slot in ordered]
+    assert len(parts) == 2 * len(ordered) - 1
+    for part in parts:
+        if part.below:
+            left, right = part.below
+            assert (left.start, left.stop, right.stop) == (part.start, right.start, part.stop)
+    span = ordered[-1] - ordered[0] + 1
+    assert top.depth <= min(len(slots) - 1, int(np.ceil(np.log2(span))) + 1)
+
+
+@given(
+    n=st.integers(1, 80),
+    offset=st.integers(0, 200),
+    bounds=st.tuples(st.integers(0, 80), st.integers(0, 80)),
+)
+def test_cover__is_exact_and_small_for_windows(
+    n: int, offset: int, bounds: tuple[int, int]
+) -> None:
+    top = shape_of(range(offset, offset + n), [str(i) for i in range(n)])
+    start, stop = sorted(bounds)
+    wanted = [start <= i < stop for i in range(n)]
+    parts = cover(top, wanted)
+    assert [i for part in parts for i in range(part.start, part.stop)] == [
+        i for i in range(n) if wanted[i]
+    ]
+    assert len(parts) <= 2 * np.ceil(np.log2(n)) + 2
+
+
+def test_respaced__only_where_leaves_are_few() -> None:
+    assert respaced([]) == []
+    assert respaced([5, 68]) == [5, 68]
+    assert respaced([5, 69]) == [0, 1]
+    dense = list(range(0, 900, 9))
+    assert respaced(dense) == dense

@@ -1,0 +1,32 @@
+"""New directories appear whole, or yield to what is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from daskcoreset.core.atomic import new_directory
+from tests.tools.groups import a_home, names, snapshot
+
+
+def test_new_directory__yields_to_a_directory_that_appears_last(tmp_path: Path) -> None:
+    def may_replace() -> bool:
+        a_home(tmp_path / "s")
+        return False
+
+    with (
+        pytest.raises(OSError, match="not empty"),
+        new_directory(tmp_path / "s", may_replace=may_replace) as scratch,
+    ):
+        scratch.mkdir()
+    assert snapshot(tmp_path / "s") == {"photos": None, "photos/cat.jpg": b"cat"}
+    assert names(tmp_path) == {"s"}
+
+
+def test_new_directory__takes_long_names(tmp_path: Path) -> None:
+    target = tmp_path / ("n" * 250)
+    for _ in range(2):
+        with new_directory(target, may_replace=target.exists) as scratch:
+            scratch.mkdir()
+    assert target.is_dir()

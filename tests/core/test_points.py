@@ -1,0 +1,265 @@
+"""Weighted points: what they take, refuse and share, and when two are equal."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.points import WeightedPoints, concatenate, deduplicate
+from daskcoreset.core.typing import AnyArray
+from tests.tools.coresets import make_coreset, rows
+
+
+def dense(part: WeightedPoints) -> AnyArray:
+    points: Any = part.points
+    return np.asarray(points.toarray() if sp.issparse(points) else points)
+
+
+TEXT = np.array(["red", "blue", "Zoë", ""])
+
+
+def test_weighted_points__share_memory_and_are_read_only() -> None:
+    points, weights, indices, labels = rows(), np.ones(4), np.arange(4), np.arange(4)
+    part = WeightedPoints(points, weights, indices, labels)
+    for given_array, kept in (
+        (points, part.points),
+        (weights, part.weights),
+        (indices, part.indices),
+        (labels, part.labels),
+    ):
+        assert np.shares_memory(given_array, kept)
+        assert not kept.flags.writeable  # type: ignore[union-attr]
+        assert given_array.flags.writeable
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        part.weights = weights  # type: ignore[misc]
+
+
+def test_weighted_points__keep_sparse_input_untouched() -> None:
+    matrix = rows(sparse=True)
+    part = WeightedPoints(matrix, np.ones(4), np.arange(4))
+    assert np.shares_memory(part.points.data, matrix.data)
+    assert not any(getattr(part.points, k).flags.writeable for k in ("data", "indices", "indptr"))
+    matrix.data[0] = 5.0
+    matrix.sum_duplicates()
+    unsorted = sp.csr_array(([1.0, 2.0, 3.0], [1, 0, 1], [0, 3]), shape=(1, 2))
+    part = WeightedPoints(unsorted, np.ones(1), np.arange(1))
+    assert part.points.has_canonical_format  # type: ignore[union-attr]
+    assert dense(part).tolist() == [[2.0, 4.0]]
+    assert list(unsorted.indices) == [1, 0, 1]
+    for other in (sp.csc_array(matrix), sp.coo_matrix(matrix), sp.csr_matrix(matrix)):
+        again = WeightedPoints(other, np.ones(4), np.arange(4))
+        assert type(again.points) is sp.csr_array
+        assert (again.points != matrix).nnz == 0
+
+
+def test_weighted_points__convert_what_fits() -> None:
+    part = WeightedPoints(
+        rows().astype(">f4"), np.arange(4, dtype=np.float32), np.arange(4, dtype=np.uint16)
+    )
+    dtypes = [str(array.dtype) for array in (part.points, part.weights, part.indices)]
+    assert dtypes == ["float32", "float64", "int64"]
+    assert part.total_weight == 6.0
+    assert part.n_features == 3
+    assert repr(part) == "WeightedPoints(4 rows, 3 features, float32, total weight 6)"
+
+
+@pytest.mark.parametrize("points", [np.empty((0, 3)), sp.csr_array((0, 3))])
+def test_weighted_points__may_be_empty(points: Any) -> None:
+    part = WeightedPoints(points, np.empty(0), np.empty(0, dtype=np.int64))
+    assert len(part) == 0
+    assert part.total_weight == 0.0
+    joined = concatenate([part, part.take(np.array([])), part])
+    assert joined.equals(part)
+    with pytest.raises(InvalidInputError, match="at least one"):
+        Coreset(part.points, part.weights, part.indices)
+
+
+BROKEN = sp.csr_array(np.eye(4))
+BROKEN.indices[0] = 9
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"points": np.zeros((4, 3), dtype=int)}, InvalidTypeError, "points has dtype int64"),
+        ({"points": np.zeros((4, 3), dtype=object)}, InvalidTypeError, "points has dtype object"),
+        ({"points": sp.csr_array((4, 3), dtype=int)}, InvalidTypeError, "points has dtype int64"),
+        ({"points": np.zeros(4)}, InvalidInputError, r"points has shape \(4,\)"),
+        ({"points": np.zeros((5, 3))}, InvalidInputError, "points has 5 rows"),
+        ({"points": np.ma.ones((4, 3))}, InvalidTypeError, "points is a masked array"),
+        ({"points": BROKEN}, InvalidInputError, "not a valid CSR array"),
+        ({"weights": np.ones(3)}, InvalidInputError, r"weights has shape \(3,\)"),
+        ({"weights": np.ones((4, 1))}, InvalidInputError, r"weights has shape \(4, 1\)"),
+        ({"weights": np.array([1, 1, np.nan, 1])}, InvalidInputError, "is nan at row 2"),
+        ({"weights": np.array([1, np.inf, 1, 1])}, InvalidInputError, "is inf at row 1"),
+        ({"weights": np.array([1, -np.inf, 1, np.inf])}, InvalidInputError, "is -inf at row 1"),
+        ({"weights": np.array([1, 1, 1, -1])}, InvalidInputError, "is -1.0 at row 3"),
+        ({"weights": np.full(4, 1e308)}, InvalidInputError, "adds up to inf"),
+        ({"weights": np.array(list("abcd"))}, InvalidTypeError, "weights has dtype <U1"),
+        ({"weights": np.ones(4, dtype=complex)}, InvalidTypeError, "weights has dtype complex"),
+        ({"indices": np.arange(3)}, InvalidInputError, r"indices has shape \(3,\)"),
+        ({"indices": np.arange(4.0)}, InvalidTypeError, "indices has dtype float64"),
+        ({"indices": np.ones(4, dtype=bool)}, InvalidTypeError, "indices has dtype bool"),
+        ({"indices": np.ones(4, dtype=np.uint64)}, InvalidTypeError, "indices has dtype uint64"),
+        ({"indices": np.arange(-1, 3)}, InvalidInputError, "indices holds -1"),
+        ({"labels": np.arange(5)}, InvalidInputError, r"labels has shape \(5,\)"),
+        ({"labels": np.array(["a", 1, None, 2.0])}, InvalidTypeError, "labels has dtype object"),
+        ({"labels": np.array([b"a"] * 4)}, InvalidTypeError, r"labels has dtype \|S1"),
+        (
+            {"labels": np.array(["2020"] * 4, "M8[D]")},
+            InvalidTypeError,
+            "labels has dtype datetime",
+        ),
+        (
+            {"labels": np.array(["a"] * 4, np.dtypes.StringDType(na_object=None))},
+            InvalidTypeError,
+            "missing strings",
+        ),
+    ],
+)
+def test_weighted_points__refuse(
+    change: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    arrays = {"points": rows(), "weights": np.ones(4), "indices": np.arange(4)}
+    for cls in (WeightedPoints, Coreset):
+        with pytest.raises(error, match=message):
+            cls(**{**arrays, **change})
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_take__selects_by_position_mask_and_slice(sparse: bool) -> None:
+    coreset = make_coreset(sparse=sparse, labels=TEXT)
+    for picked in (np.array([3, 1]), [3, 1]):
+        part = coreset.take(picked)  # type: ignore[arg-type]
+        assert type(part) is WeightedPoints
+        assert part.indices.tolist() == [999, 7]
+        assert part.labels is not None
+        assert part.labels.tolist() == ["", "blue"]
+        assert np.array_equal(dense(part), rows()[[3, 1]])
+    assert coreset.take(coreset.weights > 250).indices.tolist() == [7, 999]
+    assert coreset.take(slice(None, None, 2)).weights.tolist() == [100.0, 300.5]
+    assert len(coreset.take([])) == 0  # type: ignore[arg-type]
+    with pytest.raises(IndexError):
+        coreset.take(np.array([4]))
+    with pytest.raises(IndexError):
+        coreset.take(np.array([0.0]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"points": np.asfortranarray(rows() + 1e-15)},
+        {"points": rows().astype(np.float32)},
+        {"points": rows(sparse=True)},
+        {"points": rows(d=2), "provenance": {}},
+        {"weights": np.array([100.0, 200.0, 300.5, 399.5]) * (1 + 1e-15)},
+        {"indices": np.array([5, 7, 8, 999])},
+        {"labels": TEXT.astype("U9")},
+        {"labels": TEXT[::-1]},
+        {"labels": None},
+        {"provenance": {}},
+    ],
+    ids=[
+        "last-bit",
+        "dtype",
+        "sparse",
+        "columns",
+        "weights",
+        "indices",
+        "width",
+        "order",
+        "none",
+        "provenance",
+    ],
+)
+def test_equals__sees_any_difference(change: dict[str, Any]) -> None:
+    coreset = make_coreset(labels=TEXT)
+    assert coreset.equals(dataclasses.replace(coreset))
+    other = dataclasses.replace(coreset, **change)
+    assert not coreset.equals(other)
+    assert WeightedPoints.equals(coreset, other) is (change.keys() == {"provenance"})
+
+
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        ([], "parts is empty"),
+        ([make_coreset(), Coreset(rows(d=2), np.ones(4), np.arange(4))], r"features: \[2, 3\]"),
+        ([make_coreset(), make_coreset(sparse=True)], r"storage: \['dense', 'sparse'\]"),
+        ([make_coreset(), make_coreset(labels=TEXT)], r"kinds of labels: \['U', 'none'\]"),
+        (
+            [make_coreset(labels=np.arange(4)), make_coreset(labels=TEXT)],
+            r"kinds of labels: \['U', 'i'\]",
+        ),
+    ],
+    ids=["none", "features", "storage", "labels", "kinds"],
+)
+def test_concatenate__refuses_parts_that_do_not_fit(others: list[Coreset], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        concatenate(others)
+    if others:
+        with pytest.raises(InvalidInputError, match=message):
+            others[0].merge(*others[1:])
+
+
+SMALL = arrays(
+    np.float64, st.tuples(st.integers(1, 12), st.integers(1, 4)), elements=st.integers(-1, 1)
+)
+
+
+def bits(part: Any) -> bytes:
+    plain: AnyArray = part.toarray() if sp.issparse(part) else part
+    return plain.tobytes()
+
+
+@given(SMALL, st.data())
+def test_canonical__weights_and_repeats_are_the_same(rows: AnyArray, data: Any) -> None:
+    n = len(rows)
+    counts = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
+    labels = np.array(data.draw(st.lists(st.sampled_from("ab"), min_size=n, max_size=n)))
+    order = np.array(data.draw(st.permutations(range(n))))
+    repeated = order.repeat(counts[order])
+    signed = np.where(rows == 0, -0.0, rows)
+    for make in (np.asarray, sp.csr_array):
+        one = deduplicate(make(rows), counts.astype(float), labels)
+        ones = np.ones(len(repeated))
+        other = deduplicate(make(signed[repeated]), ones, labels[repeated])
+        assert [bits(part) for part in one] == [bits(part) for part in other]
+
+
+@given(SMALL)
+def test_canonical__is_lexicographic_and_distinct(rows: AnyArray) -> None:
+    points, weights, labels = deduplicate(rows, np.ones(len(rows)))
+    wanted, counts = np.unique(rows, axis=0, return_counts=True)
+    np.testing.assert_array_equal(points, wanted)
+    np.testing.assert_array_equal(weights, counts)
+    assert labels is None
+
+
+def test_canonical__adds_weights_in_an_order_of_their_own() -> None:
+    weights = np.array([1e16, 1.0, 1.0, 1.0, 1.0])
+    sums = {
+        float(deduplicate(np.zeros((5, 1)), weights[order])[1][0])
+        for order in (np.arange(5), np.arange(5)[::-1], np.array([1, 0, 2, 3, 4]))
+    }
+    assert sums == {1e16 + 4}
+
+
+def test_canonical__result_may_be_written_to() -> None:
+    rows = np.ones((2, 2))
+    rows.flags.writeable = False
+    points, _, _ = deduplicate(rows, np.ones(2))
+    assert isinstance(points, np.ndarray)
+    assert points.flags.writeable
+    wide = sp.csr_array((np.ones(2), np.array([0, 1], dtype=np.int64), np.array([0, 1, 2])))
+    found: Any = deduplicate(wide, np.ones(2))[0]
+    assert found.indices.dtype == np.int32

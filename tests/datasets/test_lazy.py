@@ -1,0 +1,228 @@
+"""Lazy generators: one task a block, and the same bits everywhere."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskcoreset import datasets
+from daskcoreset.core import random as randomness
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.datasets import lazy
+from daskcoreset.testing import shared_pool
+
+Arrays = tuple[da.Array, ...]
+Make = Callable[..., Arrays]
+
+
+def _benchmark(**options: Any) -> Arrays:
+    return (datasets.make_benchmark(3, 5, **options),)
+
+
+def _rows(make: Callable[..., Arrays]) -> Make:
+    def made(**options: Any) -> Arrays:
+        return make(250, 4, **({"random_state": 0} | options))
+
+    return made
+
+
+def _pathological(**options: Any) -> Arrays:
+    return datasets.make_svm_pathological(250, **({"random_state": 0} | options))
+
+
+def _outliers(**options: Any) -> Arrays:
+    options = {"random_state": 0, "outliers": 0.1, "dof": 3.0} | options
+    return datasets.make_mixture(250, 4, **options)
+
+
+def _lower_bound(**options: Any) -> Arrays:
+    return datasets.make_svm_lower_bound(10, **options)
+
+
+RANDOM: dict[str, Make] = {
+    "mixture": _rows(datasets.make_mixture),
+    "outliers": _outliers,
+    "imbalanced": _rows(datasets.make_imbalanced),
+    "heavy-tailed": _rows(datasets.make_heavy_tailed),
+    "near-mean": _rows(datasets.make_near_mean),
+    "geometric": _rows(datasets.make_geometric),
+    "giants": _rows(datasets.make_giants),
+    "hidden": _rows(functools.partial(datasets.make_hidden, hidden_rows=5)),
+    "svm-pathological": _pathological,
+}
+
+
+ALL = RANDOM | {"benchmark": _benchmark, "svm-lower-bound": _lower_bound}
+every_generator = pytest.mark.parametrize("make", ALL.values(), ids=ALL.keys())
+every_random_generator = pytest.mark.parametrize("make", RANDOM.values(), ids=RANDOM.keys())
+
+
+def _refuse(*_: Any, **__: Any) -> None:
+    raise AssertionError("something was computed while the arrays were defined")
+
+
+# What all generators promise
+
+
+@every_generator
+def test_definition__computes_nothing_and_has_one_task_per_block(make: Make) -> None:
+    with dask.config.set(scheduler=_refuse):
+        arrays = make(chunks=100)
+    for array in arrays:
+        assert array.npartitions == 3
+        assert len(dict(array.__dask_graph__())) == 3
+
+
+@every_generator
+def test_blocks__fuse_with_blockwise_work(make: Make) -> None:
+    points = make(chunks=100)[0]
+    (optimised,) = dask.optimize(points * 2 + 1)
+    assert len(dict(optimised.__dask_graph__())) == 3
+
+
+@every_generator
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_blocks__are_what_the_array_announces(make: Make, dtype: str) -> None:
+    for array in make(chunks=100, dtype=dtype):
+        value = array.compute(scheduler="synchronous")
+        assert isinstance(value, np.ndarray)
+        assert (value.shape, value.dtype) == (array.shape, array.dtype)
+        assert len(value) == len(make()[0])
+        assert np.isfinite(value).all()
+    assert make(dtype=dtype)[0].dtype == np.dtype(dtype)
+    assert make()[0].dtype == np.float32
+
+
+@every_generator
+def test_bits__are_the_same_on_every_scheduler(make: Make) -> None:
+    arrays = make(chunks=100)
+    expected = dask.compute(*arrays, scheduler="synchronous")
+    found = dask.compute(*arrays, scheduler="threads", num_workers=2)
+    for one, other in zip(expected, found, strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.slow
+def test_bits__are_the_same_in_processes() -> None:
+    arrays = [array for make in ALL.values() for array in make(chunks=100)]
+    expected = dask.compute(*arrays, scheduler="synchronous")
+    found = dask.compute(*arrays, scheduler="processes", pool=shared_pool())
+    for one, other in zip(expected, found, strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+@every_generator
+def test_block__read_alone_equals_its_part_of_the_whole(make: Make) -> None:
+    for array in make(chunks=100):
+        whole = array.compute(scheduler="synchronous")
+        alone = array.blocks[1].compute(scheduler="synchronous")
+        np.testing.assert_array_equal(alone, whole[100:200])
+
+
+@every_generator
+def test_array__pickles_and_has_a_deterministic_name(make: Make) -> None:
+    for array, again in zip(make(chunks=100), make(chunks=100), strict=True):
+        assert array.name == again.name
+        copy = pickle.loads(pickle.dumps(array))
+        assert copy.name == array.name
+        np.testing.assert_array_equal(copy.compute(), array.compute())
+    assert make(chunks=100)[0].name != make(chunks=50)[0].name
+
+
+@every_random_generator
+def test_random_state__changes_points_and_names(make: Make) -> None:
+    one, other = make(random_state=1)[0], make(random_state=2)[0]
+    assert one.name != other.name
+    assert not np.array_equal(one.compute(), other.compute())
+
+
+@every_random_generator
+def test_random_state__none_is_drawn_once(make: Make) -> None:
+    points = make(random_state=None)[0]
+    np.testing.assert_array_equal(points.compute(), points.compute())
+    assert points.name != make(random_state=None)[0].name
+
+
+def test_block_stream__differs_from_the_streams_of_a_build() -> None:
+    addresses = itertools.product(lazy.Part, range(3))
+    ours = {lazy.block_stream(0, part, block).integers(2**63) for part, block in addresses}
+    theirs = {
+        randomness.stream(0, stage, block).integers(2**63)
+        for stage, block in itertools.product(randomness.Stage, range(3))
+    }
+    assert len(ours) == 9
+    assert not ours & theirs
+
+
+@given(n=st.integers(1, 60), chunks=st.integers(1, 70), d=st.integers(1, 4))
+def test_chunks__cover_the_rows(n: int, chunks: int, d: int) -> None:
+    points, labels = datasets.make_mixture(n, d, chunks=chunks, random_state=0)
+    rows = min(n, chunks)
+    assert points.chunks == ((rows,) * (n // rows) + ((n % rows,) if n % rows else ()), (d,))
+    assert labels.chunks == points.chunks[:1]
+    assert points.compute(scheduler="synchronous").shape == (n, d)
+
+
+def test_chunks__auto_means_about_16_mib() -> None:
+    points, _ = datasets.make_mixture(10**7, 20, random_state=0)
+    assert points.chunks[0][0] * 20 * 4 == pytest.approx(2**24, rel=1e-4)
+    single = np.dtype("float32")
+    assert lazy.rows_per_block("auto", n=10, d=10**8, dtype=single) == 1
+    assert lazy.rows_per_block("auto", n=10, d=1, dtype=single) == 10
+
+
+# Arguments
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "error", "message"),
+    [
+        ("mixture", {"chunks": 0}, InvalidInputError, "chunks must be at least 1, got 0"),
+        ("mixture", {"chunks": "big"}, InvalidInputError, "chunks must be 'auto' or a number"),
+        ("mixture", {"chunks": 1.5}, InvalidTypeError, "chunks must be an integer, got 1.5"),
+        ("mixture", {"chunks": True}, InvalidTypeError, "chunks must be an integer, got True"),
+        ("mixture", {"dtype": "int32"}, InvalidInputError, "dtype must be float32 or float64"),
+        ("mixture", {"dtype": "no such"}, InvalidTypeError, "dtype must name a dtype"),
+        ("mixture", {"n_clusters": 0}, InvalidInputError, "n_clusters must be at least 1"),
+        ("mixture", {"imbalance": 0.5}, InvalidInputError, r"imbalance must be .* \[1, inf\]"),
+        ("mixture", {"spread": -1}, InvalidInputError, "spread must be a finite number"),
+        ("mixture", {"spread": "wide"}, InvalidTypeError, "spread must be a number, got 'wide'"),
+        ("mixture", {"offset": math.nan}, InvalidInputError, "offset must be a finite number"),
+        ("mixture", {"outliers": 1.5}, InvalidInputError, r"outliers must be .* \[0, 1\]"),
+        ("mixture", {"dof": 0.5}, InvalidInputError, r"dof must be .* \[1, inf\]"),
+        ("mixture", {"random_state": -1}, InvalidInputError, "random_state must"),
+        ("near-mean", {"n_clusters": 11}, InvalidInputError, "n_clusters must exceed n_near=10"),
+        ("near-mean", {"near_share": 2}, InvalidInputError, r"near_share must be .* \[0, 1\]"),
+        ("geometric", {"ratio": 0.9}, InvalidInputError, "ratio must be"),
+        ("geometric", {"growth": 0.9}, InvalidInputError, "growth must be"),
+        ("benchmark", {"beta": 0.5}, InvalidInputError, "beta must be"),
+        ("svm-pathological", {"gap": -0.1}, InvalidInputError, "gap must be"),
+    ],
+)
+def test_arguments__bad_ones_are_named(
+    make: str, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        ALL[make](**options)
+
+
+@pytest.mark.parametrize("n", [0, -3])
+def test_arguments__no_rows(n: int) -> None:
+    with pytest.raises(InvalidInputError, match=f"n must be at least 1, got {n}"):
+        datasets.make_mixture(n, 2)
+
+
+def test_arguments__too_many_blocks() -> None:
+    with pytest.raises(InvalidInputError, match="chunks must give at most 10,000,000 blocks"):
+        datasets.make_benchmark(10, 30)

@@ -1,0 +1,112 @@
+"""Kernels, their widths, and what they span."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.typing import FloatArray
+from daskcoreset.estimators.kernel.kernels import (
+    Isotropic,
+    KernelMap,
+    Span,
+    resolve_gamma,
+    resolve_kernel,
+)
+from tests.tools.kernel_problems import X
+
+
+def cauchy(squares: FloatArray) -> FloatArray:
+    return np.asarray(1.0 / (1.0 + squares))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", cauchy])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tiles__kernel_of_plain_distances(kernel: Any, offset: float, dtype: Any) -> None:
+    rows = (np.random.default_rng(0).normal(size=(700, 3)) * 2 + offset).astype(dtype)
+    core = KernelMap(resolve_kernel(kernel, 0.7), rows[::20].astype(np.float64))
+    gaps = rows[:, np.newaxis].astype(np.float64) - core.points
+    squares = (gaps**2).sum(axis=2)
+    expected = {
+        "rbf": np.exp(-0.7 * squares),
+        "laplacian": np.exp(-0.7 * np.sqrt(squares)),
+    }.get(kernel, 1 / (1 + squares))
+    for part, values, nearest in core.tiles(rows, nearest=True):
+        assert np.allclose(values, expected[part], atol=1e-6 if kernel == "laplacian" else 1e-10)
+        assert nearest is not None
+        # At a large offset float32 has few values: of two as near as each other either is right.
+        found = np.take_along_axis(squares[part], nearest.cells[:, np.newaxis], axis=1)[:, 0]
+        assert np.allclose(found, squares[part].min(axis=1), rtol=0, atol=1e-10)
+        assert nearest.farthest == pytest.approx(squares[part].min(axis=1).max(), abs=1e-10)
+    assert np.allclose(np.diag(core.gram()), 1.0, atol=0, rtol=0)
+
+
+def test_resolve_gamma__as_in_svc() -> None:
+    X = np.random.default_rng(0).normal(size=(50, 4)) * 3 + 1
+    assert resolve_gamma("scale", 4, float(X.var())) == pytest.approx(1 / (4 * X.var()))
+    assert resolve_gamma("scale", 4, 0.0) == 1.0
+    for bad in ("large", 0.0, -1.0, np.inf, True, None):
+        with pytest.raises(InvalidInputError, match="gamma must be"):
+            resolve_gamma(bad, 4, 1.0)
+
+
+def linear(squares: FloatArray) -> FloatArray:
+    return np.asarray(1.0 + squares)
+
+
+def shifted(squares: FloatArray) -> FloatArray:
+    return np.asarray(0.5 * np.exp(-squares))
+
+
+def two(first: FloatArray, second: FloatArray) -> FloatArray:
+    return first @ second.T
+
+
+def total(squares: FloatArray) -> float:
+    return float(squares.sum())
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        ("poly", "kernel='poly' is not known to be isotropic"),
+        ("linear", "kernel='linear' is not known to be isotropic"),
+        (linear, "is above 1"),
+        (shifted, "is 0.5 at distance zero"),
+        (two, "fails on an array of squared distances"),
+        (total, "returns shape"),
+    ],
+)
+def test_resolve_kernel__not_isotropic(kernel: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        resolve_kernel(kernel, 1.0)
+
+
+def test_resolve_kernel__no_kernel_at_all() -> None:
+    with pytest.raises(InvalidTypeError, match="must be a name or callable"):
+        resolve_kernel(3, 1.0)
+
+
+def test_span__equal_core_points_and_false_kernels() -> None:
+    twice = KernelMap(Isotropic("rbf"), np.repeat(X[:5], 2, axis=0))
+    assert Span.of(twice).into.shape == (10, 5)
+
+    def cosine(squares: FloatArray) -> FloatArray:
+        return np.asarray(np.cos(3 * squares))
+
+    with pytest.raises(InvalidInputError, match="not positive semi-definite"):
+        Span.of(KernelMap(Isotropic("callable", profile=cosine), X[:30]))
+
+
+def test_span__what_is_rounding_is_a_part_of_the_largest_eigenvalue() -> None:
+    class Told(KernelMap):
+        def gram(self) -> FloatArray:
+            return np.diag(self.points[:, 0])
+
+    Span.of(Told(Isotropic("rbf"), np.array([[100.0], [-5e-7]])))
+    with pytest.raises(InvalidInputError, match="not positive semi-definite"):
+        Span.of(Told(Isotropic("rbf"), np.array([[100.0], [-2e-6]])))

@@ -1,0 +1,46 @@
+"""The dual of optimal-distribution machines, and data refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.estimators import ODMClassifier
+from daskcoreset.estimators.kernel.kernels import Isotropic, KernelMap
+from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
+from daskcoreset.estimators.kernel.odm import solve_dual
+from tests.tools.kernel_problems import U, X, Y
+from tests.tools.kernel_rows import ROWS, chunked
+
+# The certificate of "csvrg" is rarely below its tolerance, and fits say so.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:CSVRGClassifier stopped after:sklearn.exceptions.ConvergenceWarning"
+)
+
+
+def test_odm__bad_data() -> None:
+    with pytest.raises(InvalidTypeError, match="needs a matrix"):
+        ODMClassifier().fit(*chunked())
+    with pytest.raises(InvalidInputError, match="one class only"):
+        ODMClassifier().fit(ROWS[:10], np.zeros(10))
+    many = np.random.default_rng(0).random((20_001, 1))
+    with pytest.raises(InvalidInputError, match="20001 distinct rows"):
+        ODMClassifier().fit(many, many[:, 0] > 0.5)
+
+
+ODM = resolve_loss("odm", theta=0.3, mu=0.5)
+SMOOTH = [LOSSES["squared_hinge"], ODM]
+ALL = [*SMOOTH, LOSSES["hinge"]]
+
+
+@pytest.mark.parametrize("loss", ALL, ids=lambda loss: loss.name)
+def test_solve_dual__gap_holds_from_the_first_sweep(loss: MarginLoss) -> None:
+    n, lam = 60, 50.0
+    gram, signs = KernelMap(Isotropic("rbf", 5.0), X[:n]).gram(), Y[:n, np.newaxis].astype(float)
+    least = solve_dual(gram, signs, U[:n], loss, lam, tol=1e-8)
+    for sweeps in (1, 2, 4):
+        found = solve_dual(gram, signs, U[:n], loss, lam, tol=1e-8, max_iter=sweeps)
+        assert found.gaps is not None
+        above = found.objectives[0] - least.objectives[0]
+        assert 0.0 <= above + 1e-9 <= found.gaps[0] + 2e-9

@@ -1,0 +1,46 @@
+"""Soft margins at their least, on rows drawn uniformly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from daskcoreset.estimators.margin.soft import soft_margin, uniform_rows
+from daskcoreset.inputs.blocks import row_blocks
+
+
+def test_soft_margin__is_at_its_least() -> None:
+    rng = np.random.default_rng(6)
+    X, u = rng.normal(size=(200, 4)) * [1, 10, 0.1, 1] + 5, rng.uniform(0, 2, 200)
+    y = np.where(X[:, 0] + rng.normal(size=200) > 5, 1.0, -1.0)
+    w, b = soft_margin(X, y, u, 0.7, intercept=True)
+    share = u / u.sum()
+    spread = np.sqrt(share @ (X - share @ X) ** 2)
+    short = np.maximum(0, 1 - y * (X @ w + b))
+    # The gradient, in the scaled columns, by the formula.
+    pull = -2 * 0.7 * u * y * short
+    scaled = (X - share @ X) / spread
+    assert w * spread + scaled.T @ pull == pytest.approx(np.zeros(4), abs=1e-7)
+    assert pull.sum() == pytest.approx(0, abs=1e-7)
+    assert soft_margin(X, y, u, 0.7, intercept=False)[1] == 0.0
+
+
+def test_uniform_rows__are_so_many_and_weigh_as_all() -> None:
+    X = np.arange(1000.0)[:, None]
+    blocks = row_blocks(X, np.arange(1000) % 2, np.r_[np.zeros(100), np.ones(900)], chunks=300)
+    points, labels, weights = uniform_rows(blocks, 50, 0)
+    assert len(points) == 50 == len(set(points[:, 0]))
+    assert points.min() >= 100
+    assert weights.sum() == pytest.approx(900)
+    assert (labels == points[:, 0] % 2).all()
+    assert len(uniform_rows(blocks, 5000, 0)[0]) == 900
+
+
+def test_soft_margin__takes_many_columns_and_constant_ones() -> None:
+    X = np.zeros((6, 2100))
+    X[:, 0] = [0, 1, 2, 3, 4, 5]
+    y = np.array([-1.0, 1, -1, -1, 1, 1])
+    few = soft_margin(X[:, :2], y, np.ones(6), 1.0, intercept=True)
+    many = soft_margin(X, y, np.ones(6), 1.0, intercept=True)
+    assert many[0][:2] == pytest.approx(few[0], abs=1e-5)
+    assert many[1] == pytest.approx(few[1], abs=1e-5)

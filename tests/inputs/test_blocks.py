@@ -1,0 +1,172 @@
+"""Blocks of rows: cut, grouped and kept as their inputs store them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+import xarray as xr
+from hypothesis import given
+
+from daskcoreset import build
+from daskcoreset.core.typing import AnyArray
+from daskcoreset.execution.engine import read_block
+from daskcoreset.inputs.blocks import row_blocks
+from tests.tools.input_kinds import (
+    CHUNK,
+    SIZE,
+    WEIGHT,
+    N,
+    S,
+    X,
+    Y,
+    dask_of_sparse,
+    dask_unknown,
+    npz_path,
+    parquet_file,
+    stored,
+    table,
+)
+from tests.tools.strategies import dask_arrays
+
+
+def test_row_blocks__wide_sparse_is_cut_by_what_is_stored() -> None:
+    wide = sp.random_array((5000, 10**6), density=1e-6, format="csr", rng=np.random.default_rng(0))
+    assert row_blocks(wide).sizes == (5000,)
+
+
+def rows_of(blocks: Any) -> Iterator[AnyArray]:
+    """Read the blocks, those of Dask arrays as well."""
+    for position, spec in enumerate(blocks.specs):
+        arrays = {name: a.blocks[position].compute() for name, a in blocks.arrays.items()}
+        block = read_block(spec, arrays, blocks.schema).block
+        assert block is not None
+        yield block.points
+
+
+@given(made=dask_arrays())
+def test_row_blocks__any_dask_chunks(made: tuple[AnyArray, Any]) -> None:
+    held, array = made
+    blocks = row_blocks(array)
+    dtype = np.result_type(held.dtype, np.float32)
+    with dask.config.set(scheduler="synchronous"):
+        np.testing.assert_array_equal(np.concatenate(list(rows_of(blocks))), held.astype(dtype))
+    assert blocks.sizes is None or blocks.sizes == array.chunks[0]
+
+
+def test_row_blocks__huge_chunk_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("daskcoreset.inputs.blocks.TARGET_BYTES", 1000 * 12)
+    monkeypatch.setattr("daskcoreset.inputs.blocks.HUGE_BYTES", 4000 * 12)
+    big = np.zeros((10_001, 3), np.float32)
+    split = (910,) * 2 + (909,) * 9
+    assert row_blocks(da.from_array(big, chunks=-1)).sizes == split
+    assert row_blocks(da.from_array(big[:4000], chunks=-1)).sizes == (4000,)
+    assert row_blocks(big).sizes == (1000,) * 10 + (1,)
+    assert row_blocks(big[:4000]).sizes == (4000,)
+    assert row_blocks(pd.DataFrame(big)).sizes == (1000,) * 10 + (1,)
+
+
+def test_row_blocks__sparse_dask_chunks_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("daskcoreset.inputs.blocks.HUGE_BYTES", 10)
+    blocks = row_blocks(dask_of_sparse(sp.csr_array, 30))
+    assert blocks.sizes == (CHUNK,) * 4
+    assert blocks.sparse
+    assert blocks.stored_bytes is None
+
+
+def test_row_blocks__tiny_chunks_are_grouped() -> None:
+    chunks = 5000
+    tiny = da.zeros((20 * chunks, 50), chunks=(20, 50), dtype=np.float32)
+    lazy = build(tiny, size=SIZE, compute=False)
+    blocks = row_blocks(tiny)
+    assert blocks.n_rows == 20 * chunks
+    assert blocks.n_blocks == 1  # 20 MB in all
+    # Each chunk has its own task, made by the caller; all else is a handful.
+    assert lazy.n_tasks <= chunks + 10
+    few = da.zeros((200, 50), chunks=(10, 50))
+    assert row_blocks(few).n_blocks == 20, "so few cost nothing"
+
+
+@pytest.mark.parametrize(
+    ("stored_as", "granularity", "sizes"),
+    [
+        ({"chunks": (300, 2)}, 300, (900, 100)),
+        ({"chunks": (10, 1), "shards": (600, 2)}, 600, (600, 400)),
+        ({"chunks": (2000, 2)}, 2000, (1000,)),
+    ],
+)
+def test_row_blocks__zarr_in_whole_chunks(
+    stored_as: dict[str, Any],
+    granularity: int,
+    sizes: tuple[int, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("daskcoreset.inputs.blocks.TARGET_BYTES", 8 * 1000)
+    made = stored(tmp_path, "X.zarr", np.zeros((1000, 2), np.float32), **stored_as)
+    assert row_blocks(made).sizes == sizes
+    assert granularity * (sizes[0] // granularity or 1) >= sizes[0]
+    assert row_blocks(made, chunks=700).sizes == (700, 300), "the user's word counts"
+
+
+def test_row_blocks__huge_shard_is_cut_inside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("daskcoreset.inputs.blocks.TARGET_BYTES", 8 * 100)
+    monkeypatch.setattr("daskcoreset.inputs.opening._HUGE_SHARD", 8 * 400)
+    made = stored(tmp_path, "X.zarr", np.zeros((1000, 2), "f4"), chunks=(50, 2), shards=(500, 2))
+    assert row_blocks(made).sizes == (100,) * 10
+
+
+def test_row_blocks__parquet_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pq.write_table(table(0, N), tmp_path / "a.parquet", row_group_size=30)
+    assert row_blocks(tmp_path / "a.parquet", "y").sizes == (N,)
+    monkeypatch.setattr("daskcoreset.inputs.blocks.TARGET_BYTES", 70 * 4 * 8)
+    assert row_blocks(tmp_path / "a.parquet", "y").sizes == (60, 60, 60, 20)
+    assert row_blocks(tmp_path / "a.parquet", "y", chunks=45).sizes == (45,) * 4 + (20,)
+
+
+def test_row_blocks__stored_bytes_and_names(tmp_path: Path) -> None:
+    blocks = row_blocks(X, Y, WEIGHT)
+    assert blocks.stored_bytes == X.nbytes + Y.nbytes + WEIGHT.nbytes
+    assert (blocks.name, blocks.are_views, blocks.n_blocks) == (None, True, 1)
+    assert row_blocks(S).stored_bytes == S.data.nbytes + S.indices.nbytes + S.indptr.nbytes
+    assert row_blocks(dask_unknown(tmp_path)[0]).stored_bytes is None
+    known = row_blocks(da.from_array(X, chunks=CHUNK), name_of(tmp_path))
+    assert known.stored_bytes == X.nbytes + Y.nbytes
+    assert known.name is None
+    assert "X.zarr" in str(row_blocks(stored(tmp_path, "X.zarr", X)).name)
+    assert row_blocks(parquet_file(tmp_path)[0]).name == str(tmp_path / "a.parquet")
+    assert row_blocks(npz_path(tmp_path)[0]).name == str(tmp_path / "data.npz")
+    assert row_blocks(npz_path(tmp_path)[0]).columns is None
+    assert row_blocks(xr.DataArray(X, name="depth")).name is None
+
+
+def name_of(folder: Path) -> Path:
+    np.save(folder / "labels.npy", Y)
+    return folder / "labels.npy"
+
+
+def test_row_blocks__query_planner_is_refused() -> None:
+    script = (
+        "import dask.array as da, daskcoreset\n"
+        "try:\n"
+        "    daskcoreset.build(da.ones((10, 2), chunks=5), size=3)\n"
+        "except TypeError as error:\n"
+        "    assert 'query planner' in str(error) and 'QUERY_PLANNING=False' in str(error)\n"
+        "else:\n"
+        "    raise SystemExit('not refused')\n"
+    )
+    environment = {**os.environ, "DASK_ARRAY__QUERY_PLANNING": "True"}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)

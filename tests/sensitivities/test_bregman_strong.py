@@ -1,0 +1,120 @@
+"""Strong Bregman coresets: the contract, plain readings of the formulas, and draws."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import daskcoreset
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.sensitivities import BregmanLightweight, StrongBregman
+from daskcoreset.solvers.divergences import Divergence, KullbackLeibler, SquaredMahalanobis
+from daskcoreset.testing import assert_mean, cut_rows, draw
+from tests.tools.bregman import (
+    DIVERGENCES,
+    FULL,
+    POSITIVE,
+    WEIGHTS,
+    Light,
+    OnPositive,
+    Own,
+    halves,
+    matrix_of,
+    settled,
+)
+
+
+@pytest.mark.parametrize("divergence", DIVERGENCES, ids=repr)
+def test_strong_scores__plain_reading_of_the_formula(divergence: Divergence) -> None:
+    construction = StrongBregman(4, divergence)
+    parts, summary = settled(construction, *halves())
+    root = np.linalg.cholesky(matrix_of(divergence))
+    # B as the root found it, its weights and costs; distances as they are defined.
+    B, alpha = summary.clusters, 16 * (math.log(4) + 2)
+    white = (POSITIVE - summary.origin) @ root
+    gaps = ((white[:, None] - B.centers) ** 2).sum(axis=2)
+    cell, d = gaps.argmin(axis=1), gaps.min(axis=1)
+    c = B.costs.sum() / B.weights.sum()
+    s = alpha * d / c
+    s += 2 * alpha * B.costs[cell] / (B.weights[cell] * c)
+    s += 4 * B.weights.sum() / B.weights[cell]
+    found = [construction.scores(block, summary).sum(axis=0) for block in halves()]
+    np.testing.assert_allclose(np.concatenate(found), WEIGHTS * s, rtol=1e-9)
+    # The table says what the cells weigh and cost by A itself, up to cells that were split.
+    assert B.weights.sum() == pytest.approx(WEIGHTS.sum())
+    assert B.costs.sum() >= (WEIGHTS @ d) * (1 - 1e-9)
+    assert B.costs.sum() < 2 * (WEIGHTS @ d)
+    masses = np.sum([construction.total_scores(part, summary) for part in parts], axis=0)
+    assert masses.sum() == pytest.approx(np.concatenate(found).sum(), rel=0.5)
+
+
+def test_strong_summary__cells_cost_what_their_rows_cost() -> None:
+    # With as many centers as rows of each block every row is a cell, so that A is all.
+    construction = StrongBregman(1, "kl")
+    parts, summary = settled(construction, *halves())
+    mean = (WEIGHTS @ POSITIVE) / WEIGHTS.sum()
+    A = matrix_of(KullbackLeibler()).diagonal()
+    expected = WEIGHTS @ (((POSITIVE - mean) ** 2) @ A)
+    assert summary.clusters.cost == pytest.approx(expected, rel=1e-9)
+    assert len(parts[0]) == 1
+
+
+@pytest.mark.parametrize("divergence", [Own(), SquaredMahalanobis()])
+def test_strong__two_folds_where_a_full_matrix_is_not_known(divergence: Divergence) -> None:
+    construction = StrongBregman(3, divergence)
+    assert construction.n_folds == 2
+    with pytest.raises(InvalidInputError, match="needs 2 folds"):
+        daskcoreset.build(POSITIVE, size=20, method=construction)
+    blocks = cut_rows(POSITIVE, [30, 0, 30], WEIGHTS)
+    weights = [
+        [found.weights.sum(), found.weights @ found.rows.points[:, 0]]
+        for seed in range(200)
+        for found in [draw(blocks, construction, 20, passes=2, seed=seed)]
+    ]
+    assert_mean(np.array(weights), np.array([WEIGHTS.sum(), WEIGHTS @ POSITIVE[:, 0]]))
+
+
+def test_strong__rows_without_weight_have_no_say() -> None:
+    X = np.concatenate([POSITIVE, [[-1.0, 0.0, 1e300]]])  # outside the domain, and no matter
+    blocks = cut_rows(X, [30, 30, 1], np.append(WEIGHTS, 0.0))
+    for construction in (StrongBregman(3, "kl"), BregmanLightweight("kl")):
+        found = draw(blocks, construction, 20)
+        assert np.isfinite(found.weights).all()
+        assert 60 not in found.indices
+
+
+def test_strong__no_scores_without_cells() -> None:
+    block = Block(POSITIVE, np.zeros(len(POSITIVE)))
+    construction = StrongBregman(3, "kl")
+    nothing = construction.block_summary(block, None, np.random.default_rng(0))
+
+    assert len(nothing) == 0
+    assert not construction.scores(block, nothing).any()
+
+
+def test_strong__float32_far_from_the_origin() -> None:
+    near = np.round(np.random.default_rng(0).normal(size=(60, 3)) * 8).astype(np.float32) / 8
+    far = near + np.float32(2**17)
+    for method in (SquaredMahalanobis(FULL), "squared_euclidean"):
+        construction = StrongBregman(3, method)
+        scores = []
+        for X in (near, far):
+            block = Block(X, np.ones(60))
+            scores.append(construction.scores(block, settled(construction, block)[1]))
+        np.testing.assert_allclose(scores[0], scores[1], rtol=1e-6)
+
+
+def test_strong__long_blocks() -> None:
+    X = np.random.default_rng(0).lognormal(size=(40_000, 2)) + 0.1
+    found = daskcoreset.build(X, size=500, method=StrongBregman(5, "kl"), random_state=0)
+    assert found.weights.sum() == pytest.approx(40_000, rel=0.05)
+    assert found.provenance["rough_centers"] == 5
+
+
+@pytest.mark.nightly  # likewise
+class TestStrongKullbackLeibler(Light):
+    def construction(self) -> OnPositive:
+        return OnPositive("kl", 3)

@@ -1,0 +1,82 @@
+"""Lightweight coresets: the contract, and the formula."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from daskcoreset.core.blocks import Block
+from daskcoreset.core.moments import moments_of
+from daskcoreset.core.typing import FloatArray
+from daskcoreset.sensitivities import Lightweight
+from daskcoreset.testing import SensitivityContract
+from tests.tools.blocks import rows
+
+
+class TestLightweight(SensitivityContract):
+    def construction(self) -> Lightweight:
+        return Lightweight()
+
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_lightweight__scores_are_those_of_algorithm_1(dtype: Any, form: Any) -> None:
+    rng = np.random.default_rng(0)
+    X, u = rng.normal(size=(40, 3)).astype(dtype), rng.lognormal(size=40)
+    mu = np.average(X.astype(np.float64), axis=0, weights=u)
+    distances = ((X - mu) ** 2).sum(axis=1)
+    block = Block(form(X), u)
+    scores = Lightweight().scores(block, Lightweight().block_summary(block, None, RNG))
+
+    np.testing.assert_allclose(scores[0], u / (2 * u.sum()), rtol=1e-13)
+    np.testing.assert_allclose(scores[1], u * distances / (2 * u @ distances), rtol=1e-12)
+
+
+def test_lightweight__by_hand() -> None:
+    # Mean 1, phi = 1 + 1 + 4 * 0 = 2 with weights 1, 1, 4.
+    block = rows([[0.0], [2.0], [1.0]], [1, 1, 4])
+    summary = Lightweight().block_summary(block, None, RNG)
+
+    expected = [[1 / 12, 1 / 12, 4 / 12], [1 / 4, 1 / 4, 0]]
+    np.testing.assert_allclose(Lightweight().scores(block, summary), expected, rtol=1e-15)
+    assert Lightweight().provenance(summary) == {"quantization_error": 2.0}
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_lightweight__equal_rows_are_scored_uniformly(form: Any) -> None:
+    block = Block(form(np.full((4, 2), 1e6 + 0.1)), np.array([1.0, 2.0, 0.0, 0.1]))
+    construction = Lightweight()
+    summary = construction.merge(
+        construction.block_summary(block, None, RNG), moments_of(*parts(block))
+    )
+
+    scores = construction.scores(block, summary)
+    np.testing.assert_allclose(scores[0], block.weights / 6.2, rtol=1e-14)
+    assert not scores[1].any()
+    assert construction.total_scores(summary, summary).tolist() == [1.0, 0.0]
+
+
+def parts(block: Block) -> tuple[Any, FloatArray]:
+    return block.points, block.weights
+
+
+def test_lightweight__tiny_spread_does_not_overflow() -> None:
+    # phi is 2e-310, whose inverse no float64 holds.
+    block = rows([[0.0], [1e-155], [2e-155]])
+    scores = Lightweight().scores(block, Lightweight().block_summary(block, None, RNG))
+
+    np.testing.assert_allclose(scores[1], [0.25, 0.0, 0.25], rtol=1e-9)
+
+
+def test_lightweight__rows_without_weight_may_hold_anything() -> None:
+    block = rows([[1e200], [0.0], [2.0]], [0, 1, 1])
+    with np.errstate(over="ignore"):
+        scores = Lightweight().scores(block, Lightweight().block_summary(block, None, RNG))
+
+    assert scores.tolist() == [[0.0, 0.25, 0.25], [0.0, 0.25, 0.25]]

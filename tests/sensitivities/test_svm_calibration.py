@@ -1,0 +1,144 @@
+"""Calibration of SVM coresets, and the draws it chooses from."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from daskcoreset import build
+from daskcoreset.constructions.sampling import final_draw as root
+from daskcoreset.core.blocks import Block
+from daskcoreset.sensitivities import SVM, svm_calibration
+from daskcoreset.sensitivities.svm_calibration import SVMDesign, calibrate, modes_for
+from daskcoreset.sensitivities.svm_pilot import WIDTH
+from daskcoreset.solvers.linear import solve_svm
+from daskcoreset.testing import cut_rows, draw
+from tests.tools.two_classes import settled, two_classes
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:a solution fitted on the coreset"),  # which are tiny here
+    pytest.mark.filterwarnings("ignore:how far a solution fitted"),
+]
+
+
+def test_tries__more_of_many_rows_and_one_where_each_takes_long() -> None:
+    def tries(n_rows: int, size: int = 10, d: int = 2, **options: Any) -> int:
+        return SVM(**options).design.n_draws(
+            size, SimpleNamespace(coef=np.zeros((1, d)), n_rows=n_rows)
+        )
+
+    assert [tries(n) for n in (500, 5000, 17_999, 18_000, 40_000, 10**6)] == [4, 5, 16, 4, 10, 16]
+    assert tries(500, size=10**6) == 1
+    assert tries(500, size=1000, d=1000) == 1
+    assert tries(500, variant="calibrated") == 1
+    # Sixty million products: of 316 columns and of 317.
+    assert [tries(10**6, size=600, d=d) for d in (315, 316)] == [10, 1]
+
+
+def test_modes_for__all_ways_where_rows_are_few() -> None:
+    rough: Any = SimpleNamespace(origin=np.zeros(4), classes=[-1, 1], coef=np.zeros((1, 4)))
+    both, gradient, means, neither = (True, True), (False, True), (True, False), (False, False)
+
+    assert modes_for(60, rough) == (both, gradient)
+    assert modes_for(10**9, rough) == (gradient,)
+    # Of 3 * 5 sums for a row, two thousand million products.
+    assert [modes_for(n, rough)[0] for n in (8_888_888, 8_888_889)] == [both, gradient]
+    assert modes_for(59, rough) == modes_for(20, rough) == (gradient, both, means, neither)
+    assert modes_for(19, rough) == (neither, gradient, means, both)
+
+
+def test_calibrate__gradient_is_given_up_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    ladders: list[Any] = []
+    monkeypatch.setattr(
+        svm_calibration, "calibrate_classes", lambda *given, **_: ladders.append(given[-1])
+    )
+    X, y = two_classes(300)
+    block = Block(X, np.ones(300), y)
+    rough = settled(SVM(), block)
+    for means, gradient in [(True, True), (True, False), (False, True), (False, False)]:
+        calibrate(block, np.ones(300), rough, means=means, gradient=gradient)
+
+    one, other = ("gradient",), ("class means",)
+    assert ladders == [[one + other, one, other], [other], [one], []]
+
+
+def test_fitted__cost_of_the_classifier_that_is_fitted_on_all_rows() -> None:
+    X, y = two_classes(300)
+    block, lam = Block(X, np.ones(300), y), 0.3
+    found = SVM(lam=lam).design.fitted(block, np.ones(300), block, settled(SVM(lam=lam), block))
+    fit = solve_svm(X, y.astype(np.float64), np.ones(300), lam, intercept=True, tol=1e-6)
+    losses = lam * np.maximum(1.0 - y * (X @ fit.coef + fit.intercept), 0.0)
+
+    assert found.constant == pytest.approx(fit.coef @ fit.coef / 2, rel=0.1)
+    assert found.losses.sum() == pytest.approx(losses.sum(), rel=0.02)
+
+
+@pytest.mark.parametrize("variant", ["calibrated", "pilot_mix", "auto"])
+def test_calibration__class_weights_and_means_are_those_of_the_data(variant: Any) -> None:
+    X, y = two_classes(5000)
+    u = np.random.default_rng(7).random(5000)
+    coreset = build(
+        X + 1e3, y, size=400, method=SVM(variant=variant), sample_weight=u, random_state=1
+    )
+    assert (coreset.weights > 0).all()
+    for label in (-1, 1):
+        mine, own = coreset.labels == label, y == label
+        np.testing.assert_allclose(coreset.weights[mine].sum(), u[own].sum(), rtol=1e-8)
+        if variant != "auto":
+            np.testing.assert_allclose(
+                coreset.weights[mine] @ coreset.points[mine], u[own] @ (X[own] + 1e3), rtol=1e-8
+            )
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("labels", [[-1, 1], ["a", "b", "c"]], ids=["two", "three"])
+def test_calibration__losses_and_slopes_are_those_of_all_blocks(
+    passes: Literal[1, 2], labels: list[Any]
+) -> None:
+    """Of the rounded hinge at the rough solution; read off the formulas, with weights."""
+    X, y = two_classes(6000)
+    if len(labels) > 2:
+        y = np.where((y == 1) & (X[:, 1] > 0), 2, (y + 1) // 2)
+    y = np.array(labels)[(y + 1) // 2 if len(labels) == 2 else y]
+    u = np.random.default_rng(8).lognormal(size=6000)
+    blocks = cut_rows(X + 7.0, [0, 1000, 1, 4999], u, y)
+    found = draw(blocks, SVM(variant="pilot_mix"), 600, passes=passes)
+    rough = found.summary
+    positives = labels if len(labels) > 2 else labels[1:]
+    for label, coef, shift in zip(positives, rough.coef, rough.intercept, strict=True):
+        side = np.where(y == label, 1.0, -1.0)
+        rows = X + 7.0 - rough.origin
+        margins = side * (rows @ coef + shift)
+        slope = np.clip((1 + WIDTH - margins) / (2 * WIDTH), 0, 1)
+        loss = np.where(margins < 1 - WIDTH, 1 - margins, WIDTH * slope**2)
+        terms = np.column_stack([loss, rows * (slope * side)[:, np.newaxis], slope * side])
+        scale = u @ np.abs(terms)
+        kept = found.weights @ terms[found.indices]
+        np.testing.assert_allclose(kept / scale, u @ terms / scale, atol=1e-6)
+
+
+def test_trial__candidates_stand_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many rows each candidate counts for more than itself; there are 800 of 8,000."""
+    monkeypatch.setattr(root, "MIN_CANDIDATES", 0)
+    X, y = two_classes(8000)
+    u = np.random.default_rng(10).uniform(0.5, 2.0, 8000)
+    seen: list[Any] = []
+    original = SVMDesign.draw_loss
+
+    def noting(self: SVMDesign, *given: Any) -> float:
+        seen.append(given)
+        return original(self, *given)
+
+    monkeypatch.setattr(SVMDesign, "draw_loss", noting)
+    exact = [u.sum(), u @ np.maximum(1 - y * X[:, 0], 0.0), u @ X[:, 1] ** 2]
+    draw(cut_rows(X, [3000, 5000], u, y), SVM(), 200, passes=2)
+    assert len(seen) > 1
+    _, _, others, weights, _ = seen[0]
+    assert len(others) < 2000
+    points = others.points
+    sides = np.where(others.labels == 1, 1.0, -1.0)
+    losses = np.ones(len(others)), np.maximum(1 - sides * points[:, 0], 0.0), points[:, 1] ** 2
+    np.testing.assert_allclose([weights @ one for one in losses], exact, rtol=0.2)

@@ -1,0 +1,60 @@
+"""Divergences of positive rows, and their domains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.solvers.divergences import ItakuraSaito, KullbackLeibler
+
+
+def test_between__overflows_only_to_infinity() -> None:
+    found = ItakuraSaito().between(np.array([[1e300]]), np.array([1e-300]))
+
+    assert found[0] == np.inf
+
+
+def test_dominating__of_known_boxes() -> None:
+    low, high = [0.5, 2.0], [1.0, 8.0]
+
+    np.testing.assert_allclose(KullbackLeibler().dominating(low, high).precision, [1.0, 0.25])
+    np.testing.assert_allclose(KullbackLeibler().similarity(low, high), [0.5, 0.25])
+    np.testing.assert_allclose(ItakuraSaito().dominating(low, high).precision, [2.0, 0.125])
+    np.testing.assert_allclose(ItakuraSaito().similarity(low, high), [0.25, 0.0625])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "message"),
+    [
+        ([0.0, 1.0], [1.0, 1.0], r"low is 0\.0 and high 1\.0 in column 0"),
+        ([1.0, 3.0], [1.0, 2.0], r"low is 3\.0 and high 2\.0 in column 1"),
+        ([1.0, np.nan], [1.0, 2.0], "low is nan"),
+        ([1.0], [np.inf], "high inf in column 0"),
+        ([1.0, 1.0], [1.0], r"low has shape \(2,\) and high \(1,\)"),
+        ([[1.0]], [[1.0]], r"low has shape \(1, 1\)"),
+        ([1e-200], [1.0], "no float64 holds the factor"),
+        ([1e-100], [1e100], "no float64 holds the factor"),
+    ],
+)
+def test_dominating__refuses_a_box_outside_the_domain(low: Any, high: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        ItakuraSaito().dominating(low, high)
+    with pytest.raises(InvalidInputError, match=message):
+        ItakuraSaito().similarity(low, high)
+
+
+def test_check_domain__counts_the_zeros_of_sparse_rows() -> None:
+    points = sp.csr_array(np.array([[1.0, 2.0], [3.0, 0.0]]))
+
+    assert KullbackLeibler().check_domain(points) == 1
+    problem = KullbackLeibler().find_invalid_row(points, "points")
+    assert problem is not None
+    assert str(problem.error(0)).startswith("points is 0.0 in column 1 at row 1; ")
+
+
+def test_check_domain__of_no_rows() -> None:
+    assert KullbackLeibler().check_domain(np.empty((0, 2))) == -1

@@ -1,0 +1,57 @@
+"""Linear classifiers against libsvm, and the rounded hinge."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.svm import SVC
+
+from daskcoreset.metrics import costs as metrics
+from daskcoreset.solvers.linear import round_hinge, solve_svm
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 3))
+Y = np.where(X[:, 0] + RNG.normal(size=300) > 0, "yes", "no")
+U = RNG.random(300)
+
+
+SIGNS = np.where(Y == "yes", 1.0, -1.0)
+
+
+# The solver
+
+
+@pytest.mark.parametrize("lam", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("offset", [0.0, 1e5])
+def test_solve_svm__as_libsvm(lam: float, offset: float) -> None:
+    found = solve_svm(X + offset, SIGNS, U, lam, tol=1e-9)
+    model = SVC(kernel="linear", C=lam, tol=1e-8).fit(X, SIGNS, sample_weight=U)
+    expected = metrics.svm_cost(X, SIGNS, model, lam, U)
+    assert found.cost == pytest.approx(expected, rel=1e-6)
+    assert found.bound <= found.cost <= found.bound * (1 + 1e-6)
+    cost = metrics.svm_cost(X + offset, SIGNS, found.coef, lam, U, intercept=found.intercept)
+    assert cost == pytest.approx(found.cost, rel=1e-6)
+
+
+def test_solve_svm__without_intercept_one_class_and_units() -> None:
+    free = solve_svm(X, SIGNS, U, intercept=False, tol=1e-8)
+    assert free.intercept == 0.0
+    assert free.bound <= free.cost <= free.bound * (1 + 1e-6)
+    alone = solve_svm(X, np.ones(300), U)
+    assert (alone.cost, alone.intercept) == (0.0, 1.0)
+    scale = np.array([1e-6, 1.0, 1e6])
+    wild = solve_svm(X * scale, SIGNS, U, tol=1e-6)
+    assert wild.bound <= wild.cost <= wild.bound * (1 + 1e-4)
+    wide = solve_svm(sp.csr_array(X[:5]), SIGNS[:5], U[:5])
+    assert wide.cost <= U[:5].sum()
+
+
+@pytest.mark.parametrize("width", [1.0, 0.01])
+def test_round_hinge__a_quarter_of_the_width_above_the_hinge(width: float) -> None:
+    margins = np.linspace(-1, 3, 4001)
+    loss, slope = round_hinge(margins, width)
+    gap = loss - np.maximum(1 - margins, 0)
+    assert gap.min() >= -1e-12
+    assert gap.max() == pytest.approx(width / 4)
+    np.testing.assert_allclose(-np.gradient(loss, margins), slope, atol=2e-3 / width)

@@ -1,0 +1,50 @@
+"""Problems on core points, and their plain objective."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daskcoreset.constructions.class_summary import summarise_classes
+from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.estimators.kernel.kernels import KernelMap
+from daskcoreset.estimators.kernel.losses import LOSSES, MarginLoss, resolve_loss
+from daskcoreset.estimators.kernel.rows import TrainingRows
+from daskcoreset.inputs.blocks import row_blocks
+
+ALL_LOSSES = [
+    LOSSES["hinge"],
+    LOSSES["squared_hinge"],
+    LOSSES["hinge"].smoothed(0.3),
+    resolve_loss("odm", theta=0.3, mu=0.7),
+    resolve_loss("odm", theta=0.0, mu=1.0),
+]
+
+
+def name_of(loss: MarginLoss) -> str:
+    return f"{loss.name}-{loss.width}-{loss.theta}"
+
+
+def problem(n: int = 300, seed: int = 0) -> tuple[AnyArray, AnyArray, AnyArray]:
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 2))
+    noise = rng.normal(scale=0.15, size=n)
+    y = np.where((X[:, 0] - 0.5) ** 2 + (X[:, 1] - 0.5) ** 2 + 0.1 * noise > 0.1, 1, -1)
+    return X, y, rng.uniform(0.2, 2.0, n)
+
+
+X, Y, U = problem()
+
+
+def rows(chunks: int = 100, *, weights: bool = True, n: int = len(X)) -> TrainingRows:
+    u = U[:n] if weights else None
+    blocks = row_blocks(X[:n], Y[:n], u, chunks=chunks)
+    found = summarise_classes(blocks)
+    return TrainingRows(blocks, found.classes, found.weight, found.n_rows, found.weights)
+
+
+def objective(beta: FloatArray, core: KernelMap, loss: MarginLoss, lam: float) -> float:
+    """Plain NumPy reading of f, restricted to the span, with weights U."""
+    squares = ((X[:, np.newaxis] - core.points) ** 2).sum(axis=2)
+    values = core.kernel(squares)
+    gram = core.kernel(((core.points[:, np.newaxis] - core.points) ** 2).sum(axis=2))
+    return float(0.5 * beta @ gram @ beta + lam / U.sum() * (U @ loss.value(Y * (values @ beta))))

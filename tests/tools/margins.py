@@ -1,0 +1,52 @@
+"""Rows with a margin, with and without outliers, and margins by brute force."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.solvers.hard_margin import hard_margin, hard_margin_bias
+
+
+def rows(seed: int, n: int = 400, d: int = 4, gap: float = 0.3) -> tuple[FloatArray, FloatArray]:
+    return separable(np.random.default_rng(seed), n, d, gap)
+
+
+def planted(
+    seed: int, n: int, d: int, k: int, gap: float = 0.5
+) -> tuple[FloatArray, FloatArray, IndexArray, FloatArray]:
+    """Rows, labels of which k are flipped, which ones, and the true labels."""
+    rng = np.random.default_rng(seed)
+    X, truth = separable(rng, n, d, gap)
+    bad = np.sort(rng.choice(n, k, replace=False))
+    y = truth.copy()
+    y[bad] *= -1
+    return X, y, bad, truth
+
+
+def margin_of(X: FloatArray, y: FloatArray, *, intercept: bool) -> float:
+    if len(np.unique(y)) < 2:
+        return -np.inf if intercept else hard_margin(X * y[:, None]).margin
+    return (hard_margin_bias(X, y) if intercept else hard_margin(X * y[:, None])).margin
+
+
+def by_force(X: FloatArray, y: FloatArray, k: int, *, intercept: bool) -> float:
+    """The largest margin over every choice of k rows to leave out."""
+    every = np.arange(len(X))
+    left = (np.setdiff1d(every, out) for out in itertools.combinations(every, k))
+    return max(margin_of(X[keep], y[keep], intercept=intercept) for keep in left)
+
+
+def separable(
+    rng: np.random.Generator, n: int, d: int, gap: float
+) -> tuple[FloatArray, FloatArray]:
+    """Rows and signs with a margin through the origin of about `gap`."""
+    X = rng.normal(size=(n, d))
+    w = rng.normal(size=d)
+    w /= np.linalg.norm(w)
+    y = np.where(X @ w > 0, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    X += (y * (gap + np.abs(X @ w)) - X @ w)[:, None] * w
+    return X, y
