@@ -24,8 +24,8 @@ from daskcoreset.inputs.opening import open_all
 if TYPE_CHECKING:
     import zarr
 
+# Size of a chunk aimed at: reading is fastest from 8 to 32 MB.
 CHUNK_BYTES = 16 * 2**20
-"""Size of a chunk aimed at: reading is fastest from 8 to 32 MB."""
 
 _DIMENSIONS = {"X": ("row", "feature"), "y": ("row",), "sample_weight": ("row",)}
 

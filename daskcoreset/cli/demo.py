@@ -28,13 +28,13 @@ from daskcoreset.metrics.plot import label_errors
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# The set that is made on the spot: each of its clusters is half as common as the one before,
+# farther out, and costs as much, so that what misses one is wrong by the cost of many. They are so
+# far apart that several starts of k-means always find them: chance decides nothing.
 _MADE, _MADE_CLUSTERS = "scales", 16
-"""The set that is made on the spot: each of its clusters is half as common as the one before,
-farther out, and costs as much, so that what misses one is wrong by the cost of many. They are so
-far apart that several starts of k-means always find them: chance decides nothing."""
 
+# Least chunks and most rows of one: the sets here are small beside a chunk of good size.
 _CHUNKS, _CHUNK_ROWS = 12, 2**16
-"""Least chunks and most rows of one: the sets here are small beside a chunk of good size."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class Scale:
 FULL = Scale(sizes=(500, 1000, 2000, 5000), n_seeds=3, n_clusters=50, n_rows=1_000_000)
 QUICK = Scale(sizes=(250, 1000), n_seeds=3, n_clusters=30, n_rows=300_000)
 
+# Starts of k-means on a coreset, which is small enough for that; on all rows there is one.
 _STARTS = 8
-"""Starts of k-means on a coreset, which is small enough for that; on all rows there is one."""
 
 
 @dataclass(frozen=True, eq=False)

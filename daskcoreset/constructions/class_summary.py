@@ -14,8 +14,8 @@ from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 
+# Numbers of rows that are gone through together.
 _BESIDE = 4_096
-"""Numbers of rows that are gone through together."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,14 +14,12 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import first_nonfinite_row, row_sums
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
+# What weighted squared distances of one block may add up to: a hundred million blocks, and four
+# times as much about a far center, still have a sum that float64 holds.
 _LARGEST_SUM = 1e300
 
-"""What weighted squared distances of one block may add up to: a hundred million blocks, and
-four times as much about a far center, still have a sum that float64 holds."""
-
+# Below it weights are to blame where a sum is too large, above it the value.
 _LARGEST_VALUE = 1e140
-
-"""Below it weights are to blame where a sum is too large, above it the value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,13 +385,11 @@ def _rows_with(points: Any, holds: Callable[[Any], Any]) -> Any:
     return row_sums(points, ~holds(points.data)) == 0
 
 
+# Classes at most. More are likely numbers to be regressed on, or names of rows.
 MAX_CLASSES = 256
 
-"""Classes at most. More are likely numbers to be regressed on, or names of rows."""
-
+# The same where a class costs no more than a problem of its own.
 MAX_LABELS = 10_000
-
-"""The same where a class costs no more than a problem of its own."""
 
 
 def labels_of(block: Block) -> AnyArray:

@@ -171,9 +171,8 @@ def merge_provenance(
     return merged
 
 
+# Version of the layout of a stored coreset; one higher whenever an older reader would fail.
 SCHEMA_VERSION = 1
-
-"""Version of the layout of a stored coreset; one higher whenever an older reader would fail."""
 
 _KIND = "coreset"
 

@@ -17,17 +17,14 @@ from daskcoreset.core.typing import AnyArray, FloatArray, Points
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
+# Numbers held at a time, 1 MiB in float64: n x k matrices are never formed.
 _TILE_NUMBERS = 2**17
 
-"""Numbers held at a time, 1 MiB in float64: n x k matrices are never formed."""
-
+# Multiplications per call of BLAS; OpenBLAS spreads larger products over threads.
 _BLAS_NUMBERS = 2**18
 
-"""Multiplications per call of BLAS; OpenBLAS spreads larger products over threads."""
-
+# Rows of a product that are worth a call.
 _BLAS_ROWS = 32
-
-"""Rows of a product that are worth a call."""
 
 
 def tiles(n_rows: int, width: int) -> Iterator[slice]:
@@ -237,13 +234,11 @@ def first_nonfinite_row(points: AnyArray, limit: float = np.inf) -> int:
     return position // points.shape[1] if position >= 0 else -1
 
 
+# Rows, columns and terms of a piece: 2**18 multiplications, the most for one thread.
 _SIDE = 64
 
-"""Rows, columns and terms of a piece: 2**18 multiplications, the most for one thread."""
-
+# Numbers that wait in all sums of a block: 8 MiB, so that their own are seldom gone through.
 _WAITING = 2**20
-
-"""Numbers that wait in all sums of a block: 8 MiB, so that their own are seldom gone through."""
 
 
 def thin_product(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -334,9 +329,9 @@ class GramSum:
         return self._sum
 
 
+# Share of the variance of a column that is added to it: directions of less variance cannot be told
+# from rounding where rows lie far from the origin.
 _RIDGE = 1e-6
-"""Share of the variance of a column that is added to it: directions of less variance cannot be
-told from rounding where rows lie far from the origin."""
 
 
 def inverse_root(matrix: FloatArray) -> FloatArray:

@@ -13,8 +13,8 @@ from daskcoreset.core.typing import AnyArray, FloatArray, Points
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
+# Numbers in a tile: two sweeps over it stay in the first-level cache.
 _TILE_NUMBERS = 8192
-"""Numbers in a tile: two sweeps over it stay in the first-level cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,9 +197,8 @@ def _sparse_moments(
     return weight, center * share, m2
 
 
+# Rows whose scatter is formed in one product.
 _PRODUCT_ROWS = 256
-
-"""Rows whose scatter is formed in one product."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -308,9 +308,8 @@ def _same_bits(a: AnyArray, b: AnyArray) -> bool:
     return bool(np.array_equal(a, b)) if a.dtype.kind == "T" else a.tobytes() == b.tobytes()
 
 
+# Sparse rows of so many numbers, zeros included, fit beside a coreset: 256 MiB.
 _SPREAD_NUMBERS = 2**25
-
-"""Sparse rows of so many numbers, zeros included, fit beside a coreset: 256 MiB."""
 
 
 def spread_out(points: Points) -> Points:

@@ -16,8 +16,8 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.validation import is_int
 
+# What a ``random_state`` argument may be.
 RandomState: TypeAlias = int | np.integer[Any] | np.random.Generator | np.random.RandomState | None
-"""What a ``random_state`` argument may be."""
 
 _SEED_BITS = 128
 

@@ -23,9 +23,8 @@ ROW_SUMS = {"reassoc", "contract", "nsz"}  # the sum along a row may be vectoris
 
 IN_ORDER = {"contract"}  # sums along columns are vectorised as they stand
 
+# Rounding of a sum of inclusion probabilities: so near to a whole number it is one.
 WHOLE_UNIT = 1e-7
-
-"""Rounding of a sum of inclusion probabilities: so near to a whole number it is one."""
 
 
 def jit(fastmath: set[str]) -> Callable[..., Any]:

@@ -31,13 +31,11 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
     from zarr.storage import StorePath
 
+# What an attribute can be; tuples come back as lists.
 JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
 
-"""What an attribute can be; tuples come back as lists."""
-
+# Name of the attribute that makes a Zarr group one of ours.
 HEADER = "daskcoreset"
-
-"""Name of the attribute that makes a Zarr group one of ours."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
@@ -198,9 +196,8 @@ def _check_dtype(name: str, array: AnyArray) -> None:
         raise InvalidTypeError(msg + "text with .astype(str) and numbers to 64 bits or fewer")
 
 
+# A path, a ``file://`` or other fsspec URL, or a Zarr store with or without a path in it.
 Location: TypeAlias = "str | os.PathLike[str] | Store | StorePath"
-
-"""A path, a ``file://`` or other fsspec URL, or a Zarr store with or without a path in it."""
 
 # Between 8 and 32 MB a chunk read fastest in measurements; most coresets are one chunk.
 _CHUNK_BYTES = 32 * 2**20

@@ -10,20 +10,20 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
+# float64 vector or matrix: scores, weights, sums.
 FloatArray: TypeAlias = npt.NDArray[np.float64]
-"""float64 vector or matrix: scores, weights, sums."""
 
+# int64 vector: row numbers, counts.
 IndexArray: TypeAlias = npt.NDArray[np.int64]
-"""int64 vector: row numbers, counts."""
 
+# Booleans.
 MaskArray: TypeAlias = npt.NDArray[np.bool_]
-"""Booleans."""
 
+# NumPy array of any dtype: labels and dense points.
 AnyArray: TypeAlias = npt.NDArray[Any]
-"""NumPy array of any dtype: labels and dense points."""
 
+# Rows of a block: a dense float32 or float64 array of shape (n, d), or CSR.
 Points: TypeAlias = "npt.NDArray[np.floating[Any]] | sp.csr_array"
-"""Rows of a block: a dense float32 or float64 array of shape (n, d), or CSR."""
 
 
 Sampling = Literal["systematic", "multinomial"]

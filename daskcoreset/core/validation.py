@@ -12,17 +12,17 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 
+# What one array of a construction may take; a block takes 32 MiB.
 _MOST_BYTES = 4 * 2**30
-"""What one array of a construction may take; a block takes 32 MiB."""
 
+# Products that one task may take: some half an hour.
 _MOST_WORK = 2e12
-"""Products that one task may take: some half an hour."""
 
+# Columns of sparse rows at most, unless they are few: zeros take as long as other numbers.
 _WIDEST = 2**14
-"""Columns of sparse rows at most, unless they are few: zeros take as long as other numbers."""
 
+# Numbers of a block, zeros included, from which sparse rows count as many.
 _MOST_ZEROS = 2**28
-"""Numbers of a block, zeros included, from which sparse rows count as many."""
 
 
 def as_path(name: str, value: Any) -> Path:

@@ -18,8 +18,8 @@ from daskcoreset.core.validation import is_int, is_number
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+# Rows per block, or ``"auto"`` for blocks of about 16 MiB.
 Chunks: TypeAlias = int | Literal["auto"]
-"""Rows per block, or ``"auto"`` for blocks of about 16 MiB."""
 
 _AUTO_BYTES = 16 * 2**20
 _MAX_BLOCKS = 10**7  # a tuple of more chunks is itself out of proportion
@@ -34,8 +34,8 @@ class Part(enum.IntEnum):
     POINTS = 2
 
 
+# ``make(block, start, stop)``: rows ``start`` to ``stop``, one block; must pickle.
 MakeRows: TypeAlias = "Callable[[int, int, int], AnyArray]"
-"""``make(block, start, stop)``: rows ``start`` to ``stop``, one block; must pickle."""
 
 
 class Recipe(Protocol):

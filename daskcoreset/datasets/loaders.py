@@ -28,8 +28,8 @@ _PICTURES = ("china", "flower")
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 _DAMAGE = (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 
+# Names that `load_bundled` knows.
 BUNDLED = tuple(sorted((*_TABLES, *_PICTURES)))
-"""Names that `load_bundled` knows."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

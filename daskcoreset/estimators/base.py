@@ -41,9 +41,8 @@ from daskcoreset.sensitivities import Sensitivity, takes_parts
 
 FLOATS = [np.float64, np.float32]
 
+# Spawn key of the solver's numbers; those of a build have two, a stage and a block.
 _SOLVER = 2**31
-
-"""Spawn key of the solver's numbers; those of a build have two, a stage and a block."""
 
 
 def solver_seed(seed: int) -> int:
@@ -136,16 +135,16 @@ def _apply_to_block(function: Callable[[Points], Any], block: Block) -> Any:
     return function(block.points)
 
 
+# Constraints of the parameters that `daskcoreset.build` is called with.
 BUILD_CONSTRAINTS: dict[str, list[Any]] = {
     "size": [Interval(Integral, 1, None, closed="left")],
     "method": [str, Sensitivity],
     "sampling": [StrOptions({"systematic", "multinomial"})],
     "passes": [Interval(Integral, 1, 2, closed="both")],
 }
-"""Constraints of the parameters that `daskcoreset.build` is called with."""
 
+# Constraints of a size, or a number of starts, that may be "auto".
 AUTO_SIZE = [*BUILD_CONSTRAINTS["size"], StrOptions({"auto"})]
-"""Constraints of a size, or a number of starts, that may be "auto"."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +168,8 @@ class InMemoryData:
         return np.ones(self.X.shape[0]) if self.sample_weight is None else self.sample_weight
 
 
+# What a model is fitted to: rows in memory, or blocks of rows out of core.
 Rows: TypeAlias = "InMemoryData | RowBlocks"
-"""What a model is fitted to: rows in memory, or blocks of rows out of core."""
 
 
 def count_features(rows: Rows) -> int:

@@ -55,13 +55,13 @@ class DecisionFunction(ABC):
         return np.asarray(self.classes[codes.astype(np.int64)])
 
 
+# What the parameters of all classifiers of the largest margin may be.
 MARGIN_CONSTRAINTS: dict[str, list[Any]] = {
     "epsilon": [Interval(Real, 0, 1, closed="neither")],
     "fit_intercept": ["boolean"],
     "on_inseparable": [StrOptions({"soft", "raise"})],
     "C": [Interval(Real, 0, None, closed="neither")],
 }
-"""What the parameters of all classifiers of the largest margin may be."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,6 +43,7 @@ from daskcoreset.solvers.kmeans import (
     weighted_cost,
 )
 
+# What the parameters of all clusterings may be.
 CLUSTERING_CONSTRAINTS: dict[str, list[Any]] = {
     "n_clusters": [Interval(Integral, 1, None, closed="left")],
     **BUILD_CONSTRAINTS,
@@ -52,7 +53,6 @@ CLUSTERING_CONSTRAINTS: dict[str, list[Any]] = {
     "tol": [Interval(Real, 0, None, closed="left")],
     "compute_inertia": ["boolean"],
 }
-"""What the parameters of all clusterings may be."""
 
 
 class ClusteringModel(

@@ -39,6 +39,7 @@ from daskcoreset.sensitivities import SVM, Logistic, Sensitivity
 from daskcoreset.sensitivities.svm_calibration import Variant
 from daskcoreset.solvers.linear import solve_svm
 
+# What the parameters of both linear classifiers may be.
 _CONSTRAINTS: dict[str, list[Any]] = {
     "C": [Interval(Real, 0.0, None, closed="neither")],
     "size": BUILD_CONSTRAINTS["size"],
@@ -48,7 +49,6 @@ _CONSTRAINTS: dict[str, list[Any]] = {
     "sampling": BUILD_CONSTRAINTS["sampling"],
     "passes": BUILD_CONSTRAINTS["passes"],
 }
-"""What the parameters of both linear classifiers may be."""
 
 
 class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore[misc] # no annotations

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 U = TypeVar("U")
 
+# The names of all our layers start so.
 OURS = "coreset-"
-"""The names of all our layers start so."""
 
+# The names of layers with a task for every block start so.
 LEAF = f"{OURS}leaf-"
-"""The names of layers with a task for every block start so."""
 
 
 class Lazy(Generic[T]):

@@ -8,18 +8,18 @@ from typing import Any
 from daskcoreset.execution.lazy import Lazy, active_client
 from daskcoreset.inputs.blocks import RowBlocks
 
+# Temporaries of a leaf beside the points: weights, scores, distances, inclusion, float64.
 _BYTES_PER_ROW = 56
-"""Temporaries of a leaf beside the points: weights, scores, distances, inclusion, float64."""
 
+# A chunk as it lies on the disk, at worst incompressible, and as decoded.
 _STORED_COPIES = 2
-"""A chunk as it lies on the disk, at worst incompressible, and as decoded."""
 
+# Candidates as sent, gathered, scored and ordered.
 _ROOT_COPIES = 4
-"""Candidates as sent, gathered, scored and ordered."""
 
 
+# Schedulers of Dask whose processes run one task at a time.
 _ONE_THREAD = ("sync", "synchronous", "single-threaded", "processes", "multiprocessing")
-"""Schedulers of Dask whose processes run one task at a time."""
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from typing import Any
 
 from daskcoreset.execution.lazy import Lazy, active_client, leaf_layers
 
+# Seconds before a bar appears: short work stays quiet.
 _DELAY = 1.0
-"""Seconds before a bar appears: short work stays quiet."""
 
+# Seconds between two questions to a scheduler; one takes about a millisecond.
 _INTERVAL = 0.2
-"""Seconds between two questions to a scheduler; one takes about a millisecond."""
 
 
 @contextmanager

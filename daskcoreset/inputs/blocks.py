@@ -18,17 +18,17 @@ from daskcoreset.core.validation import check_choice, is_choice, is_int, too_man
 from daskcoreset.inputs.opening import OpenedData, open_all
 from daskcoreset.inputs.sources import Loader, Source, even_cut
 
+# Block size aimed at: small enough for memory, large enough to hide a task's overhead.
 TARGET_BYTES = 32 * 2**20
-"""Block size aimed at: small enough for memory, large enough to hide a task's overhead."""
 
+# Chunks below this are grouped when there are many of them.
 SMALL_BYTES = 8 * 2**20
-"""Chunks below this are grouped when there are many of them."""
 
+# Chunks above this are split.
 HUGE_BYTES = 256 * 2**20
-"""Chunks above this are split."""
 
+# So many chunks cost nothing, however small they are.
 FEW_BLOCKS = 64
-"""So many chunks cost nothing, however small they are."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)  # slots pickle without the names of the fields

@@ -13,8 +13,8 @@ from daskcoreset.core.errors import InvalidTypeError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.sources import Loader, Source
 
+# Of text and of all else that NumPy has no numbers for.
 OBJECT = np.dtype(object)
-"""Of text and of all else that NumPy has no numbers for."""
 
 _REAL = "biuf"
 

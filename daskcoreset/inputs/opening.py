@@ -20,8 +20,8 @@ from daskcoreset.inputs.sources import (
     sparse_source,
 )
 
+# Shards above this are cut between the chunks inside them.
 _HUGE_SHARD = 256 * 2**20
-"""Shards above this are cut between the chunks inside them."""
 
 
 class OpenedData(NamedTuple):

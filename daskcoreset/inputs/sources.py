@@ -19,8 +19,8 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray
 
+# Reads one range of rows when called, an ndarray or SciPy sparse; picklable, cheap to make.
 Loader: TypeAlias = Callable[[], Any]
-"""Reads one range of rows when called, an ndarray or SciPy sparse; picklable, cheap to make."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,9 +79,8 @@ def candidate_solutions(
     return tuple(names), tuple(objective.labelled(one, block, "solutions") for one in read)
 
 
+# Rows of the independent sample at least: what may be hidden from it shrinks with them.
 _MIN_SAMPLE = 10_000
-
-"""Rows of the independent sample at least: what may be hidden from it shrinks with them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 __all__ = ["label_errors", "plot_audit", "plot_coreset", "plot_error"]
 
+# Cells along an axis at most: a few pixels each.
 _MAX_BINS = 120
-"""Cells along an axis at most: a few pixels each."""
 
+# Sizes named on the axis; more would run into each other.
 _MAX_TICKS = 8
-"""Sizes named on the axis; more would run into each other."""
 
+# Told apart without colour, too.
 _LINES = (("o", "-"), ("s", "--"), ("^", "-."), ("D", ":"), ("v", "-"), ("P", "--"))
-"""Told apart without colour, too."""
 
 
 def plot_coreset(

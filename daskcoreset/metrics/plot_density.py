@@ -20,21 +20,17 @@ from daskcoreset.inputs.blocks import RowBlocks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Area of all markers together, in square points: some 15 % of a usual picture.
 _INK = 9000.0
 
-"""Area of all markers together, in square points: some 15 % of a usual picture."""
-
+# Areas at which a marker can just be seen, and at which it hides its neighbours.
 _SMALLEST, _LARGEST = 2.0, 350.0
 
-"""Areas at which a marker can just be seen, and at which it hides its neighbours."""
-
+# So many colours can be told apart; labels of more values are shown on a scale.
 _MAX_CLASSES = 10
 
-"""So many colours can be told apart; labels of more values are shown on a scale."""
-
+# Entries that some corner of a picture has room for.
 _SHORT_LEGEND = 6
-
-"""Entries that some corner of a picture has room for."""
 
 
 def draw_density(ax: Axes, counts: FloatArray, edges: Sequence[FloatArray]) -> None:
@@ -156,9 +152,8 @@ def _dot(diameter: float, label: str, color: Any) -> Any:
     return Line2D([], [], ls="", marker="o", ms=diameter, color=color, mec="white", label=label)
 
 
+# Above this a covariance matrix (8 MiB) is not gathered from the blocks.
 MAX_COLUMNS = 1024
-
-"""Above this a covariance matrix (8 MiB) is not gathered from the blocks."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,9 +19,8 @@ from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import Objective
 from daskcoreset.objectives.cells import Cells
 
+# Share of the score that bounds what rows can hold.
 BASE = 0.75
-
-"""Share of the score that bounds what rows can hold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,13 +205,11 @@ def _merge(size: int, first: PoissonSample, second: PoissonSample) -> PoissonSam
     )
 
 
+# Part of the cost that rounding may add to what a single row holds.
 _ROUNDING = 1e-12
 
-"""Part of the cost that rounding may add to what a single row holds."""
-
+# Multiples of the best theta that are tried, and their shares of alpha.
 _THETAS = np.array([[0.0625, 0.25, 1.0, 4.0, 16.0], [0.0625, 0.125, 0.625, 0.125, 0.0625]])
-
-"""Multiples of the best theta that are tried, and their shares of alpha."""
 
 
 class Interval(NamedTuple):

@@ -28,11 +28,11 @@ __all__ = [
     "recorded",
 ]
 
+# What the provenance of a coreset knows by name.
 OBJECTIVES: dict[str, type[Objective[Any]]] = {
     one.name: one
     for one in (Distortion, LeastSquaresCost, LinearCost, MixtureCost, QuantizationError)
 }
-"""What the provenance of a coreset knows by name."""
 
 
 def objective_for(

@@ -147,8 +147,8 @@ class Objective(ABC, Generic[Q]):
         return self.constant(solution) + self.total(block, solution)
 
 
+# Labels of rows are int32.
 _MOST_PARTS = 2**31 - 1
-"""Labels of rows are int32."""
 
 
 def check_parts(n_parts: Any, name: str) -> None:

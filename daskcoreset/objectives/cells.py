@@ -29,11 +29,11 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.solvers.divergences.base import Divergence
 from daskcoreset.solvers.kmeans import assign, rough_kmeans
 
+# Share of the variance of a column that is added to it before it is inverted.
 _RIDGE = 1e-6
-"""Share of the variance of a column that is added to it before it is inverted."""
 
+# Columns up to which a matrix brings them to one scale; beyond, their variances do.
 _WIDEST = 512
-"""Columns up to which a matrix brings them to one scale; beyond, their variances do."""
 
 _ROUNDING = 1.0 + 1e-9
 

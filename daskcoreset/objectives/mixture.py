@@ -23,9 +23,9 @@ from daskcoreset.solvers.mixture.model import (
     score_samples,
 )
 
+# Least variance of a component, as a share of that of the columns: the guarantee is for eigenvalues
+# within bounds, and a component on a single row of the coreset has none.
 _FLOOR = 1e-3
-"""Least variance of a component, as a share of that of the columns: the guarantee is for
-eigenvalues within bounds, and a component on a single row of the coreset has none."""
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ __all__ = [
     "takes_parts",
 ]
 
+# What ``build(method=...)`` knows by name.
 CONSTRUCTIONS: dict[str, type[Sensitivity[Any]]] = {
     BregmanLightweight.name: BregmanLightweight,
     LeastSquares.name: LeastSquares,
@@ -46,7 +47,6 @@ CONSTRUCTIONS: dict[str, type[Sensitivity[Any]]] = {
     SVM.name: SVM,
     Uniform.name: Uniform,
 }
-"""What ``build(method=...)`` knows by name."""
 
 
 def resolve_method(

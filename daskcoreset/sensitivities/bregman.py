@@ -33,9 +33,8 @@ from daskcoreset.solvers.divergences import (
     SquaredMahalanobis,
 )
 
+# A dominating distance, with nothing left to be estimated.
 Metric: TypeAlias = SquaredEuclidean | SquaredMahalanobis
-
-"""A dominating distance, with nothing left to be estimated."""
 
 
 @dataclass(frozen=True, eq=False)

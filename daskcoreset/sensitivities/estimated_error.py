@@ -22,11 +22,11 @@ import numpy as np
 
 from daskcoreset.core.typing import FloatArray, IndexArray
 
+# Relative error of the cost, in either direction, from which on the build warns.
 LARGE = 0.05
-"""Relative error of the cost, in either direction, from which on the build warns."""
 
+# Upper end of the interval from which on the build says that the error is not known.
 UNKNOWN = 0.5
-"""Upper end of the interval from which on the build says that the error is not known."""
 
 LEVEL = 0.95
 

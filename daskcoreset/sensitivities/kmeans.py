@@ -31,33 +31,26 @@ from daskcoreset.solvers.kmeans import (
     seed_cells,
 )
 
+# Rows of a block in which k-means++ draws from all of them.
 _DIRECT_ROWS = 16_384
 
-"""Rows of a block in which k-means++ draws from all of them."""
-
+# Rows of the sample of a round, at least.
 _SAMPLE_ROWS = 4096
 
-"""Rows of the sample of a round, at least."""
-
+# Rows for a center, where that makes either more.
 _ROWS_PER_CENTER = 64
 
-"""Rows for a center, where that makes either more."""
-
+# Centers of a long block for each that is wanted, in three rounds: the root pools them.
 _ENOUGH = 1.2
 
-"""Centers of a long block for each that is wanted, in three rounds: the root pools them."""
-
+# The same at most: as long as every round halves the cost.
 _MOST = 4
 
-"""The same at most: as long as every round halves the cost."""
-
+# Rounds at most: those that find one value of many equal rows find little else.
 _MOST_ROUNDS = 16
 
-"""Rounds at most: those that find one value of many equal rows find little else."""
-
+# Largest squared distance for which float32 has room on both sides.
 _FLOAT32_COSTS = (1e-12, 1e30)
-
-"""Largest squared distance for which float32 has room on both sides."""
 
 
 def rough_cells(
@@ -343,9 +336,8 @@ class RoughKMeans(Sensitivity[RoughSummary]):
 
 Rough: TypeAlias = Literal["pilot", "kmeans||", "kmeans++"]
 
+# Rounds of k-means||: the cost hardly falls after five (Bahmani et al. 2012, section 5).
 _ROUNDS = 5
-
-"""Rounds of k-means||: the cost hardly falls after five (Bahmani et al. 2012, section 5)."""
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from daskcoreset.core.validation import check_flag
 from daskcoreset.objectives.regression import LeastSquaresCost, find_bad_number, targets_of
 from daskcoreset.sensitivities.base import Sensitivity
 
+# Columns at most: a matrix of d x d numbers takes 128 MiB then, for every block.
 _WIDEST = 2**12
-"""Columns at most: a matrix of d x d numbers takes 128 MiB then, for every block."""
 
 
 @dataclass(frozen=True)

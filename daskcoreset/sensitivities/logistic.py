@@ -40,11 +40,11 @@ from daskcoreset.sensitivities.least_squares import leverages, total_leverage
 
 Variant: TypeAlias = Literal["calibrated", "systematic"]
 
+# Columns at most: eigenvectors of so many take some ten seconds, for every block.
 _WIDEST = 4096
-"""Columns at most: eigenvectors of so many take some ten seconds, for every block."""
 
+# Rows of the coreset for every mean that is calibrated.
 _ENOUGH = 4
-"""Rows of the coreset for every mean that is calibrated."""
 
 
 @dataclass(frozen=True, eq=False)

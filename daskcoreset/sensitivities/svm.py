@@ -33,9 +33,8 @@ from daskcoreset.sensitivities.svm_pilot import (
     sums_over,
 )
 
+# Width of the step from rows that pull at the classifier to those that do not.
 _SOFTNESS = 0.5
-
-"""Width of the step from rows that pull at the classifier to those that do not."""
 
 
 def lemma_2(
@@ -113,30 +112,24 @@ def totals_of(terms: FloatArray) -> FloatArray:
 
 _VARIANTS = get_args(Variant)
 
+# Rows of the pilot at most: its classifier costs a few per cent more than the best one, and takes
+# some 30 milliseconds.
 _PILOT_ROWS = 4096
 
-"""Rows of the pilot at most: its classifier costs a few per cent more than the best one, and
-takes some 30 milliseconds."""
-
+# Total weight, times lambda where that is below one, whose square is a number yet.
 _LEAST_WEIGHT = 1e-150
 
-"""Total weight, times lambda where that is below one, whose square is a number yet."""
-
+# Columns at most.
 _WIDEST = 2**14
 
-"""Columns at most."""
-
+# Entries of the pilot at most.
 _PILOT_NUMBERS = 2**19
 
-"""Entries of the pilot at most."""
-
+# Rows of the pilot times problems at most, of many classes: about a second.
 _PILOT_WORK = 2**18
 
-"""Rows of the pilot times problems at most, of many classes: about a second."""
-
+# Rows of a class in the pilot, nevertheless.
 _MIN_OF_CLASS = 16
-
-"""Rows of a class in the pilot, nevertheless."""
 
 
 @dataclass(frozen=True)

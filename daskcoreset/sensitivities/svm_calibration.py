@@ -30,24 +30,24 @@ from daskcoreset.sensitivities.svm_pilot import (
 )
 from daskcoreset.solvers.linear import round_hinge, solve_svm
 
+# Whether the means of the classes are calibrated, and whether the gradient is.
 Mode = tuple[bool, bool]
-"""Whether the means of the classes are calibrated, and whether the gradient is."""
 
+# Rows for every feature with which both are: measured on htru2 and credit.
 _ENOUGH = 12
-"""Rows for every feature with which both are: measured on htru2 and credit."""
 
+# Rows for every feature with which the gradient alone is.
 _SOME = 4
-"""Rows for every feature with which the gradient alone is."""
 
+# Products that a Newton step of the raking may take.
 _MOST_WORK = 2e9
-"""Products that a Newton step of the raking may take."""
 
+# Of fits that are only compared with each other.
 _TRIAL_TOL = 1e-2
-"""Of fits that are only compared with each other."""
 
+# Of the fit that an error is estimated of: with rare classes the trivial classifier may cost a
+# hundredth more than the best one, and err by a third less.
 _FINAL_TOL = 1e-4
-"""Of the fit that an error is estimated of: with rare classes the trivial classifier may cost a
-hundredth more than the best one, and err by a third less."""
 
 
 def modes_for(size: int, rough: PilotSolution) -> tuple[Mode, ...]:
@@ -127,26 +127,21 @@ def _pulls(seen: RowTerms, points: FloatArray, rough: PilotSolution) -> Target:
 
 Variant: TypeAlias = Literal["auto", "pilot_mix", "calibrated", "systematic", "paper"]
 
+# Of tiny coresets; sixteen did as well as twenty-four on htru2 and credit.
 _MAX_DRAWS = 16
 
-"""Of tiny coresets; sixteen did as well as twenty-four on htru2 and credit."""
-
+# Rows of all draws together: some hundred milliseconds.
 _TRIED_ROWS = 6000
 
-"""Rows of all draws together: some hundred milliseconds."""
-
+# The same, times problems: felt from nine classes on.
 _TRIED_PROBLEMS = 48_000
 
-"""The same, times problems: felt from nine classes on."""
-
+# Fewer are solved in a few hundredths of a second, and nobody saves time by a coreset of them; of
+# more, building and training must stay below training on all rows.
 _TIMED_ROWS = 18_000
 
-"""Fewer are solved in a few hundredths of a second, and nobody saves time by a coreset of them; of
-more, building and training must stay below training on all rows."""
-
+# Products in a Newton step of a trial at most: beyond it trials would take seconds.
 _TRIAL_WORK = 6e7
-
-"""Products in a Newton step of a trial at most: beyond it trials would take seconds."""
 
 
 @dataclass(frozen=True)

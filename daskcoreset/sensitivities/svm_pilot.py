@@ -17,10 +17,9 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.solvers.kmeans import assign, seed_cells
 from daskcoreset.solvers.linear import round_hinge, solve_svm
 
+# Width of the rounded hinge whose sums are calibrated: near the hinge, but smooth enough that a
+# sample of some hundred rows has rows on the slope.
 WIDTH = 0.1
-
-"""Width of the rounded hinge whose sums are calibrated: near the hinge, but smooth enough that
-a sample of some hundred rows has rows on the slope."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from daskcoreset.core.typing import FloatArray, IndexArray, Points
 from daskcoreset.solvers.bregman import Rows, bregman_hard, check_options, descend, prepare
 from daskcoreset.solvers.divergences import Divergence
 
+# Share of the weight below which a component has no mean that float64 could hold.
 _VANISHED = 1e-200
-"""Share of the weight below which a component has no mean that float64 could hold."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,13 +10,11 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray, IndexArray
 
+# Length, as a share of the longest row, below which a vector counts as none.
 ZERO = 1e-10
 
-"""Length, as a share of the longest row, below which a vector counts as none."""
-
+# Diagonal of a triangular factor, as a share of its largest, that counts as zero.
 _DEPENDENT = 1e-13
-
-"""Diagonal of a triangular factor, as a share of its largest, that counts as zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,9 +211,8 @@ def _independent_qr(columns: FloatArray) -> tuple[FloatArray, FloatArray, IndexA
     return q[:, :rank], r[:rank, :rank], order[:rank]
 
 
+# What a Gram matrix may miss of its factors, as a share of its largest entry.
 _NOT_POSITIVE = 1e-7
-
-"""What a Gram matrix may miss of its factors, as a share of its largest entry."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,17 +15,14 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
+# Numbers of sparse rows spread out at a time: 1 MiB.
 _TILE_NUMBERS = 2**17
 
-"""Numbers of sparse rows spread out at a time: 1 MiB."""
-
+# A rough solution is all that scores need; cost falls little after a few steps.
 _LLOYD_STEPS = 10
 
-"""A rough solution is all that scores need; cost falls little after a few steps."""
-
+# Seedings of a rough solution, of which the best is taken.
 _TRIES = 3
-
-"""Seedings of a rough solution, of which the best is taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,15 +375,13 @@ class _Shifted:
         return (centers - self.shift) / self.scale
 
 
+# Sparse rows of so many columns at most are spread out, a tile at a time, and differences are
+# formed as of dense rows, so that the answers are the same. Of wider ones only what is stored is
+# looked at: rows that are as near to two centers may then go to the other one.
 _WIDEST = 512
 
-"""Sparse rows of so many columns at most are spread out, a tile at a time, and differences are
-formed as of dense rows, so that the answers are the same. Of wider ones only what is stored is
-looked at: rows that are as near to two centers may then go to the other one."""
-
+# Numbers that one thread takes at a time, 8 MiB: enough to hide what a thread costs.
 _DISTANCES_AT_ONCE = 2**20
-
-"""Numbers that one thread takes at a time, 8 MiB: enough to hide what a thread costs."""
 
 
 def nearest_labels(points: Points, centers: FloatArray, *, threads: bool = False) -> AnyArray:

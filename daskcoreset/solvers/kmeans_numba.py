@@ -7,8 +7,8 @@ import numpy as np
 from daskcoreset.core.rowwise_numba import IN_ORDER, ROW_SUMS, jit
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
+# Rows beside one another in `nearest_center`.
 _LANES = 128
-"""Rows beside one another in `nearest_center`."""
 
 
 @jit(IN_ORDER)

@@ -22,22 +22,22 @@ import numpy as np
 
 from daskcoreset.core.typing import FloatArray
 
+# Widths h of the rounding, one after the other; each starts where the last one ended.
 _WIDTHS = (2.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)
-"""Widths h of the rounding, one after the other; each starts where the last one ended."""
 
+# Widths from a start that is near, for solutions that are only compared with each other: the last
+# one leaves at most h/4 of the weight above the optimum.
 _NEAR_WIDTHS = (0.1, 0.01, 1e-3)
-"""Widths from a start that is near, for solutions that are only compared with each other: the
-last one leaves at most h/4 of the weight above the optimum."""
 
+# Newton steps at a width; some ten are taken.
 _MOST_STEPS = 60
-"""Newton steps at a width; some ten are taken."""
 
+# Points tried along a direction; three are usual.
 _MOST_CUTS = 20
-"""Points tried along a direction; three are usual."""
 
+# Numbers that BLAS is handed at a time: it gives so few to one thread, so that bits do not depend
+# on how many there are.
 _TILE_NUMBERS = 2**13
-"""Numbers that BLAS is handed at a time: it gives so few to one thread, so that bits do not
-depend on how many there are."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,11 +25,11 @@ from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.validation import as_int, check_choice, is_number
 from daskcoreset.inputs.blocks import RowBlocks
 
+# How core points are chosen: as rows come, or the farthest row next.
 Strategy = Literal["online", "farthest"]
-"""How core points are chosen: as rows come, or the farthest row next."""
 
+# Core points at most where nothing is said: more would be neither small nor quick to use.
 MAX_POINTS = 100_000
-"""Core points at most where nothing is said: more would be neither small nor quick to use."""
 
 
 @dataclass(frozen=True)

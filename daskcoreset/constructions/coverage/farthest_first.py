@@ -20,8 +20,8 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 
+# Rows that all blocks together offer at most: 16 MB at 20 float32 features.
 _OFFERED = 200_000
-"""Rows that all blocks together offer at most: 16 MB at 20 float32 features."""
 
 
 @dataclass(frozen=True, eq=False)

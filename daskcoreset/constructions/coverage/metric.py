@@ -31,11 +31,11 @@ import numpy as np
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
+# Shape of the cells: balls, or boxes with sides along the axes.
 Cells = Literal["euclidean", "chebyshev"]
-"""Shape of the cells: balls, or boxes with sides along the axes."""
 
+# Sparse rows are made dense this much at a time.
 _TILE_BYTES = 64 * 2**20
-"""Sparse rows are made dense this much at a time."""
 
 
 @dataclass(frozen=True)

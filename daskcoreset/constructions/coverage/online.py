@@ -12,8 +12,8 @@ from daskcoreset.constructions.coverage.result import CoverRows, join, take_rows
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.typing import AnyArray, IndexArray, Points
 
+# The radius grows at least so much at a time, so that what is lost is a geometric series.
 _GROWTH = 1.5
-"""The radius grows at least so much at a time, so that what is lost is a geometric series."""
 
 
 def at_most(
@@ -102,8 +102,8 @@ class DoublingRule:
         return DoublingCover(both.take(rows), radius, max(first.apart, second.apart, apart))
 
 
+# Core points that a block makes room for at first; the room doubles when it is full.
 _CAPACITY = 1024
-"""Core points that a block makes room for at first; the room doubles when it is full."""
 
 
 def online(

@@ -23,20 +23,20 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 
+# Diameters that are tried at most, from the first that has few enough core points.
 _TRIALS = 6
-"""Diameters that are tried at most, from the first that has few enough core points."""
 
+# Ratio of diameters at which a search for the best stops.
 _CLOSE = 1.04
-"""Ratio of diameters at which a search for the best stops."""
 
+# Core points that a block keeps for each one of `max_points`, where there is no diameter.
 _ROUGH = 2
-"""Core points that a block keeps for each one of `max_points`, where there is no diameter."""
 
+# Superfluous core points are kept up to this share of all, rather than reading once more.
 _SPARE = 0.02
-"""Superfluous core points are kept up to this share of all, rather than reading once more."""
 
+# Reads that thin core points at most; what a further one opens is kept.
 _ROUNDS = 4
-"""Reads that thin core points at most; what a further one opens is kept."""
 
 
 @dataclass(eq=False)

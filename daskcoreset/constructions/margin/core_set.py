@@ -25,9 +25,8 @@ from daskcoreset.solvers.hard_margin import (
     hard_margin_gram,
 )
 
+# Up to which hard-margin problems are solved.
 _TOLERANCE = 1e-9
-
-"""Up to which hard-margin problems are solved."""
 
 
 def any_violator_bound(radius: float, margin: float, epsilon: float) -> float:

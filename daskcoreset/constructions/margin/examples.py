@@ -21,8 +21,8 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 
+# Block, and row in it, of the first row of an example.
 FirstRow = tuple[int, int]
-"""Block, and row in it, of the first row of an example."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +73,10 @@ class _Piece:
         )
 
 
+# Runs at the ends of a range of blocks, and runs that were cut within it, in order.
+#
+# The first and the last may go on outside of the range; those between are whole examples.
 Runs = tuple[_Piece, ...]
-"""Runs at the ends of a range of blocks, and runs that were cut within it, in order.
-
-The first and the last may go on outside of the range; those between are whole examples.
-"""
 
 
 def merge_runs(first: Runs, second: Runs) -> Runs:

@@ -14,8 +14,8 @@ from daskcoreset.constructions.margin.separators import Separator
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
+# What a class may be: text, a finite number, or a truth value.
 Label: TypeAlias = "str | int | float | bool"
-"""What a class may be: text, a finite number, or a truth value."""
 
 
 class Phase(enum.IntEnum):

@@ -86,9 +86,8 @@ class OutlierMargin:
         return self.separator.intercept
 
 
+# Separators measured by one read.
 _PER_READ = 512
-
-"""Separators measured by one read."""
 
 
 def try_all_subsets(shared: SharedProblems, n_used: int, limit: int) -> int:
@@ -337,13 +336,11 @@ def _direction(rows: ProblemRows) -> FloatArray:
 
 Method = Literal["auto", "exact", "random", "subsets"]
 
+# Names of the methods.
 METHODS = ("auto", "exact", "random", "subsets")
 
-"""Names of the methods."""
-
+# Rows of each class to start from.
 _STARTS = 16
-
-"""Rows of each class to start from."""
 
 
 @dataclass(frozen=True)

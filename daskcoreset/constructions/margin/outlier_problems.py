@@ -19,13 +19,11 @@ from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.solvers.hard_margin import HardMargin
 
+# Products formed at a time, 4 MiB.
 _TILE_NUMBERS = 2**19
 
-"""Products formed at a time, 4 MiB."""
-
+# Number of a row where there is none.
 _NONE = -1
-
-"""Number of a row where there is none."""
 
 
 @dataclass(frozen=True)
@@ -239,9 +237,8 @@ def leave_out(values: FloatArray, k: int, *, intercept: bool) -> tuple[float, fl
     return float(halves[best]), float(values[1][k - best] - values[0][best]) / 2, best
 
 
+# Problems solved by one task.
 _PER_TASK = 16
-
-"""Problems solved by one task."""
 
 
 @dataclass(eq=False)

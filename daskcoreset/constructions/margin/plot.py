@@ -17,9 +17,8 @@ from daskcoreset.core.optional import axes_for, need_matplotlib
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# More would cover the line.
 _MAX_MARKERS = 40
-
-"""More would cover the line."""
 
 
 def plot_margins(found: MarginCoreset, ax: Axes | None = None) -> Axes:

@@ -21,11 +21,11 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
+# Rows whose scores are formed at a time.
 _TILE = 4096
-"""Rows whose scores are formed at a time."""
 
+# Steps of Dinkelbach's iteration at most; it needs about five.
 _ROUNDS = 50
-"""Steps of Dinkelbach's iteration at most; it needs about five."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,14 +33,14 @@ from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, IndexArray
 
+# Rows looked at for each that is asked for, where several are asked for at a time.
 _CANDIDATES = 8
-"""Rows looked at for each that is asked for, where several are asked for at a time."""
 
+# Random rows drawn at a time; they are kept with the run.
 _MAX_DRAWN = 2048
-"""Random rows drawn at a time; they are kept with the run."""
 
+# Verifications in a row that needed no new label and still failed, after which to stop.
 _STALLED = 20
-"""Verifications in a row that needed no new label and still failed, after which to stop."""
 
 
 def verification_length(error: float, delta: float, n_core: int, phase: int) -> int:

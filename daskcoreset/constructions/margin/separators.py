@@ -16,13 +16,11 @@ from daskcoreset.core.validation import check_count, check_number, is_choice
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid")
 
+# What a ``kernel`` argument may be.
 KernelLike: TypeAlias = str | Callable[[Any, Any], Any]
 
-"""What a ``kernel`` argument may be."""
-
+# Kernel values, or numbers of sparse rows spread out, at a time: 1 MiB.
 _TILE_NUMBERS = 2**17
-
-"""Kernel values, or numbers of sparse rows spread out, at a time: 1 MiB."""
 
 
 @dataclass(frozen=True)
@@ -152,9 +150,8 @@ class Separator:
         return out
 
 
+# Rows named in a message; all of them are attributes of the error.
 _MAX_NAMED = 6
-
-"""Rows named in a message; all of them are attributes of the error."""
 
 
 class InseparableError(InvalidInputError):

@@ -27,8 +27,8 @@ from daskcoreset.execution.engine import BlockResults
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.solvers.hard_margin import HardMargin, hard_margin
 
+# Triples of all blocks that a read returns at most.
 _MAX_TRIPLES = 1000
-"""Triples of all blocks that a read returns at most."""
 
 
 @dataclass(frozen=True, eq=False)

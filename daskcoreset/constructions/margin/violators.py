@@ -31,8 +31,8 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 
+# Violators compared for each that is taken.
 _CANDIDATES = 8
-"""Violators compared for each that is taken."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,18 +25,18 @@ from daskcoreset.execution.engine import map_reduce
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.objectives import Objective
 
+# A step costs reads of the data, and a coreset of a thousand rows costs nothing else.
 _MIN_START = 1000
-"""A step costs reads of the data, and a coreset of a thousand rows costs nothing else."""
 
+# Below this the solutions on two coresets differ by what they fit to, and never agree.
 _ROWS_PER_CLUSTER = 20
-"""Below this the solutions on two coresets differ by what they fit to, and never agree."""
 
+# Solutions whose costs over all data are added up: those fitted to either coreset, a poor one where
+# the objective has any, and seedings.
 _SOLUTIONS_ON_DATA = 6
-"""Solutions whose costs over all data are added up: those fitted to either coreset, a poor one
-where the objective has any, and seedings."""
 
+# Where to give up: a coreset that has to be larger is no help to a solver in memory.
 _MAX_ROWS = 2**20
-"""Where to give up: a coreset that has to be larger is no help to a solver in memory."""
 
 
 @dataclass(frozen=True)

@@ -37,16 +37,16 @@ from daskcoreset.core.sampling import (
 from daskcoreset.core.typing import FloatArray, IndexArray, Sampling
 from daskcoreset.sensitivities import Sensitivity
 
+# Candidates of every class in every block at least, where there are so many rows of it.
 MIN_OF_CLASS = 5
-"""Candidates of every class in every block at least, where there are so many rows of it."""
 
+# An eighth of the rows is spread over the classes evenly; what is over goes by score. A class of
+# few rows, which may have most of the cost, is then not left to two or three of them.
 CLASS_SHARE = 8
-"""An eighth of the rows is spread over the classes evenly; what is over goes by score. A class of
-few rows, which may have most of the cost, is then not left to two or three of them."""
 
+# Proposals for each row of a block at most: a `size` above the number of rows, where that is
+# unknown, asks for more than memory holds, only to learn that every row is wanted.
 _MAX_PROPOSALS = 4
-"""Proposals for each row of a block at most: a `size` above the number of rows, where that is
-unknown, asks for more than memory holds, only to learn that every row is wanted."""
 
 
 def _block_of(construction: Sensitivity[Any], rows: ReadBlock) -> Block | InvalidRow:

@@ -36,16 +36,16 @@ from daskcoreset.execution.engine import BlockResults
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.sensitivities.estimated_error import estimated_error
 
+# Candidates per row wanted. The share of the variance that the first stage adds is 1 / 4.
 OVERSAMPLING = 4
-"""Candidates per row wanted. The share of the variance that the first stage adds is 1 / 4."""
 
+# Candidates gathered at least: 1.6 MB at 20 float32 features, and the root takes 20 ms.
 MIN_CANDIDATES = 20_000
-"""Candidates gathered at least: 1.6 MB at 20 float32 features, and the root takes 20 ms."""
 
 Results = BlockResults[BlockReport]
 
+# ``reread(blocks, chunk, request)``: reads some blocks again and returns their reports.
 Reread = Callable[[list[int], DrawRequested, DrawRequest], Results]
-"""``reread(blocks, chunk, request)``: reads some blocks again and returns their reports."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,13 +23,11 @@ from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.inputs.blocks import RowBlocks
 
+# Rows of an inner node for each row of the root.
 INNER_FACTOR = 2
 
-"""Rows of an inner node for each row of the root."""
-
+# Rows of a leaf of a stream for each row of a coreset that is asked of it.
 LEAF_FACTOR = 32
-
-"""Rows of a leaf of a stream for each row of a coreset that is asked of it."""
 
 
 @dataclass(frozen=True)

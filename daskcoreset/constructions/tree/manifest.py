@@ -24,9 +24,8 @@ from daskcoreset.core.typing import IndexArray
 if TYPE_CHECKING:
     import pandas as pd
 
+# Bits of a stored row number that count rows of the leaf; the rest say which leaf.
 ROW_BITS = 40
-
-"""Bits of a stored row number that count rows of the leaf; the rest say which leaf."""
 
 _COLUMNS = ("name", "rows", "time", "weight")
 

@@ -33,9 +33,8 @@ from daskcoreset.sensitivities import CONSTRUCTIONS
 
 T = TypeVar("T")
 
+# Version of the layout of streams and trees; one higher whenever an older reader would fail.
 SCHEMA_VERSION = 1
-
-"""Version of the layout of streams and trees; one higher whenever an older reader would fail."""
 
 
 def create_store(  # noqa: PLR0917 - all of them are always given

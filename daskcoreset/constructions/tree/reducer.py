@@ -48,10 +48,10 @@ from daskcoreset.sensitivities import Sensitivity, construction_for
 if TYPE_CHECKING:
     from numpy.random import Generator
 
+# Rows put in order at least, where there are more: five milliseconds. What candidates add to the
+# error of a node hardly counts below the root, where many nodes share it; at the root, where it was
+# seen (20 % and more), as many are put in order as in a build from all rows.
 FEWEST_ORDERED = 4096
-"""Rows put in order at least, where there are more: five milliseconds. What candidates add to
-the error of a node hardly counts below the root, where many nodes share it; at the root, where
-it was seen (20 % and more), as many are put in order as in a build from all rows."""
 
 
 class Reducer(ABC):

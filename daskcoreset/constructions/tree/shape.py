@@ -23,8 +23,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+# Spans up to this many slots are never worth the work of giving them anew.
 _DENSE_SPAN = 64
-"""Spans up to this many slots are never worth the work of giving them anew."""
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,8 @@ from daskcoreset.core.validation import as_path
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.sensitivities import Sensitivity
 
+# Coresets of blocks united at a time where a leaf's data are out of core.
 _SPLIT_EVERY = 16
-
-"""Coresets of blocks united at a time where a leaf's data are out of core."""
 
 _KIND = "coreset-tree"
 

@@ -14,8 +14,8 @@ from daskcoreset.estimators.kernel.kernels import Profile
 from daskcoreset.estimators.kernel.rows import KernelProblem, Solution
 from daskcoreset.estimators.kernel.sgd import solve_avm
 
+# Steps of ``n_steps="auto"`` at least.
 _MIN_STEPS = 10_000
-"""Steps of ``n_steps="auto"`` at least."""
 
 
 class AVMClassifier(CorePointModel):

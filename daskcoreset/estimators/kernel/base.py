@@ -48,15 +48,16 @@ from daskcoreset.estimators.kernel.sgd import approximation_bound
 from daskcoreset.execution.progress import count_reads
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
+# Address of the order in which small data are covered.
 _ARRANGE = 2**31 + 2
-"""Address of the order in which small data are covered."""
 
+# Rows in memory at most that are ordered by value, with equal ones merged.
 _SMALL = 10_000
-"""Rows in memory at most that are ordered by value, with equal ones merged."""
 
+# Core points when neither their number nor the diameter is given.
 MAX_POINTS = 500
-"""Core points when neither their number nor the diameter is given."""
 
+# What the parameters of all kernel classifiers may be.
 KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
     "kernel": [str, callable],
     "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
@@ -65,8 +66,8 @@ KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
     "mu": [Real],
     "theta": [Real],
 }
-"""What the parameters of all kernel classifiers may be."""
 
+# What the parameters of all kernel classifiers on core points may be.
 CORE_POINT_CONSTRAINTS: dict[str, list[Any]] = {
     "loss": [StrOptions(set(LOSSES))],
     **KERNEL_CONSTRAINTS,
@@ -77,7 +78,6 @@ CORE_POINT_CONSTRAINTS: dict[str, list[Any]] = {
     "verbose": ["verbose"],
     "progress": ["boolean", None],
 }
-"""What the parameters of all kernel classifiers on core points may be."""
 
 
 def check_two_classes(classes: AnyArray) -> None:

@@ -15,11 +15,11 @@ from daskcoreset.estimators.kernel.newton import solve_exact
 from daskcoreset.estimators.kernel.rows import KernelProblem, Solution
 from daskcoreset.estimators.kernel.sgd import solve_csvrg
 
+# Numbers in the Hessians of all problems, 1 GiB, up to which "auto" is "exact".
 _MAX_HESSIAN_NUMBERS = 2**27
-"""Numbers in the Hessians of all problems, 1 GiB, up to which "auto" is "exact"."""
 
+# Rows that ``size="auto"`` draws at least, and for every core point.
 _MIN_ROWS, _ROWS_PER_POINT = 10_000, 100
-"""Rows that ``size="auto"`` draws at least, and for every core point."""
 
 
 class CSVRGClassifier(CorePointModel):

@@ -15,19 +15,17 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import is_choice, is_number
 from daskcoreset.estimators.classifier import DecisionFunction
 
+# Kernel as a function of squared distances, element by element.
 Profile = Callable[[FloatArray], FloatArray]
 
-"""Kernel as a function of squared distances, element by element."""
-
+# Numbers in a tile of kernel values: 1 MiB, so that the sweeps over it stay in the cache.
 _TILE_NUMBERS = 2**17
 
-"""Numbers in a tile of kernel values: 1 MiB, so that the sweeps over it stay in the cache."""
-
+# Columns whose ranges differ by more are warned about.
 _UNEVEN = 100.0
-"""Columns whose ranges differ by more are warned about."""
 
+# Kernel value at the root mean square distance below which the kernel matrix is diagonal.
 _VANISHED = 1e-12
-"""Kernel value at the root mean square distance below which the kernel matrix is diagonal."""
 
 _PROBE = np.array([0.0, 0.25, 1.0, 4.0, 100.0])
 
@@ -304,10 +302,9 @@ class KernelDecision(DecisionFunction):
         return values
 
 
+# Directions of K with a smaller share of its largest eigenvalue are left out: they are below the
+# rounding errors of kernel values, and nearly equal core points make many.
 _CUT = 1e-11
-
-"""Directions of K with a smaller share of its largest eigenvalue are left out: they are below
-the rounding errors of kernel values, and nearly equal core points make many."""
 
 
 @dataclass(frozen=True, eq=False)

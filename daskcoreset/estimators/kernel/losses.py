@@ -18,8 +18,8 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import is_choice
 
+# Widths from the corner of a rounded hinge at which its curvature, a thousandth, ends.
 _REACH = 30.0
-"""Widths from the corner of a rounded hinge at which its curvature, a thousandth, ends."""
 
 
 @dataclass(frozen=True)
@@ -171,12 +171,12 @@ class MarginLoss:
         return replace(self, width=width)
 
 
+# The losses by name; `resolve_loss` sets the parameters of "odm".
 LOSSES = {
     "hinge": MarginLoss("hinge", linear=True),
     "squared_hinge": MarginLoss("squared_hinge"),
     "odm": MarginLoss("odm", theta=0.4, mu=0.4),
 }
-"""The losses by name; `resolve_loss` sets the parameters of "odm"."""
 
 
 def resolve_loss(name: str, *, theta: float, mu: float) -> MarginLoss:

@@ -15,33 +15,33 @@ from daskcoreset.estimators.kernel.objective import ObjectiveQuery, ObjectiveTer
 from daskcoreset.estimators.kernel.rows import KernelProblem, Solution, TrainingRows
 from daskcoreset.inputs.blocks import row_blocks
 
+# Parts of a step at which losses are summed in the read after it.
 LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 0.001)
-"""Parts of a step at which losses are summed in the read after it."""
 
+# The same for the hinge, whose whole steps are often too long.
 _FINE = tuple(0.6**i for i in range(20))
-"""The same for the hinge, whose whole steps are often too long."""
 
+# Part of the first-order decrease that a whole step must reach (Armijo).
 _SUFFICIENT = 1e-4
-"""Part of the first-order decrease that a whole step must reach (Armijo)."""
 
+# Part of the objective below which a decrease cannot be told from rounding.
 _ROUNDING = 1e-9
-"""Part of the objective below which a decrease cannot be told from rounding."""
 
+# Steps without any length that is better, after which a stage of the hinge is over.
 _FAILURES = 3
-"""Steps without any length that is better, after which a stage of the hinge is over."""
 
+# Address of the draw of rows to begin with.
 _PILOT = 2**30 - 1
-"""Address of the draw of rows to begin with."""
 
+# Rows that Hessians of few core points are made from.
 _MIN_HESSIAN_ROWS = 20_000
-"""Rows that Hessians of few core points are made from."""
 
+# Rows of a pilot over those of the one before, rows of the first one at least, and tolerance of all
+# of them: a sample determines the solution no better.
 _PILOT_FACTOR, _MIN_PILOT, _PILOT_TOL = 4, 2_000, 3e-3
-"""Rows of a pilot over those of the one before, rows of the first one at least, and tolerance of
-all of them: a sample determines the solution no better."""
 
+# Width of the hinge's rounded corner at first, and from stage to stage.
 _WIDEST, _NARROWER = 2.0, 0.25
-"""Width of the hinge's rounded corner at first, and from stage to stage."""
 
 
 @dataclass(eq=False)

@@ -107,8 +107,8 @@ def solve_dual(
     return Solution(beta, objectives, gaps, n_iter, bool((gaps <= tol * objectives).all()))
 
 
+# Rows whose kernel matrix takes 3.2 GB.
 _MAX_ROWS = 20_000
-"""Rows whose kernel matrix takes 3.2 GB."""
 
 
 class ODMClassifier(KernelModel):

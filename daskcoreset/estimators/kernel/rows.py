@@ -42,8 +42,8 @@ from daskcoreset.estimators.kernel.objective import (
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
+# Indices of the block of past rows and of the root; no block of the data has them.
 PAST, ROOT = 2**31, 2**31 + 1
-"""Indices of the block of past rows and of the root; no block of the data has them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,14 +296,14 @@ class CorePoints:
         return Block(points[which], self.table[which, codes], classes[codes]).all_rows()
 
 
+# A sample of every class, by its label.
 Strata: TypeAlias = dict[Any, StratifiedReservoir]
-"""A sample of every class, by its label."""
 
+# Address of the keys of rows.
 _FOLD = 2**30 - 2
-"""Address of the keys of rows."""
 
+# Candidates for every core point: equal rows count once.
 _SPARE = 2
-"""Candidates for every core point: equal rows count once."""
 
 
 def _sample_block(

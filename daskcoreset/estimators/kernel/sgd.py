@@ -23,14 +23,14 @@ from daskcoreset.estimators.kernel.losses import MarginLoss
 from daskcoreset.estimators.kernel.objective import n_problems, signs_of, squared_norms
 from daskcoreset.estimators.kernel.rows import ROOT, KernelProblem, Solution
 
+# Inner steps of an epoch at most, about a second for 300 core points.
 MAX_STEPS = 1_000_000
-"""Inner steps of an epoch at most, about a second for 300 core points."""
 
+# Numbers held for the steps of one read: 64 MiB.
 SAMPLE_NUMBERS = 2**23
-"""Numbers held for the steps of one read: 64 MiB."""
 
+# Added to the number of a read where the order of steps is drawn.
 _ORDER = 2**30
-"""Added to the number of a read where the order of steps is drawn."""
 
 
 def max_sample_rows(width: int) -> int:

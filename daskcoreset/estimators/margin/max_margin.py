@@ -35,14 +35,14 @@ from daskcoreset.estimators.margin.soft import SOFT_ROWS, soft_kernel, soft_plan
 from daskcoreset.execution.engine import BlockResults
 from daskcoreset.inputs.blocks import RowBlocks
 
+# The epsilon of data in one block of memory, where reading costs nothing.
 _EXACT = 1e-9
-"""The epsilon of data in one block of memory, where reading costs nothing."""
 
+# The same for more than two classes, where steps are smaller.
 _EXACT_CLASSES = 1e-6
-"""The same for more than two classes, where steps are smaller."""
 
+# Rows of each class that the first read brings, at most.
 _STARTS = 64
-"""Rows of each class that the first read brings, at most."""
 
 
 class HardMarginModel(MarginModel):

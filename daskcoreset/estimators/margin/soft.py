@@ -25,11 +25,11 @@ from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 
+# Rows that a soft margin is fitted to: more change a few coefficients little.
 SOFT_ROWS = 10_000
-"""Rows that a soft margin is fitted to: more change a few coefficients little."""
 
+# Up to which a matrix of second derivatives is formed.
 _MAX_COLUMNS = 2000
-"""Up to which a matrix of second derivatives is formed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,8 +193,8 @@ def uniform_rows(
     return points, labels_of(block), block.weights * share
 
 
+# Rows drawn, and how many have a weight.
 RowSample: TypeAlias = tuple[SelectedRows, int]
-"""Rows drawn, and how many have a weight."""
 
 
 def _draw(

@@ -34,8 +34,8 @@ from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, DecisionModel
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 
+# ``problem(n_features, n_classes)``.
 Maker = Callable[[int, int], StructuredProblem]
-"""``problem(n_features, n_classes)``."""
 
 
 class StructuredMaxMargin(DecisionModel):

@@ -28,10 +28,10 @@ __all__ = [
     "resolve_divergence",
 ]
 
+# What a ``divergence`` argument knows by name.
 DIVERGENCES: dict[str, type[Divergence]] = {
     one.name: one for one in (SquaredEuclidean, SquaredMahalanobis, KullbackLeibler, ItakuraSaito)
 }
-"""What a ``divergence`` argument knows by name."""
 
 
 def resolve_divergence(divergence: str | Divergence) -> Divergence:

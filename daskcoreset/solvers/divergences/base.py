@@ -11,8 +11,8 @@ from daskcoreset.core.blocks import InvalidRow
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 
+# A difference below this share of its terms has lost more than four digits.
 _CANCELLED = 1e-4
-"""A difference below this share of its terms has lost more than four digits."""
 
 
 class Divergence(ABC):

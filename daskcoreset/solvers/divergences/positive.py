@@ -19,8 +19,8 @@ from daskcoreset.solvers.divergences.base import Divergence
 from daskcoreset.solvers.divergences.quadratic import SquaredMahalanobis
 
 _NEAR = 0.3
+# 1/3, 1/5, ... from the last: with s^2 < 0.032 for |q| < 0.3 the rest is below 1e-16.
 _SERIES = 1.0 / np.arange(3.0, 25.0, 2.0)[::-1]
-"""1/3, 1/5, ... from the last: with s^2 < 0.032 for |q| < 0.3 the rest is below 1e-16."""
 
 
 class _Positive(Divergence):

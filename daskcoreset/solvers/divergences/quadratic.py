@@ -15,11 +15,11 @@ from daskcoreset.core.moments import distances_to, scatter_of
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.solvers.divergences.base import Divergence
 
+# Smallest eigenvalue, at unit diagonal, that leaves an inverse four correct digits.
 _SINGULAR = 1e-12
-"""Smallest eigenvalue, at unit diagonal, that leaves an inverse four correct digits."""
 
+# Rounding allowed between mirrored entries, at unit diagonal.
 _ASYMMETRY = 1e-8
-"""Rounding allowed between mirrored entries, at unit diagonal."""
 
 
 class _Quadratic(Divergence):

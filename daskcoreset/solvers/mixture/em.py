@@ -31,11 +31,11 @@ from daskcoreset.solvers.mixture.init import (
 from daskcoreset.solvers.mixture.model import CovarianceType, Mixture, as_covariance_type
 from daskcoreset.solvers.mixture.steps import expectation, maximisation
 
+# Share of the total weight that no sum in float64 can notice.
 _NEGLIGIBLE = 1e-200
-"""Share of the total weight that no sum in float64 can notice."""
 
+# Beyond it, squares times a precision come near the end of float64.
 _LARGEST_SPREAD = 1e100
-"""Beyond it, squares times a precision come near the end of float64."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,8 +31,8 @@ from daskcoreset.solvers.mixture.steps import (
     moments_of_components,
 )
 
+# How the first responsibilities are found.
 InitParams: TypeAlias = Literal["kmeans", "k-means++", "random", "random_from_data"]
-"""How the first responsibilities are found."""
 
 
 @dataclass(frozen=True, eq=False)

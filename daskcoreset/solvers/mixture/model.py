@@ -17,14 +17,13 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
 
+# Numbers of a temporary, 2 MiB: n x k x d differences are never formed at once.
 _TILE_NUMBERS = 2**18
-
-"""Numbers of a temporary, 2 MiB: n x k x d differences are never formed at once."""
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
+# One matrix for each component, one for all, a diagonal or a single variance for each.
 CovarianceType: TypeAlias = Literal["full", "tied", "diag", "spherical"]
-"""One matrix for each component, one for all, a diagonal or a single variance for each."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,11 +26,11 @@ from daskcoreset.solvers.mixture.model import (
     variances_of,
 )
 
+# Share of a component below which its moments are rounding of subnormal numbers.
 _NO_WEIGHT = 1e-200
-"""Share of a component below which its moments are rounding of subnormal numbers."""
 
+# Relative error that a component's mean may have.
 _ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
-"""Relative error that a component's mean may have."""
 
 
 @dataclass(frozen=True, eq=False)
