@@ -143,9 +143,9 @@ def _sample_block(block: Block, index: int, design: SampleDesign) -> PoissonSamp
         scores = np.multiply(BASE, cells.score(placed))
         for i, solution in enumerate(design.solutions):
             losses = objective.losses(block, solution)
-            costs[i] = (u * losses).sum()
+            # A square may overflow on a row of weight zero, which does not count: not inf times 0.
+            costs[i] = np.where(u > 0.0, u * losses, 0.0).sum()
             scores += design.shares[i] * losses
-        # Zero by zero where a distance overflows, on a row that does not count.
         scores = np.where(u > 0.0, u * scores, 0.0)
         total = float(scores.sum())
         # Half of what is expected: should there be less, the sample is smaller, not wrong.

@@ -29,6 +29,24 @@ def test_sample__has_the_rows_wanted_on_average(chunks: Any) -> None:
     assert expected.threshold * expected.score == pytest.approx(300)
 
 
+@pytest.mark.parametrize("chunks", ["auto", 100])
+def test_audit__row_of_weight_zero_may_overflow(chunks: Any) -> None:
+    """A row of weight zero changes no bit, even where its squared distances are infinite."""
+    weights = np.ones(400)
+    weights[7] = 0.0
+    small, large = X[:400].copy(), X[:400].copy()
+    large[7] = 1e200
+    coreset = daskcoreset.build(
+        large, sample_weight=weights, size=60, method="kmeans", n_clusters=3, random_state=1
+    )
+    first, second = (
+        coreset.audit(rows, sample_weight=weights, random_state=1, sample_size=50, chunks=chunks)
+        for rows in (small, large)
+    )
+    np.testing.assert_array_equal(first.on_data, second.on_data)
+    assert first.interval(X[20:23]) == second.interval(X[20:23])
+
+
 def test_interval__is_the_bound_by_the_book() -> None:
     """Of one row that is drawn or not, and any theta, in plain words."""
     x, limit, level = np.array([0.5, 2.0, 0.0]), 4.0, np.log(40.0)
