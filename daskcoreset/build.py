@@ -277,7 +277,7 @@ def build(
         construction = _construction(method, n_clusters, size)
         rows = _default_rows(construction, n_clusters) if size is None else size
         rule = _size_rule(
-            rows, construction, n_clusters, epsilon, delta, now=compute and not dry_run
+            rows, construction, n_clusters, epsilon, delta, computes=compute and not dry_run
         )
         if rule is not None:
             rows, n_clusters = rule.start, rule.n_clusters
@@ -371,12 +371,12 @@ def _size_rule(
     epsilon: float,
     delta: float,
     *,
-    now: bool,
+    computes: bool,
 ) -> AutoSize | None:
     """Return the rule by which ``size="auto"`` grows; None for a number of rows."""
     if not _is_auto(size):
         return None
-    if not now:
+    if not computes:
         raise InvalidInputError(
             'size="auto" reads the data to decide what to do next, so it can be neither lazy nor '
             "planned; leave out compute=False and dry_run=True, or pass a number of rows."

@@ -206,14 +206,14 @@ def _facts(coreset: Coreset) -> dict[str, Any]:
     """Return size, weight and provenance of a coreset as plain JSON values."""
     provenance = thaw(coreset.provenance)
     # `m` and `d` are there already, under the names that need no explanation.
-    rest = {key: value for key, value in provenance.items() if key not in ("m", "d")}
+    further = {key: value for key, value in provenance.items() if key not in ("m", "d")}
     return {
         "rows": len(coreset),
         "features": coreset.n_features,
         "dtype": str(coreset.points.dtype),
         "labels": None if coreset.labels is None else str(coreset.labels.dtype),
         "weight": coreset.total_weight,
-        **rest,
+        **further,
     }
 
 

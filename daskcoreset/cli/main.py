@@ -88,10 +88,10 @@ def _report(error: BaseException, *, debug: bool) -> int:
 def _message(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
-    if (own := _typers_message(error)) is not None:
+    if (typers_message := _typers_message(error)) is not None:
         context = getattr(error, "ctx", None)
         where = "daskcoreset" if context is None else context.command_path
-        return f"{own.rstrip('.')}; see: {where} --help"
+        return f"{typers_message.rstrip('.')}; see: {where} --help"
     if isinstance(error, CoresetError):
         return str(error)
     # An error from elsewhere may say little without its name: KeyError('X') is "'X'".

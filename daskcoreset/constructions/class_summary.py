@@ -129,8 +129,8 @@ def _range(points: Any) -> tuple[AnyArray, AnyArray]:
     # take a fifteenth of the time.
     beside = max(1, min(n, _BESIDE // d))
     stop = n // beside * beside
-    wide, rest = points[:stop].reshape(-1, beside * d), points[stop:]
-    ends = [wide.min(axis=0).reshape(-1, d), rest], [wide.max(axis=0).reshape(-1, d), rest]
+    wide, tail = points[:stop].reshape(-1, beside * d), points[stop:]
+    ends = [wide.min(axis=0).reshape(-1, d), tail], [wide.max(axis=0).reshape(-1, d), tail]
     return np.concatenate(ends[0]).min(axis=0), np.concatenate(ends[1]).max(axis=0)
 
 

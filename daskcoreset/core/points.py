@@ -136,10 +136,10 @@ class WeightedPoints:
         bool
             True if nothing differs. NaN equals the same NaN, and 0.0 differs from -0.0.
         """
-        mine, _, shape = to_arrays(self)
-        theirs, _, other_shape = to_arrays(other)
-        return (mine.keys(), shape) == (theirs.keys(), other_shape) and all(
-            _same_bits(mine[name], theirs[name]) for name in mine
+        arrays, _, shape = to_arrays(self)
+        other_arrays, _, other_shape = to_arrays(other)
+        return (arrays.keys(), shape) == (other_arrays.keys(), other_shape) and all(
+            _same_bits(arrays[name], other_arrays[name]) for name in arrays
         )
 
 
@@ -186,9 +186,9 @@ def concatenate(parts: Sequence[WeightedPoints]) -> WeightedPoints:
     )
 
 
-def _one_of(what: str, kinds: set[Any]) -> None:
+def _one_of(aspect: str, kinds: set[Any]) -> None:
     if len(kinds) > 1:
-        msg = f"parts differ in their {what}: {sorted(kinds)}; bring them to one form first"
+        msg = f"parts differ in their {aspect}: {sorted(kinds)}; bring them to one form first"
         raise InvalidInputError(msg)
 
 
@@ -473,10 +473,10 @@ def from_arrays(arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]) -
     >>> from_arrays(*to_arrays(part)[::2]).equals(part)
     True
     """
-    rest = dict(arrays)
+    remaining = dict(arrays)
     if "points_shape" in attributes:
-        csr = tuple(rest.pop(name) for name in _CSR)
+        csr = tuple(remaining.pop(name) for name in _CSR)
         points = sp.csr_array(csr, shape=tuple(attributes["points_shape"]))
     else:
-        points = rest.pop("points")
-    return WeightedPoints(points, **rest)
+        points = remaining.pop("points")
+    return WeightedPoints(points, **remaining)

@@ -115,11 +115,11 @@ def inclusion_probabilities(scores: FloatArray, size: float) -> FloatArray:
     parted = np.partition(scores, -heavy - 1)
     descending = np.sort(parted[-heavy - 1 :])[::-1]
     light = float(parted[: -heavy - 1].sum())
-    # rest[k] is the sum of all scores but those of the k largest rows.
-    rest = light + np.cumsum(descending[::-1])[::-1]
+    # tail_sums[k] is the sum of all scores but those of the k largest rows.
+    tail_sums = light + np.cumsum(descending[::-1])[::-1]
     remaining = size - np.arange(heavy + 1)
-    certain = int((descending / rest * remaining >= 1.0).argmin())
-    inclusion = np.minimum(scores, descending[certain]) / rest[certain] * remaining[certain]
+    certain = int((descending / tail_sums * remaining >= 1.0).argmin())
+    inclusion = np.minimum(scores, descending[certain]) / tail_sums[certain] * remaining[certain]
     if certain:
         inclusion[scores >= descending[certain - 1]] = 1.0
     return np.asarray(inclusion)
@@ -157,9 +157,9 @@ def class_inclusion(
     # What is given to some classes is taken from the others, which may fall below theirs.
     while low.any():
         raised |= low
-        rest = ~raised[codes]
-        remaining = size - int(inclusion[~rest].sum().round())
-        inclusion[rest] = inclusion_probabilities(scores[rest], remaining)
+        others = ~raised[codes]
+        remaining = size - int(inclusion[~others].sum().round())
+        inclusion[others] = inclusion_probabilities(scores[others], remaining)
         low = raise_classes(inclusion, scores, codes, floors)
     return inclusion
 
@@ -192,8 +192,8 @@ def raise_classes(
     n_rows = np.bincount(codes[scores > 0.0], minlength=len(floors))
     low = np.bincount(codes, inclusion, len(floors)) < np.minimum(floors, n_rows) - 1e-6
     for code in np.flatnonzero(low):
-        own = np.flatnonzero(codes == code)
-        inclusion[own] = inclusion_probabilities(scores[own], int(floors[code]))
+        members = np.flatnonzero(codes == code)
+        inclusion[members] = inclusion_probabilities(scores[members], int(floors[code]))
     return low
 
 
@@ -324,10 +324,10 @@ class Calibrated(NamedTuple):
     met : tuple of str or None, default=None
         Names of the sums over the data that they meet; None where nothing was calibrated, or
         the sums have no names.
-    wanted : tuple of str
-        Names of all that were wanted.
+    requested : tuple of str
+        Names of all targets that were requested.
     part : float
-        How far all that were wanted were moved towards their targets, on average: 0 where they
+        How far all that were requested were moved towards their targets, on average: 0 where they
         were given up, 1 where all are met.
     spread : float
         Largest factor by which raking raised or lowered a weight, beside the scaling of its
@@ -336,7 +336,7 @@ class Calibrated(NamedTuple):
 
     weights: FloatArray
     met: tuple[str, ...] | None = None
-    wanted: tuple[str, ...] = ()
+    requested: tuple[str, ...] = ()
     part: float = 0.0
     spread: float = 1.0
 
@@ -344,7 +344,7 @@ class Calibrated(NamedTuple):
         """Return the entries of the provenance; plain JSON values."""
         if self.met is None:
             return {}
-        names = {"met": list(self.met), "wanted": list(self.wanted)}
+        names = {"met": list(self.met), "wanted": list(self.requested)}
         return {"calibration": {**names, "part": self.part, "spread": self.spread}}
 
 
@@ -379,7 +379,7 @@ def calibrate_classes(
     Returns
     -------
     Calibrated
-        Class totals are exact up to rounding. No target that is wanted or kept is farther away
+        Class totals are exact up to rounding. No target that is requested or kept is farther away
         than before, in standard deviations of its estimates.
 
     Examples
@@ -398,11 +398,11 @@ def calibrate_classes(
     (('class totals', 'sums'), np.float64(6.0), np.float64(7.0))
     """
     scaled = scale_classes(weights, codes, class_weights)
-    wanted = (TOTALS, *(ladder[0] if ladder else ()))
+    requested = (TOTALS, *(ladder[0] if ladder else ()))
     class_sizes = np.bincount(codes, minlength=len(class_weights))
     totals_met = () if (class_weights[class_sizes == 0] > 0.0).any() else (TOTALS,)
     kept = kept or {}
-    guarded = dict.fromkeys((*wanted[1:], *kept))
+    guarded = dict.fromkeys((*requested[1:], *kept))
     make = cache(lambda name: targets[name]())  # only what a rung or a check asks for
     # All the way to fewer targets goes before a part of the way to more of them.
     for part, names in [(1.0, names) for names in ladder] + [
@@ -416,8 +416,8 @@ def calibrate_classes(
             if name not in names
         ):
             met = (*totals_met, *names) if part == 1.0 else totals_met
-            return raked._replace(met=met, wanted=wanted)
-    return Calibrated(scaled, totals_met, wanted, 0.0 if ladder else 1.0)
+            return raked._replace(met=met, requested=requested)
+    return Calibrated(scaled, totals_met, requested, 0.0 if ladder else 1.0)
 
 
 def join_targets(targets: Iterable[Target]) -> Target:
@@ -539,20 +539,20 @@ class _Classes:
 
     def __init__(self, codes: IndexArray, weights: FloatArray) -> None:
         self.codes, self.weights = codes, weights
-        self.own = [np.flatnonzero(codes == code) for code in range(len(weights))]
+        self.members = [np.flatnonzero(codes == code) for code in range(len(weights))]
         # A class without rows has sums of zero, which any divisor leaves at that.
-        self.divisors = np.where([len(own) for own in self.own], weights, 1.0)
+        self.divisors = np.where([len(members) for members in self.members], weights, 1.0)
 
     def sums(self, values: FloatArray) -> FloatArray:
-        return np.stack([values[own].sum(axis=0) for own in self.own])
+        return np.stack([values[members].sum(axis=0) for members in self.members])
 
     def shares(self, gaps: FloatArray, moves: FloatArray) -> FloatArray:
         """Fraction of the way towards every total: one where these rows can reach it."""
         lowest, highest = np.zeros(len(moves)), np.zeros(len(moves))
-        for own, weight in zip(self.own, self.weights, strict=True):
-            if len(own):
-                lowest += weight * gaps[own].min(axis=0)
-                highest += weight * gaps[own].max(axis=0)
+        for members, weight in zip(self.members, self.weights, strict=True):
+            if len(members):
+                lowest += weight * gaps[members].min(axis=0)
+                highest += weight * gaps[members].max(axis=0)
         room = np.where(moves > 0.0, highest, -lowest)
         need = np.abs(moves)
         return np.asarray(np.where(need < room, 1.0, 0.5 * room / np.maximum(need, 1e-300)))
@@ -593,13 +593,13 @@ def _solve(
 def _tilted(tilt: FloatArray, weights: FloatArray, classes: _Classes) -> tuple[FloatArray, float]:
     """Weights tilted within the classes, and the sum of U_c times the logarithm of the norm."""
     tilted, value = np.empty_like(weights), 0.0
-    for own, weight in zip(classes.own, classes.weights, strict=True):
-        if not len(own):
+    for members, weight in zip(classes.members, classes.weights, strict=True):
+        if not len(members):
             continue
-        top = tilt[own].max()
-        raised = weights[own] * np.exp(tilt[own] - top)
+        top = tilt[members].max()
+        raised = weights[members] * np.exp(tilt[members] - top)
         norm = raised.sum()
-        tilted[own] = raised * (weight / norm)
+        tilted[members] = raised * (weight / norm)
         value += weight * float(top + np.log(norm / weight))
     return tilted, value
 
@@ -723,16 +723,16 @@ def merge_reservoirs(
 ) -> dict[Any, StratifiedReservoir]:
     """Sample the union of two sets of rows; associative."""
     merged = dict(first)
-    for label, other in second.items():
+    for label, further in second.items():
         if label not in merged:
-            merged[label] = other
+            merged[label] = further
             continue
-        one = merged[label]
+        earlier = merged[label]
         merged[label] = StratifiedReservoir(
-            one.count + other.count,
-            one.weight + other.weight,
-            np.concatenate([one.keys, other.keys]),
-            concatenate([one.rows, other.rows]),
+            earlier.count + further.count,
+            earlier.weight + further.weight,
+            np.concatenate([earlier.keys, further.keys]),
+            concatenate([earlier.rows, further.rows]),
         ).smallest(_of(size, label) + 1)
     return merged
 

@@ -79,11 +79,11 @@ class GroupContents:
             if not _NAME.fullmatch(name):
                 msg = f"array name {name!r}: use letters, digits, '_' and '-', a letter first"
                 raise InvalidInputError(msg)
-            own = self.dims.get(name, ())
-            if len(own) != array.ndim or len(set(own)) != len(own):
-                msg = f"array {name!r} of shape {array.shape} has dims {own}; name each axis once"
+            axes = self.dims.get(name, ())
+            if len(axes) != array.ndim or len(set(axes)) != len(axes):
+                msg = f"array {name!r} of shape {array.shape} has dims {axes}; name each axis once"
                 raise InvalidInputError(msg)
-            for dim, length in zip(own, array.shape, strict=True):
+            for dim, length in zip(axes, array.shape, strict=True):
                 if lengths.setdefault(dim, length) != length:
                     msg = f"dimension {dim!r} has lengths {lengths[dim]} and {length}"
                     raise InvalidInputError(f"{msg}; use two names")

@@ -6,14 +6,14 @@ import html
 from collections.abc import Iterable, Sequence
 
 
-def text_table(rows: Sequence[Sequence[str]], left: Iterable[int] = (0,)) -> list[str]:
+def text_table(rows: Sequence[Sequence[str]], left_columns: Iterable[int] = (0,)) -> list[str]:
     """Return the lines of a table.
 
     Parameters
     ----------
     rows : sequence of sequence of str
         The heads are one of them.
-    left : iterable of int, default=(0,)
+    left_columns : iterable of int, default=(0,)
         Columns that are aligned to the left; all others are aligned to the right.
 
     Examples
@@ -22,7 +22,7 @@ def text_table(rows: Sequence[Sequence[str]], left: Iterable[int] = (0,)) -> lis
     ['name   rows', 'first     9']
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    align = [str.ljust if i in left else str.rjust for i in range(len(widths))]
+    align = [str.ljust if i in left_columns else str.rjust for i in range(len(widths))]
     return [
         "  ".join(put(cell, width) for put, cell, width in zip(align, row, widths, strict=True))
         for row in rows
@@ -38,11 +38,13 @@ def html_table(rows: Iterable[Sequence[str]], heads: Sequence[str] = (), caption
     '<table><caption>facts</caption><tbody><tr><th'
     """
     first_tag = "td" if heads else "th"
-    left = ' style="text-align:left"'
+    left_aligned = ' style="text-align:left"'
     body = ""
-    for first, *rest in rows:
-        body += f"<tr><{first_tag}{left}>{html.escape(first)}</{first_tag}>"
-        body += "".join(f"<td{'' if heads else left}>{html.escape(cell)}</td>" for cell in rest)
+    for first, *cells in rows:
+        body += f"<tr><{first_tag}{left_aligned}>{html.escape(first)}</{first_tag}>"
+        body += "".join(
+            f"<td{'' if heads else left_aligned}>{html.escape(cell)}</td>" for cell in cells
+        )
         body += "</tr>"
     names = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
     head = f"<thead><tr>{names}</tr></thead>" if heads else ""

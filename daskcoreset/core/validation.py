@@ -40,7 +40,7 @@ def as_path(name: str, value: Any) -> Path:
     return Path(value).resolve()
 
 
-def too_wide(rows: float, columns: float, what: str, remedy: str) -> str | None:
+def too_wide(rows: float, columns: float, matrix: str, remedy: str) -> str | None:
     """Return why a matrix of float64 numbers is too large for memory, or None.
 
     Examples
@@ -50,7 +50,7 @@ def too_wide(rows: float, columns: float, what: str, remedy: str) -> str | None:
     >>> too_wide(100, 100, "a matrix of d x d numbers", "reduce the columns")
     """
     size = 8.0 * rows * columns
-    return None if size <= _MOST_BYTES else f"{what} takes {size / 2**30:.3g} GiB; {remedy}."
+    return None if size <= _MOST_BYTES else f"{matrix} takes {size / 2**30:.3g} GiB; {remedy}."
 
 
 def too_many(n_clusters: int, rows: float, columns: int) -> str | None:

@@ -94,8 +94,8 @@ def lazy_rows(
         Its graph is one blockwise layer, which fuses with blockwise work on top.
     """
     n, *columns = shape
-    full, rest = divmod(n, rows)
-    row_chunks = (rows,) * full + ((rest,) if rest else ())
+    full, remainder = divmod(n, rows)
+    row_chunks = (rows,) * full + ((remainder,) if remainder else ())
     array: da.Array = da.map_blocks(
         _make_block,
         make=make,

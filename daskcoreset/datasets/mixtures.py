@@ -44,8 +44,8 @@ class Giants:
 
     def within(self, start: int, stop: int) -> tuple[IndexArray, FloatArray]:
         """Return where in a block giants stand, and which."""
-        own = slice(*np.searchsorted(self.positions, [start, stop]))
-        return self.positions[own] - start, self.points[own]
+        in_block = slice(*np.searchsorted(self.positions, [start, stop]))
+        return self.positions[in_block] - start, self.points[in_block]
 
 
 @dataclass(frozen=True, eq=False)

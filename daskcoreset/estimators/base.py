@@ -398,8 +398,8 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         """Refuse to hold in memory, as a frame, what is asked for lazily."""
         if is_in_memory(X):
             return
-        own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
-        container = own or get_config()["transform_output"]
+        setting = getattr(estimator, "_sklearn_output_config", {}).get("transform")
+        container = setting or get_config()["transform_output"]
         if container != "default":
             raise InvalidInputError(
                 f"set_output(transform={container!r}) makes a frame in memory, but X is out of "

@@ -271,10 +271,12 @@ class IncompleteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     (['b', 'b'], [[0.0, 1.0, 0.0]])
     """
 
-    def __init__(self, inner: Any, classes: AnyArray, seen: AnyArray, n_features: int) -> None:
+    def __init__(
+        self, inner: Any, classes: AnyArray, fitted_classes: AnyArray, n_features: int
+    ) -> None:
         self.inner = inner
         self.classes = classes
-        self.seen = seen
+        self.fitted_classes = fitted_classes
         self.n_features = n_features
 
     @property
@@ -283,31 +285,33 @@ class IncompleteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return self.classes
 
     @property
-    def _seen_codes(self) -> Any:
-        return np.searchsorted(self.classes, self.seen)
+    def _fitted_codes(self) -> Any:
+        return np.searchsorted(self.classes, self.fitted_classes)
 
     def predict(self, X: Any) -> AnyArray:
         """Class of every row."""
         if self.inner is None:
-            return np.repeat(self.classes[self._seen_codes], X.shape[0])
+            return np.repeat(self.classes[self._fitted_codes], X.shape[0])
         return np.asarray(self.classes[np.searchsorted(self.classes, self.inner.predict(X))])
 
     def decision_function(self, X: Any) -> FloatArray:
         """Decision values, of shape (n,) for two classes, else (n, n_classes)."""
         if len(self.classes) == 2:
             return np.repeat(self.intercept_, X.shape[0])
-        known = np.ones((X.shape[0], 1))
+        fitted_values = np.ones((X.shape[0], 1))
         if self.inner is not None:
             values = np.asarray(self.inner.decision_function(X), dtype=np.float64)
-            known = _one_per_class(values.reshape(X.shape[0], -1).T).T
-        values = np.repeat(known.min(axis=1)[:, np.newaxis] - 1.0, len(self.classes), axis=1)
-        values[:, self._seen_codes] = known
+            fitted_values = _one_per_class(values.reshape(X.shape[0], -1).T).T
+        values = np.repeat(
+            fitted_values.min(axis=1)[:, np.newaxis] - 1.0, len(self.classes), axis=1
+        )
+        values[:, self._fitted_codes] = fitted_values
         return values
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of every class; zero for those without rows so far."""
         shares = np.zeros((X.shape[0], len(self.classes)))
-        shares[:, self._seen_codes] = 1.0 if self.inner is None else self.inner.predict_proba(X)
+        shares[:, self._fitted_codes] = 1.0 if self.inner is None else self.inner.predict_proba(X)
         return shares
 
     def predict_log_proba(self, X: Any) -> FloatArray:
@@ -322,19 +326,19 @@ class IncompleteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             return np.zeros((1, self.n_features))
         coef = np.zeros((len(self.classes), self.n_features))
         if self.inner is not None:
-            coef[self._seen_codes] = _one_per_class(self.inner.coef_)
+            coef[self._fitted_codes] = _one_per_class(self.inner.coef_)
         return coef
 
     @property
     def intercept_(self) -> FloatArray:
         """Intercepts."""
         if len(self.classes) == 2:
-            return np.where(self._seen_codes == 1, 1.0, -1.0)
+            return np.where(self._fitted_codes == 1, 1.0, -1.0)
         intercept = np.full(len(self.classes), -np.inf)
-        own = np.ones(1)
+        fitted_intercept = np.ones(1)
         if self.inner is not None:
-            own = _one_per_class(np.reshape(self.inner.intercept_, -1))
-        intercept[self._seen_codes] = own
+            fitted_intercept = _one_per_class(np.reshape(self.inner.intercept_, -1))
+        intercept[self._fitted_codes] = fitted_intercept
         return intercept
 
 

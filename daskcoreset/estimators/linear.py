@@ -72,7 +72,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
     estimator: Any
     classes_: AnyArray
     _stream: CoresetStream | None
-    _known: AnyArray | None
+    _announced: AnyArray | None
 
     @abstractmethod
     def _method(self) -> Sensitivity[Any]:
@@ -122,7 +122,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
             rows = weigh_blocks(self.class_weight, X, y, sample_weight)
         seed = resolve_seed(self.random_state)
         coreset = self._coreset_of(rows, X, size=self.size, method=self._method(), seed=seed)
-        self._stream, self._known = None, None
+        self._stream, self._announced = None, None
         return self._solve(coreset, classes)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -161,7 +161,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
             )
         stream = getattr(self, "_stream", None)
         fresh = stream is None and not hasattr(self, "coreset_")
-        known = _known_classes(classes, getattr(self, "_known", None))
+        announced = _two_announced_classes(classes, getattr(self, "_announced", None))
         data = self._validate_in_memory(X, y, sample_weight, reset=fresh)
         if data is not None:
             check_classification_targets(data.y)
@@ -179,17 +179,17 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
             batch = (weigh_blocks(self.class_weight, X, y, sample_weight),)
         # A copy shares what is never changed, so that a refusal leaves all as it was.
         stream = copy(stream).partial_fit(*batch)
-        coreset, seen = _coreset_of_stream(stream, known)
-        self._stream, self._known = stream, known
+        coreset, fitted = _coreset_of_stream(stream, announced)
+        self._stream, self._announced = stream, announced
         if data is None:
             self._set_features(X, coreset.n_features, coreset.provenance.get("columns"))
-        if known is None or len(seen) == len(known):
+        if announced is None or len(fitted) == len(announced):
             return self._solve(coreset, None)
         self.coreset_, inner = coreset, None
-        if len(seen) > 1:
+        if len(fitted) > 1:
             inner = self._solve(coreset, None).estimator_
-        self.estimator_ = IncompleteClassifier(inner, known, seen, coreset.n_features)
-        self.classes_ = known
+        self.estimator_ = IncompleteClassifier(inner, announced, fitted, coreset.n_features)
+        self.classes_ = announced
         return self
 
     def _check_solver(self) -> None:
@@ -270,27 +270,29 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         return self._accuracy(self.estimator_, X, y, sample_weight)
 
 
-def _known_classes(classes: Any, earlier: AnyArray | None) -> AnyArray | None:
-    known = announced_classes(classes, earlier, as_text=True)
-    if known is not None and len(known) < 2:
-        raise InvalidInputError(f"classes={known} are fewer than two; pass all there will be.")
-    return known
+def _two_announced_classes(classes: Any, earlier: AnyArray | None) -> AnyArray | None:
+    announced = announced_classes(classes, earlier, as_text=True)
+    if announced is not None and len(announced) < 2:
+        raise InvalidInputError(f"classes={announced} are fewer than two; pass all there will be.")
+    return announced
 
 
-def _coreset_of_stream(stream: CoresetStream, known: AnyArray | None) -> tuple[Coreset, AnyArray]:
+def _coreset_of_stream(
+    stream: CoresetStream, announced: AnyArray | None
+) -> tuple[Coreset, AnyArray]:
     """Coreset of a stream, and the classes that it has rows of; refuses unknown classes."""
     rows = stream.rows()
     assert rows.labels is not None  # noqa: S101 - constructions ask for them
-    seen = np.unique(rows.labels[rows.weights > 0.0])
-    wrong = np.setdiff1d(seen, seen if known is None else known)
+    present = np.unique(rows.labels[rows.weights > 0.0])
+    wrong = np.setdiff1d(present, present if announced is None else announced)
     if len(wrong):
-        raise InvalidInputError(f"y holds {wrong[0]!r}, which is not among classes, {known}.")
-    if known is None or len(seen) != 1:
+        raise InvalidInputError(f"y holds {wrong[0]!r}, which is not among classes, {announced}.")
+    if announced is None or len(present) != 1:
         coreset = stream.coreset(normalize=True)
         return coreset, np.unique(coreset.labels)  # type: ignore[arg-type] # there are labels
     # No construction draws from rows of one class: all that is held stands for them.
     record = {"m": len(rows), "n": stream.n_rows - stream.n_dropped, "d": rows.n_features}
-    return Coreset(rows.points, rows.weights, rows.indices, rows.labels, record), seen
+    return Coreset(rows.points, rows.weights, rows.indices, rows.labels, record), present
 
 
 class LinearSVM(SparseInput, ClassifierMixin, BaseEstimator):  # type: ignore[misc] # no annotations

@@ -27,7 +27,7 @@ from daskcoreset.estimators.base import (
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.sensitivities import MixtureCoreset, Sensitivity, resolve_method
 from daskcoreset.solvers.mixture.em import fit_mixture
-from daskcoreset.solvers.mixture.init import InitParams, check_given
+from daskcoreset.solvers.mixture.init import InitParams, check_initial
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
     Mixture,
@@ -209,7 +209,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
     def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
         k = self.n_components
         d = count_features(rows)
-        check_given(
+        check_initial(
             self.covariance_type,
             k,
             d,
@@ -221,8 +221,8 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         if size == "auto":
             size = auto_mixture_size(k, self.covariance_type, d)
         check_size(size, k, "component")
-        own = isinstance(self.method, str) and self.method == MixtureCoreset.name
-        return MixtureCoreset(k) if own else resolve_method(self.method), size, k
+        is_mixture = isinstance(self.method, str) and self.method == MixtureCoreset.name
+        return MixtureCoreset(k) if is_mixture else resolve_method(self.method), size, k
 
     def _solve(self, coreset: Coreset, seed: int) -> None:
         points, weights, _ = deduplicate(coreset.points, coreset.weights)

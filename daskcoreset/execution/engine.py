@@ -68,8 +68,8 @@ def _chunks(
     reductions: tuple[Reduction[Any], ...], rows: ReadBlock, broadcast: tuple[Any, ...]
 ) -> tuple[Any, ...] | InvalidRow:
     values = []
-    for reduction, own in zip(reductions, broadcast, strict=True):
-        value = reduction.chunk(rows, own)
+    for reduction, broadcast_value in zip(reductions, broadcast, strict=True):
+        value = reduction.chunk(rows, broadcast_value)
         if isinstance(value, InvalidRow):
             return value
         values.append(value)
@@ -80,7 +80,9 @@ def _combined(
     reductions: tuple[Reduction[Any], ...], parts: Sequence[tuple[Any, ...]]
 ) -> tuple[Any, ...]:
     columns = zip(*parts, strict=True)
-    return tuple(one.combine(values) for one, values in zip(reductions, columns, strict=True))
+    return tuple(
+        reduction.combine(values) for reduction, values in zip(reductions, columns, strict=True)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +164,7 @@ def _combined_results(
         combine(values) if values and not invalid else None,
         {block: rows for part in parts for block, rows in part.sizes.items()},
         {block: rows for part in parts for block, rows in part.kept.items()},
-        min(invalid, key=lambda one: one[0]) if invalid else None,
+        min(invalid, key=lambda row: row[0]) if invalid else None,
     )
 
 

@@ -128,7 +128,7 @@ class Alone(Lazy[T]):
         """Fuse tasks as arrays do, without the aliases that this leaves."""
         import dask.array as da
 
-        return _named_as_asked(da.Array.__dask_optimize__(graph, keys))
+        return _named_by_last_part(da.Array.__dask_optimize__(graph, keys))
 
 
 def _finished(results: Sequence[Any], finish: Callable[[Any], T]) -> T:
@@ -168,7 +168,7 @@ def _free_worker() -> AbstractContextManager[Any]:
     return distributed.worker_client()  # type: ignore[no-any-return]
 
 
-def _named_as_asked(graph: Any) -> Any:
+def _named_by_last_part(graph: Any) -> Any:
     """Give fused tasks the name of their last part, in place of an alias beside each.
 
     Fusion of tasks that are not blockwise (`da.random`) renames them and leaves an alias

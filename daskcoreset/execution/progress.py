@@ -31,7 +31,7 @@ def show_progress(progress: bool | None, lazy: Lazy[Any]) -> Iterator[None]:
         or a notebook listens, once the work has taken a second.
     lazy : Lazy
     """
-    if not _is_wanted(progress):
+    if not _is_shown(progress):
         yield
         return
     layers = leaf_layers(lazy)
@@ -71,7 +71,7 @@ def count_reads(
     >>> with count_reads(False, total=3) as advance:
     ...     advance(1)
     """
-    bar = _Bar(total, unit) if _is_wanted(progress) else None
+    bar = _Bar(total, unit) if _is_shown(progress) else None
     try:
         yield _nothing if bar is None else bar.advance
     finally:
@@ -79,7 +79,7 @@ def count_reads(
             bar.close()
 
 
-def _is_wanted(progress: bool | None) -> bool:
+def _is_shown(progress: bool | None) -> bool:
     if progress is not None:
         return progress
     # A program without a console has no error stream at all.

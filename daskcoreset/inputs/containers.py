@@ -83,14 +83,14 @@ def _members_of(X: Any, keys: dict[str, str]) -> NamedArrays:
     if hasattr(type(X), "columns") and hasattr(type(X), "iloc"):
         _check_keys(keys, list(X.columns), "the data frame X has the columns")
         if hasattr(X, "__dask_graph__"):
-            rest = tuple(str(column) for column in X.columns if column not in keys.values())
-            return NamedArrays(arrays_of_dask(X, keys), rest)
+            features = tuple(str(column) for column in X.columns if column not in keys.values())
+            return NamedArrays(arrays_of_dask(X, keys), features)
         return NamedArrays(split_columns(X, keys))
     if isinstance(X, ParquetFiles):
         _check_keys(keys, X.names, f"{X.path!r} has the columns")
-        rest = tuple(name for name in X.names if name not in keys.values())
+        features = tuple(name for name in X.names if name not in keys.values())
         columns = {name: X.column(key) for name, key in keys.items()}
-        return NamedArrays({"X": X.table(rest), **columns})
+        return NamedArrays({"X": X.table(features), **columns})
     if _is_group(X):
         names = _array_names(X)
         if HEADER in getattr(X, "attrs", {}):
@@ -99,9 +99,9 @@ def _members_of(X: Any, keys: dict[str, str]) -> NamedArrays:
                 "Coreset.from_zarr and pass its points, labels and, as sample_weight, its weights."
             )
         _check_keys(keys, names, "the group X has the arrays")
-        rest = tuple(name for name in names if name not in keys.values())
+        features = tuple(name for name in names if name not in keys.values())
         members = {name: X[key] for name, key in keys.items()}
-        return NamedArrays({"X": _select_array(X, "X", rest), **members})
+        return NamedArrays({"X": _select_array(X, "X", features), **members})
     return NamedArrays({"X": X})
 
 
@@ -161,7 +161,7 @@ def _select_array(group: Any, name: str, names: tuple[str, ...]) -> Any:
         data, indices, indptr, shape = (group[part] for part in _CSR)
         return sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
     n_dims = 2 if name == "X" else 1
-    fitting = [other for other in names if group[other].ndim == n_dims]
+    fitting = [candidate for candidate in names if group[candidate].ndim == n_dims]
     if len(fitting) != 1:
         raise InvalidInputError(
             f"{name} is a group of the arrays {list(names)}; name one of them {name!r}, or pass "
@@ -229,9 +229,9 @@ def _open_zarr(path: str, name: str) -> Any:
         raise _unreadable(path, name, "a Zarr store", error) from error
 
 
-def _unreadable(path: str, name: str, what: str, error: Exception) -> InvalidInputError:
+def _unreadable(path: str, name: str, kind: str, error: Exception) -> InvalidInputError:
     return InvalidInputError(
-        f"{name} cannot be opened as {what}: {path!r} ({error}); give the path of a Zarr, "
+        f"{name} cannot be opened as {kind}: {path!r} ({error}); give the path of a Zarr, "
         f"Parquet, HDF5, .npy or .npz file, or an array."
     )
 

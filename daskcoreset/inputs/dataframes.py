@@ -39,8 +39,8 @@ def split_columns(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
     keys : mapping of str to str
         Columns that are parts of their own, by the name of the part.
     """
-    rest = frame.drop(columns=list(keys.values())) if keys else frame
-    return {"X": rest, **{name: frame[key] for name, key in keys.items()}}
+    features = frame.drop(columns=list(keys.values())) if keys else frame
+    return {"X": features, **{name: frame[key] for name, key in keys.items()}}
 
 
 def arrays_of_dask(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:

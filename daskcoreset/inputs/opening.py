@@ -81,9 +81,15 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
     sources = {name: part for name, part in parts.items() if isinstance(part, Source)}
     arrays = {name: part for name, part in parts.items() if name not in sources}
     # The name of a Dask array is a hash, and tells nobody where it came from.
-    own = (sources["X"].columns, sources["X"].name) if "X" in sources else (None, None)
+    names_of_source = (sources["X"].columns, sources["X"].name) if "X" in sources else (None, None)
     sparse = _is_sparse(parts["X"])
-    return OpenedData(arrays, sources, sparse, members.columns or own[0], own[1] or members.name)
+    return OpenedData(
+        arrays,
+        sources,
+        sparse,
+        members.columns or names_of_source[0],
+        names_of_source[1] or members.name,
+    )
 
 
 # --- one part ----------------------------------------------------------------------------

@@ -39,10 +39,10 @@ class ParquetFiles:
         for file in parquet_files(path):
             metadata = pq.read_metadata(file)
             self._add_columns(file, metadata.schema.to_arrow_schema())
-            for number in range(metadata.num_row_groups):
-                group = metadata.row_group(number)
+            for index in range(metadata.num_row_groups):
+                group = metadata.row_group(index)
                 if group.num_rows:
-                    self.groups.append((file, number, group.num_rows))
+                    self.groups.append((file, index, group.num_rows))
                     self._note_nulls(group)
 
     def _add_columns(self, file: str, schema: Any) -> None:
@@ -56,12 +56,14 @@ class ParquetFiles:
             self._types.setdefault(field.name, []).append(field.type)
 
     def _note_nulls(self, group: Any) -> None:
-        for number in range(group.num_columns):
-            column = group.column(number)
+        for index in range(group.num_columns):
+            column = group.column(index)
             if column.path_in_schema in self._nulls:
-                known = column.statistics is not None and column.statistics.has_null_count
+                counted = column.statistics is not None and column.statistics.has_null_count
                 # A footer that does not say may hide some.
-                self._nulls[column.path_in_schema] |= not known or column.statistics.null_count > 0
+                self._nulls[column.path_in_schema] |= (
+                    not counted or column.statistics.null_count > 0
+                )
 
     @property
     def names(self) -> list[str]:

@@ -92,8 +92,8 @@ def even_cut(n_rows: int, rows: int) -> tuple[int, ...]:
     >>> even_cut(10, 4)
     (4, 4, 2)
     """
-    full, rest = divmod(n_rows, rows)
-    return (rows,) * full + ((rest,) if rest else ())
+    full, remainder = divmod(n_rows, rows)
+    return (rows,) * full + ((remainder,) if remainder else ())
 
 
 def array_source(array: AnyArray) -> Source:

@@ -75,8 +75,10 @@ def candidate_solutions(
     if not several:
         raise InvalidInputError("solutions is empty; pass at least one solution.")
     d = int(block.points.shape[1])
-    read = (objective.read(one, d, "solutions") for one in several)
-    return tuple(names), tuple(objective.labelled(one, block, "solutions") for one in read)
+    read = (objective.read(solution, d, "solutions") for solution in several)
+    return tuple(names), tuple(
+        objective.labelled(solution, block, "solutions") for solution in read
+    )
 
 
 # Rows of the independent sample at least: what may be hidden from it shrinks with them.
@@ -180,12 +182,12 @@ class Audit:
         level = (
             self.confidence if confidence is None else as_float("confidence", confidence, "0.95")
         )
-        own = self._estimates.own
-        one = self.objective.read(solution, own.points.shape[1], "solution")
-        one = self.objective.labelled(one, own, "solution")
-        if isinstance(one, np.ndarray):
-            _check_usable(Block(one, np.ones(len(one))), "solution")
-        return self._estimates.interval(one, level)
+        rows = self._estimates.coreset_rows
+        checked = self.objective.read(solution, rows.points.shape[1], "solution")
+        checked = self.objective.labelled(checked, rows, "solution")
+        if isinstance(checked, np.ndarray):
+            _check_usable(Block(checked, np.ones(len(checked))), "solution")
+        return self._estimates.interval(checked, level)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the relative difference of every audited solution, and of the total weight.
@@ -335,12 +337,12 @@ def audit(
         raise InvalidTypeError(f"objective is {objective!r}; pass Objective objects only.")
     if progress is not None:
         check_flag("progress", progress)
-    own = Block(coreset.points, coreset.weights, coreset.labels)
-    _check_usable(own)
+    rows = Block(coreset.points, coreset.weights, coreset.labels)
+    _check_usable(rows)
     if objective is None:
-        objective = objective_for(coreset.provenance, n_clusters, own)
-    names, candidates = candidate_solutions(objective, own, solutions, seed)
-    on_coreset = np.array([objective.cost(own, one) for one in candidates])
+        objective = objective_for(coreset.provenance, n_clusters, rows)
+    names, candidates = candidate_solutions(objective, rows, solutions, seed)
+    on_coreset = np.array([objective.cost(rows, solution) for solution in candidates])
     if sample_size is None:
         sample_size = max(_MIN_SAMPLE, len(coreset))
     size = as_int("sample_size", sample_size)
@@ -349,7 +351,7 @@ def audit(
             f"y is missing, and the {objective.name} is about labels; pass those of X."
         )
     blocks = data_of(coreset, X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    design = _design(own, objective, candidates, size, seed)
+    design = _design(rows, objective, candidates, size, seed)
     sample = sample_costs(blocks, design, progress=progress)
     n_rows = sample.n_rows
     if coreset.provenance.get("n", n_rows) != n_rows:
@@ -364,32 +366,32 @@ def audit(
         names=names,
         solutions=candidates,
         on_coreset=on_coreset,
-        on_data=sample.costs + [objective.constant(one) for one in candidates],
+        on_data=sample.costs + [objective.constant(solution) for solution in candidates],
         coreset_weight=coreset.total_weight,
         data_weight=sample.weight,
         n_rows=n_rows,
         confidence=level,
         seed=seed,
-        _estimates=CostEstimates(sample, design, own),
+        _estimates=CostEstimates(sample, design, rows),
     )
 
 
-def _check_usable(own: Block, name: str = "coreset.points") -> None:
+def _check_usable(rows: Block, name: str = "coreset.points") -> None:
     """Check that no square overflows; coresets made by hand may have such values."""
-    problem = find_unusable_row(own.points, own.weights)
+    problem = find_unusable_row(rows.points, rows.weights)
     if problem is not None:
         message = problem.message.replace("X is", f"{name} is", 1)
         raise replace(problem, message=message).error(0)
 
 
 def _design(
-    own: Block, objective: Objective[Any], solutions: tuple[Any, ...], size: int, seed: int
+    rows: Block, objective: Objective[Any], solutions: tuple[Any, ...], size: int, seed: int
 ) -> SampleDesign:
-    sizes = [len(one) for one in solutions if isinstance(one, np.ndarray)]
+    sizes = [len(solution) for solution in solutions if isinstance(solution, np.ndarray)]
     k = max([*sizes, objective.n_parts or 1])
-    cells = objective.cells(own, k, stream(seed, Stage.AUDIT, 0, 2))
-    cells = cells.scored(cells.sums(own, cells.place(own)), float(own.weights.mean()))
-    costs = np.array([objective.total(own, one) for one in solutions])
+    cells = objective.cells(rows, k, stream(seed, Stage.AUDIT, 0, 2))
+    cells = cells.scored(cells.sums(rows, cells.place(rows)), float(rows.weights.mean()))
+    costs = np.array([objective.total(rows, solution) for solution in solutions])
     shares = np.divide(1.0 - BASE, len(costs) * costs, out=np.zeros_like(costs), where=costs > 0.0)
     return SampleDesign(objective, solutions, cells, shares, size, seed)
 

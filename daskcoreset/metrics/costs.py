@@ -288,16 +288,16 @@ def _sums_by_label(
     for rows in tiles(len(block), points.shape[1]):
         tile = dense(points[rows])
         # Not by BLAS: a row has one value, in whatever block it comes.
-        for i, one in enumerate(coef):
-            values[rows, i] = np.einsum("ij,j->i", tile, one) + shift[i]
+        for i, vector in enumerate(coef):
+            values[rows, i] = np.einsum("ij,j->i", tile, vector) + shift[i]
     labels, u = labels_of(block), block.weights
     loss = LinearCost("hinge").margin_loss
     sums = {}
     for label in np.unique(labels):
-        own = np.flatnonzero((labels == label) & (u > 0.0))
-        if not len(own):
+        members = np.flatnonzero((labels == label) & (u > 0.0))
+        if not len(members):
             continue
-        margins, weights = values[own], u[own]
+        margins, weights = values[members], u[members]
         terms = loss(-margins), loss(margins), (margins > 0.0).astype(np.float64)
         weight = np.full(len(coef), float(weights.sum()))
         sums[label.item()] = np.stack(
@@ -323,10 +323,10 @@ def _two_labels(present: list[Any], classes: Any) -> list[Any]:
 
 
 def _solutions(w: Any, intercept: Any, d: int) -> tuple[FloatArray, FloatArray, bool]:
-    several = isinstance(w, Sequence) and len(w) > 0 and all(hasattr(one, "coef_") for one in w)
+    several = isinstance(w, Sequence) and len(w) > 0 and all(hasattr(model, "coef_") for model in w)
     if several or hasattr(w, "coef_"):
         models = list(w) if several else [w]
-        rows = [np.append(np.ravel(one.coef_), np.ravel(one.intercept_)) for one in models]
+        rows = [np.append(np.ravel(model.coef_), np.ravel(model.intercept_)) for model in models]
         w = np.array(rows) if several else rows[0]
     array: AnyArray = np.asarray(w, dtype=np.float64)
     single, matrix = array.ndim < 2, np.atleast_2d(array)
@@ -482,9 +482,11 @@ def distortion(coreset: Coreset, X: Any, solutions: Any, sample_weight: Any = No
 def _as_solutions(
     centers: Any, n_features: int, name: str = "centers"
 ) -> tuple[list[FloatArray], bool]:
-    several = isinstance(centers, Sequence) and all(np.ndim(one) == 2 for one in centers)
+    several = isinstance(centers, Sequence) and all(np.ndim(solution) == 2 for solution in centers)
     several = several or np.ndim(centers) == 3
-    solutions = [as_centers(one, n_features, name) for one in (centers if several else [centers])]
+    solutions = [
+        as_centers(solution, n_features, name) for solution in (centers if several else [centers])
+    ]
     if not solutions:
         raise InvalidInputError(f"{name} is empty; pass at least one solution.")
     return solutions, not several

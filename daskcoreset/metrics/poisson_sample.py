@@ -228,7 +228,7 @@ class _ControlVariate(NamedTuple):
     total : float
         The known part over all rows; their cost lies between ``total - sum_below`` and
         ``total + sum_above``.
-    rest : ndarray of shape (r,), float64
+    residual : ndarray of shape (r,), float64
         The loss of every sampled row less its known part.
     spread : float
         Sum of X squared that the coreset lets expect.
@@ -237,7 +237,7 @@ class _ControlVariate(NamedTuple):
     """
 
     total: float
-    rest: FloatArray
+    residual: FloatArray
     spread: float
     below: float
     above: float
@@ -265,13 +265,13 @@ class CostEstimates:
     sample : PoissonSample
     design : SampleDesign
         With the audited solutions, whose costs are known.
-    own : Block
+    coreset_rows : Block
         Rows of the coreset.
     """
 
     sample: PoissonSample
     design: SampleDesign
-    own: Block
+    coreset_rows: Block
 
     def interval(self, solution: Any, confidence: float) -> Interval:
         """Return the interval for the cost of a solution."""
@@ -279,8 +279,8 @@ class CostEstimates:
         rows = sample.rows
         assert rows is not None  # noqa: S101 - the total weight is positive
         fixed = objective.constant(solution)
-        for known, cost in zip(self.design.solutions, sample.costs, strict=True):
-            if _same(known, solution):
+        for audited, cost in zip(self.design.solutions, sample.costs, strict=True):
+            if _same(audited, solution):
                 return Interval(fixed + cost, fixed + cost, fixed + cost)
         losses = objective.losses(rows, solution)
         certain = float((rows.weights * losses).sum())
@@ -294,7 +294,7 @@ class CostEstimates:
         if variates:
             level = math.log(2.0 / (1.0 - confidence))
             best = min(variates, key=lambda variate: variate.width(level))
-            weighted = rows.weights * best.rest
+            weighted = rows.weights * best.residual
             exact = best.total + float(weighted[~chance].sum())
             x = weighted[chance] / inclusion[chance]
             estimate = exact + float(x.sum())
@@ -309,30 +309,32 @@ class CostEstimates:
         return Interval(fixed + min(max(estimate, low), high), fixed + low, fixed + high)
 
     def _control_variates(self, solution: Any, losses: FloatArray) -> Iterator[_ControlVariate]:
-        sample, design, own = self.sample, self.design, self.own
+        sample, design, coreset_rows = self.sample, self.design, self.coreset_rows
         rows, objective, cells = sample.rows, design.objective, design.cells
         assert rows is not None  # noqa: S101 - as in `interval`
-        here, there = cells.place(rows), cells.place(own)
-        on_coreset = objective.losses(own, solution)
-        scores = BASE * cells.score(there)
+        placed, placed_coreset = cells.place(rows), cells.place(coreset_rows)
+        on_coreset = objective.losses(coreset_rows, solution)
+        scores = BASE * cells.score(placed_coreset)
         inclusion = sample.threshold * scores
-        chance = (inclusion < 1.0) & (own.weights > 0.0)
+        chance = (inclusion < 1.0) & (coreset_rows.weights > 0.0)
         # What rounding leaves of a difference of losses may be above a bound of zero.
-        rounding = _ROUNDING * float((own.weights * on_coreset).sum())
+        rounding = _ROUNDING * float((coreset_rows.weights * on_coreset).sum())
         for bracket, i in objective.brackets(cells, solution, design.solutions):
-            rest = losses - (bracket.control[:, here.cells] * here.z).sum(axis=0)
-            expected = on_coreset - (bracket.control[:, there.cells] * there.z).sum(axis=0)
+            residual = losses - (bracket.control[:, placed.cells] * placed.z).sum(axis=0)
+            expected = on_coreset - (
+                bracket.control[:, placed_coreset.cells] * placed_coreset.z
+            ).sum(axis=0)
             total = float((bracket.control * sample.sums).sum())
             if i is not None:
-                rest = rest - objective.losses(rows, design.solutions[i])
-                expected = expected - objective.losses(own, design.solutions[i])
+                residual = residual - objective.losses(rows, design.solutions[i])
+                expected = expected - objective.losses(coreset_rows, design.solutions[i])
                 total += float(sample.costs[i])
             squares = np.square(expected[chance]) / inclusion[chance]
-            spread = float((own.weights[chance] * squares).sum())
+            spread = float((coreset_rows.weights[chance] * squares).sum())
             bounds = bracket.low, bracket.high
-            limits = (cells.ratio(one) / (BASE * sample.threshold) + rounding for one in bounds)
-            sums = (_sum_of_smallest(one, sample.sums) for one in bounds)
-            yield _ControlVariate(total, rest, spread, *limits, *sums)
+            limits = (cells.ratio(bound) / (BASE * sample.threshold) + rounding for bound in bounds)
+            sums = (_sum_of_smallest(bound, sample.sums) for bound in bounds)
+            yield _ControlVariate(total, residual, spread, *limits, *sums)
 
 
 def _upper_bound(x: FloatArray, limit: float, theta: float, level: float) -> float:
@@ -358,9 +360,9 @@ def _sum_of_smallest(bounds: FloatArray, sums: FloatArray) -> float:
     return float(each.sum(axis=1).min(axis=0).sum())
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(first: Any, second: Any) -> bool:
     """Whether two solutions are equal in every number."""
-    parts, others = (getattr(each, "__dict__", {"": each}) for each in (one, other))
+    parts, others = (getattr(each, "__dict__", {"": each}) for each in (first, second))
     return parts.keys() == others.keys() and all(
         np.array_equal(value, others[name]) for name, value in parts.items()
     )

@@ -87,9 +87,9 @@ def theory_size(
     as_float("constant", constant, maximum=math.inf)
     factors = {"lightweight": 1, "kmeans": n_clusters**2}
     if not is_choice(method, factors):
-        known = ", ".join(repr(name) for name in factors)
+        names = ", ".join(repr(name) for name in factors)
         raise InvalidInputError(
-            f"method {method!r} has no bound on its size; the ones that have are {known}."
+            f"method {method!r} has no bound on its size; the ones that have are {names}."
         )
     complexity = n_features * n_clusters * (math.log(n_clusters) if n_clusters > 1 else 1.0)
     rows = factors[method] * (complexity - math.log(delta)) / epsilon**2

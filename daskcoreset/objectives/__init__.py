@@ -30,8 +30,8 @@ __all__ = [
 
 # What the provenance of a coreset knows by name.
 OBJECTIVES: dict[str, type[Objective[Any]]] = {
-    one.name: one
-    for one in (Distortion, LeastSquaresCost, LinearCost, MixtureCost, QuantizationError)
+    objective.name: objective
+    for objective in (Distortion, LeastSquaresCost, LinearCost, MixtureCost, QuantizationError)
 }
 
 

@@ -159,7 +159,7 @@ def check_parts(n_parts: Any, name: str) -> None:
         raise InvalidInputError(f"{name} is {n_parts}; pass {_MOST_PARTS} at most.")
 
 
-def known_parts(objective: Objective[Any]) -> int:
+def require_parts(objective: Objective[Any]) -> int:
     """Return the number of parts of solutions; an unknown one is an error."""
     if objective.n_parts is None:
         raise InvalidInputError(

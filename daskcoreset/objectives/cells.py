@@ -126,8 +126,8 @@ class Cells:
             if self.divergence is not None:
                 counted = np.flatnonzero(block.weights[part] > 0.0)
                 z[3, part] = 0.0
-                own = self.centers[cells[part][counted]]
-                z[3, part][counted] = self.divergence.between(rows[counted], own)
+                centers = self.centers[cells[part][counted]]
+                z[3, part][counted] = self.divergence.between(rows[counted], centers)
         z[1] = np.sqrt(z[2])
         if self.divergence is None:
             z[3] = 0.0
@@ -153,9 +153,9 @@ class Cells:
         weights = np.where(sums[0] > 0.0, sums[0], weight)
         # Where all rows are centers, whatever is not one is far away.
         spread = float(np.square(self.scaled(self.centers - self.centers[0])).sum(axis=1).max())
-        least = max(1e-12 * spread * sums[0].sum(), 1e-200)
+        min_spread = max(1e-12 * spread * sums[0].sum(), 1e-200)
         parts = np.zeros((4, len(self)))
-        squares, divergences = max(float(sums[2].sum()), least), float(sums[3].sum())
+        squares, divergences = max(float(sums[2].sum()), min_spread), float(sums[3].sum())
         parts[0] = sums[2] / (weights * squares) + 1.0 / (len(self) * weights)
         parts[2] = 1.0 / squares
         if self.divergence is not None:
@@ -174,12 +174,12 @@ class Cells:
         (1, d) that the bound is, against that of the score.
         """
         assert self.scores is not None  # noqa: S101 - `scored` gives them
-        constant, _, square, own = self.scores
+        constant, _, square, by_divergence = self.scores
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             first, third = bounds[:, 0] / constant, bounds[:, 2] / square
             cross = bounds[:, 1] / (2.0 * np.sqrt(constant) * np.sqrt(square))
             largest = (first + third) / 2.0 + np.hypot((first - third) / 2.0, cross)
-            divergence = np.where(bounds[:, 3] > 0.0, bounds[:, 3] / own, 0.0)
+            divergence = np.where(bounds[:, 3] > 0.0, bounds[:, 3] / by_divergence, 0.0)
         largest = np.maximum(largest, divergence).min(axis=0)
         return float(np.where(np.isnan(largest), np.inf, largest).max()) * _ROUNDING
 
@@ -225,7 +225,7 @@ def _dense_parts(
 ) -> Iterator[tuple[int, FloatArray, FloatArray]]:
     points: Any = block.points
     for code in range(n_codes):
-        own = np.flatnonzero((codes == code) & (block.weights > 0.0))
-        for part in tiles(len(own), block.points.shape[1]):
-            rows = own[part]
+        members = np.flatnonzero((codes == code) & (block.weights > 0.0))
+        for part in tiles(len(members), block.points.shape[1]):
+            rows = members[part]
             yield code, block.weights[rows], dense(points[rows]).astype(np.float64)

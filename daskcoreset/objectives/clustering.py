@@ -12,7 +12,7 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.objectives.base import Objective, check_parts, known_parts
+from daskcoreset.objectives.base import Objective, check_parts, require_parts
 from daskcoreset.objectives.cells import Bracket, Cells, bracket_below, cells_by_distance
 from daskcoreset.solvers.bregman import bregman_hard, bregman_seeds, prepare
 from daskcoreset.solvers.divergences import (
@@ -50,7 +50,7 @@ class _OfCenters(Objective[FloatArray]):
             yield f"{self.seeded} {i}", self.seed(block, rng)
         for i in range(1, 4):
             share = block.weights / block.weights.sum()
-            rows = rng.choice(len(block), known_parts(self), p=share)
+            rows = rng.choice(len(block), require_parts(self), p=share)
             yield f"random rows {i}", dense(block.points[np.unique(rows)])
         yield "mean", self.poor(block)
 
@@ -103,10 +103,10 @@ class QuantizationError(_OfCenters):
         del others
         squares = assign(cells.centers, solution)[1]
         zero, far = np.zeros_like(squares), 2.0 * np.sqrt(squares)
-        one = np.ones_like(squares)
-        yield bracket_below(np.stack([squares, far, one, zero])), None
-        control = np.stack([squares, zero, one, zero])
-        low, high = np.stack([zero, far, one, zero]), np.stack([zero, far, zero, zero])
+        ones = np.ones_like(squares)
+        yield bracket_below(np.stack([squares, far, ones, zero])), None
+        control = np.stack([squares, zero, ones, zero])
+        low, high = np.stack([zero, far, ones, zero]), np.stack([zero, far, zero, zero])
         yield Bracket(control, low[None], high[None]), None
 
     def losses(self, block: Block, solution: FloatArray) -> FloatArray:
@@ -115,11 +115,11 @@ class QuantizationError(_OfCenters):
 
     def solve(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Centers by k-means++ and a few steps of Lloyd."""
-        return rough_kmeans(block.points, block.weights, known_parts(self), rng).centers
+        return rough_kmeans(block.points, block.weights, require_parts(self), rng).centers
 
     def seed(self, block: Block, rng: np.random.Generator) -> FloatArray:
         """Centers by k-means++."""
-        return seed_cells(block.points, block.weights, known_parts(self), rng).clusters.centers
+        return seed_cells(block.points, block.weights, require_parts(self), rng).clusters.centers
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,8 @@ class Distortion(DivergenceParameter, _OfCenters):
             self._slope(b, solution[j], value)
             for b, j, value in zip(cells.centers, labels, constant, strict=True)
         ]
-        zero, one = np.zeros_like(constant), np.ones_like(constant)
-        yield bracket_below(np.stack([constant, np.array(slopes), zero, one])), None
+        zero, ones = np.zeros_like(constant), np.ones_like(constant)
+        yield bracket_below(np.stack([constant, np.array(slopes), zero, ones])), None
 
     def _slope(self, b: FloatArray, q: FloatArray, value: float) -> float:
         """Norm of the difference of gradients: d(x, q) is linear in x but for d(x, c)."""
@@ -215,7 +215,7 @@ class Distortion(DivergenceParameter, _OfCenters):
         return centers
 
     def _clusters_in(self, block: Block) -> int:
-        return min(known_parts(self), int((block.weights > 0).sum()))
+        return min(require_parts(self), int((block.weights > 0).sum()))
 
 
 def as_centers(centers: Any, n_features: int, name: str = "centers") -> FloatArray:

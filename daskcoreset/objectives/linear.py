@@ -91,11 +91,11 @@ class LinearCost(Objective[LinearClassifier]):
         solutions differ by no more than its margins do.
         """
         assert cells.labels is not None  # noqa: S101 - they are by class
-        own = np.append(cells.labels == solution.positive, False)
-        known = bool(own.any())
+        is_positive = np.append(cells.labels == solution.positive, False)
+        has_positive = bool(is_positive.any())
         margin = cells.centers @ solution.coef + solution.intercept
-        margin = np.where(own, margin, -margin)
-        if not known:  # rows of other labels may be of the positive class
+        margin = np.where(is_positive, margin, -margin)
+        if not has_positive:  # rows of other labels may be of the positive class
             margin[-1] = -abs(margin[-1])
         v = cells.slope(solution.coef)
         zero, full = np.zeros_like(margin), np.full_like(margin, v)

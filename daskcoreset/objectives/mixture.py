@@ -13,7 +13,7 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.objectives.base import Objective, check_parts, known_parts
+from daskcoreset.objectives.base import Objective, check_parts, require_parts
 from daskcoreset.objectives.cells import Bracket, Cells, bracket_below
 from daskcoreset.solvers.mixture.model import (
     Mixture,
@@ -140,7 +140,7 @@ class MixtureCost(Objective[Mixture]):
             return fit_mixture(
                 rows,
                 block.weights,
-                n_components=min(known_parts(self), distinct),
+                n_components=min(require_parts(self), distinct),
                 # Full matrices where they are small against the rows.
                 covariance_type="full" if rows.shape[1] <= 30 else "diag",
                 reg_covar=max(_FLOOR * variance, 1e-300),

@@ -79,14 +79,14 @@ def resolve_method(
     """
     if isinstance(method, Sensitivity):
         return method
-    known = ", ".join(repr(name) for name in CONSTRUCTIONS)
+    names = ", ".join(repr(name) for name in CONSTRUCTIONS)
     if isinstance(method, str):
         if not is_choice(method, CONSTRUCTIONS):
-            raise InvalidInputError(f"method {method!r} is unknown; the known ones are {known}.")
+            raise InvalidInputError(f"method {method!r} is unknown; the known ones are {names}.")
         return _construct(CONSTRUCTIONS[method], n_clusters)
     raise InvalidTypeError(
         f"method must be a name or a construction such as Lightweight(), got {method!r}; the "
-        f"known names are {known}."
+        f"known names are {names}."
     )
 
 

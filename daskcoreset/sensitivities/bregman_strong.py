@@ -271,8 +271,8 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
         assert isinstance(summary, WhiteSolution)  # noqa: S101 - of all data
         if not len(local):
             return np.zeros(3)
-        own = local.solution(summary.metric, summary.origin)
-        return self._rough.total_scores(own.clusters, summary.clusters)
+        solution = local.solution(summary.metric, summary.origin)
+        return self._rough.total_scores(solution.clusters, summary.clusters)
 
     def provenance(self, summary: RoughBregman) -> dict[str, Any]:
         """Return the cost of the rough solution by the dominating distance."""

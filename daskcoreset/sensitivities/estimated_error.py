@@ -103,8 +103,8 @@ def estimated_error(  # noqa: PLR0917 - all of them are always given
     factor[lone] = 1.0 / first[lone] - 1.0  # besides their own loss
     chance = np.where(taken, lone & (first < 1.0), first < 1.0)
     sure = fitted.constant + float(u[taken] @ fitted.losses[taken])
-    rest = ~taken & ~chance
-    sure += float(u[rest] @ fitted.losses[rest])
+    unsampled = ~taken & ~chance
+    sure += float(u[unsampled] @ fitted.losses[unsampled])
     parts = (u * factor * fitted.losses)[chance]
     guess = float(parts.sum())
     low, high = guess, guess

@@ -146,7 +146,7 @@ def _seeds_of_sample(  # noqa: PLR0917 - all of them are always given
     sample = dense_rows(points[rows])
     u, near = weights[rows] / inclusion[rows], distances[rows]
     labels = np.zeros(len(rows), dtype=np.int64)
-    return sample[plus_plus(sample, u, rng.random(count), labels, near, known=1)]
+    return sample[plus_plus(sample, u, rng.random(count), labels, near, n_earlier=1)]
 
 
 def too_rough(n_clusters: int, n_rows: int, n_features: int) -> str | None:
@@ -156,8 +156,8 @@ def too_rough(n_clusters: int, n_rows: int, n_features: int) -> str | None:
         "pass fewer columns, for example those of sklearn.decomposition.TruncatedSVD, or "
         'method="lightweight", which leaves sparse rows as they are'
     )
-    what = f"a sample of {sample:,} rows, zeros included,"
-    wide = too_wide(sample, n_features, what, remedy)
+    matrix = f"a sample of {sample:,} rows, zeros included,"
+    wide = too_wide(sample, n_features, matrix, remedy)
     return wide or too_many(n_clusters, n_rows, n_features)
 
 

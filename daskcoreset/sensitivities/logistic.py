@@ -81,9 +81,9 @@ class LogisticDesign(SamplingDesign[LabelledScatter]):
         codes = class_codes(rows, np.array(sorted(summary.classes)))
         parts = []
         for code in range(len(summary.classes)):
-            own = np.flatnonzero(codes == code)
+            members = np.flatnonzero(codes == code)
             points: Any = rows.points
-            parts.append(own[spatial_order(points[own], inclusion[own])])
+            parts.append(members[spatial_order(points[members], inclusion[members])])
         return np.concatenate(parts)
 
     def calibrate(
@@ -100,7 +100,7 @@ class LogisticDesign(SamplingDesign[LabelledScatter]):
 
         def means() -> Target:
             gaps = dense_rows(rows.points) - summary.mean
-            sums = [one.weight * (one.mean - summary.mean) for one in of_class]
+            sums = [moments.weight * (moments.mean - summary.mean) for moments in of_class]
             return join_targets(class_sums(gaps, codes, sums))
 
         enough = len(rows) >= _ENOUGH * len(labels) * (len(summary.mean) + 1)
@@ -213,17 +213,17 @@ class Logistic(Sensitivity[LabelledScatter]):
             matrix += product((gaps * block.weights[rows, np.newaxis]).T, gaps)
         labels, classes = labels_of(block), {}
         for label in np.unique(labels):
-            own = np.flatnonzero((labels == label) & (block.weights > 0.0))
-            if len(own):
-                classes[label.item()] = moments_of(points[own], block.weights[own])
+            members = np.flatnonzero((labels == label) & (block.weights > 0.0))
+            if len(members):
+                classes[label.item()] = moments_of(points[members], block.weights[members])
         return LabelledScatter(whole.weight, whole.mean, matrix, classes)
 
     def merge(self, first: LabelledScatter, second: LabelledScatter) -> LabelledScatter:
         """Merge moments, as Chan, Golub and LeVeque (1983) do."""
         classes = dict(first.classes)
         for label, moments in second.classes.items():
-            known = classes.get(label)
-            classes[label] = moments if known is None else merge_moments(known, moments)
+            earlier = classes.get(label)
+            classes[label] = moments if earlier is None else merge_moments(earlier, moments)
         whole = merge_scatters(first, second)
         return LabelledScatter(whole.weight, whole.mean, whole.matrix, classes)
 

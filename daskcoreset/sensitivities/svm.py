@@ -87,11 +87,13 @@ def lemma_2(
     """
     total = weights.sum()
     alpha = (total - weights) / (2.0 * lam * total * weights)
-    own = alpha[cells]
-    easy = (2.0 / 3.0 if provable else 4.0 / 9.0) * own
+    alphas = alpha[cells]
+    easy = (2.0 / 3.0 if provable else 4.0 / 9.0) * alphas
     # The root less 2 alpha loses digits where the cell is small; this form of it does not.
     added = squares * (2.0 / (9.0 * opt))
-    steep = added / (np.sqrt(4.0 * own * own + added) + 2.0 * own + np.finfo(np.float64).tiny)
+    steep = added / (
+        np.sqrt(4.0 * alphas * alphas + added) + 2.0 * alphas + np.finfo(np.float64).tiny
+    )
     return np.asarray(1.0 / weights[cells] + 4.5 * lam * np.maximum(easy, steep))
 
 
@@ -253,9 +255,9 @@ class SVM(Sensitivity[Any]):
             as_int("n_clusters", self.n_clusters)
         check_flag("intercept", self.intercept)
         if not is_choice(self.variant, _VARIANTS):
-            known = ", ".join(f'"{name}"' for name in _VARIANTS)
+            names = ", ".join(f'"{name}"' for name in _VARIANTS)
             raise InvalidInputError(
-                f"variant must be one of {known}, got {self.variant!r}; pass one of these."
+                f"variant must be one of {names}, got {self.variant!r}; pass one of these."
             )
 
     @property
@@ -297,9 +299,9 @@ class SVM(Sensitivity[Any]):
         """Sample the classes; in the second fold sum terms over the rows."""
         if previous is None:
             return sample_strata(block, self._pilot_size(block.points.shape[1]), rng)
-        seen = row_terms(block, previous)
-        terms = self._terms(block, previous, seen)
-        return sums_over(block, previous, seen, totals_of(terms))
+        by_pilot = row_terms(block, previous)
+        terms = self._terms(block, previous, by_pilot)
+        return sums_over(block, previous, by_pilot, totals_of(terms))
 
     def _pilot_size(self, d: int) -> int:
         """Maximal rows of a class; with more than two classes there are more in all."""
@@ -341,16 +343,16 @@ class SVM(Sensitivity[Any]):
         else:
             check_classes(np.array(sorted(summary)), sum(part.count for part in summary.values()))
 
-    def _terms(self, block: Block, rough: PilotSolution, seen: RowTerms) -> FloatArray:
+    def _terms(self, block: Block, rough: PilotSolution, by_pilot: RowTerms) -> FloatArray:
         r"""Bound of Lemma 2, and activity, of every row, u included; shape (2, n).
 
         A row is active where it pulls at the rough classifier, by :math:`1/(1 + e^{2 (z - 1)})`
         at the margin z, and in proportion to its length: that is how far a weight may move it.
         """
-        squares, cells, provable = seen.squares, seen.cells, self.variant == "paper"
+        squares, cells, provable = by_pilot.squares, by_pilot.cells, self.variant == "paper"
         bound = lemma_2(squares, cells, rough.weights, rough.opt, self.lam, provable=provable)
-        pull = 1.0 / (1.0 + np.exp(np.clip((seen.margins - 1.0) / _SOFTNESS, -50.0, 50.0)))
-        activity = pull.sum(axis=1) * seen.lengths
+        pull = 1.0 / (1.0 + np.exp(np.clip((by_pilot.margins - 1.0) / _SOFTNESS, -50.0, 50.0)))
+        activity = pull.sum(axis=1) * by_pilot.lengths
         return np.stack([block.weights * bound, block.weights * activity])
 
     def scores(self, block: Block, summary: Any) -> FloatArray:

@@ -90,32 +90,32 @@ def calibrate(
         Where not all can be met, the gradient is given up last; the means of the classes, taken
         together, are not moved away for it.
     """
-    seen = row_terms(rows, rough)
+    by_pilot = row_terms(rows, rough)
     points = np.empty((len(rows), len(rough.origin)))
     for part, tile in parts(rows, rough):
         points[part] = tile
     class_weights, sums = rough.class_sums()
 
     def class_means() -> Iterator[Target]:
-        return class_sums(points, seen.codes, sums)
+        return class_sums(points, by_pilot.codes, sums)
 
     targets = {
         "class means": lambda: join_targets(class_means()),
-        "gradient": lambda: _pulls(seen, points, rough),
+        "gradient": lambda: _pulls(by_pilot, points, rough),
     }
-    wanted = ("gradient",) * gradient + ("class means",) * means
-    ladder = [wanted[:count] for count in range(len(wanted), 0, -1)]
-    if len(wanted) > 1:
-        ladder.append(wanted[1:])
+    names = ("gradient",) * gradient + ("class means",) * means
+    ladder = [names[:count] for count in range(len(names), 0, -1)]
+    if len(names) > 1:
+        ladder.append(names[1:])
     kept = {"class means": class_means}
-    return calibrate_classes(weights, seen.codes, class_weights, targets, ladder, kept=kept)
+    return calibrate_classes(weights, by_pilot.codes, class_weights, targets, ladder, kept=kept)
 
 
-def _pulls(seen: RowTerms, points: FloatArray, rough: PilotSolution) -> Target:
+def _pulls(by_pilot: RowTerms, points: FloatArray, rough: PilotSolution) -> Target:
     """Losses and slopes, at the rough solution, of the rows drawn; and their sums over all."""
     assert rough.sums is not None  # noqa: S101 - the last fold has summed up
-    signs = signs_of(seen.codes, len(rough.classes))
-    loss, slope = round_hinge(seen.margins, WIDTH)
+    signs = signs_of(by_pilot.codes, len(rough.classes))
+    loss, slope = round_hinge(by_pilot.margins, WIDTH)
     columns: list[FloatArray] = []
     totals: list[FloatArray] = []
     for problem in range(len(rough.coef)):
@@ -177,11 +177,14 @@ class SVMDesign(SamplingDesign[Any]):
     def order(self, rows: Block, summary: Any, inclusion: FloatArray) -> IndexArray:
         """Order by label and margin; by label, cell and distance without activities."""
         del inclusion
-        seen = row_terms(rows, summary)
+        by_pilot = row_terms(rows, summary)
         if not self.mixes_activity:
-            return np.lexsort((seen.squares, seen.cells))  # cells stand in the order of classes
-        own = seen.codes if seen.margins.shape[1] > 1 else np.zeros_like(seen.codes)
-        return np.lexsort((seen.margins[np.arange(len(own)), own], seen.codes))
+            # Cells stand in the order of classes.
+            return np.lexsort((by_pilot.squares, by_pilot.cells))
+        problems = (
+            by_pilot.codes if by_pilot.margins.shape[1] > 1 else np.zeros_like(by_pilot.codes)
+        )
+        return np.lexsort((by_pilot.margins[np.arange(len(problems)), problems], by_pilot.codes))
 
     def n_draws(self, size: int, summary: Any) -> int:
         """Several where rows are few and chance decides, one where it does not matter."""

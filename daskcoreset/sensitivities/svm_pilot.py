@@ -183,32 +183,34 @@ def row_terms(block: Block, rough: PilotSolution) -> RowTerms:
 def _cells_of(tile: FloatArray, codes: IndexArray, rough: PilotSolution) -> IndexArray:
     cells = np.zeros(len(tile), dtype=np.int64)
     for code in np.unique(codes):
-        rows, own = np.flatnonzero(codes == code), np.flatnonzero(rough.owners == code)
-        cells[rows] = own[assign(tile[rows], rough.centers[own])[0]]
+        rows, owned = np.flatnonzero(codes == code), np.flatnonzero(rough.owners == code)
+        cells[rows] = owned[assign(tile[rows], rough.centers[owned])[0]]
     return cells
 
 
-def sums_over(block: Block, rough: PilotSolution, seen: RowTerms, totals: FloatArray) -> PilotSums:
+def sums_over(
+    block: Block, rough: PilotSolution, by_pilot: RowTerms, totals: FloatArray
+) -> PilotSums:
     """Sum row terms over a block."""
     d, u = len(rough.origin), block.weights
-    signs = signs_of(seen.codes, len(rough.classes))
-    loss, slope = round_hinge(seen.margins, WIDTH)
+    signs = signs_of(by_pilot.codes, len(rough.classes))
+    loss, slope = round_hinge(by_pilot.margins, WIDTH)
     pulls = u[:, np.newaxis] * slope * signs
     shifts = np.zeros((len(rough.centers), d))
     slopes = np.zeros((len(rough.coef), d + 1))
     for rows, tile in parts(block, rough):
-        gaps = u[rows, np.newaxis] * (tile - rough.means[seen.cells[rows]])
+        gaps = u[rows, np.newaxis] * (tile - rough.means[by_pilot.cells[rows]])
         places = np.arange(len(tile))
-        ones = (np.ones(len(tile)), (seen.cells[rows], places))
+        ones = (np.ones(len(tile)), (by_pilot.cells[rows], places))
         shifts += sp.csr_array(ones, shape=(len(shifts), len(tile))) @ gaps
         for problem in range(len(slopes)):
             slopes[problem, :d] += np.einsum("i,ij->j", pulls[rows, problem], tile)
     slopes[:, d] = pulls.sum(axis=0)
     return PilotSums(
         rough=rough,
-        weights=np.bincount(seen.cells, u, minlength=len(shifts)).astype(np.float64),
+        weights=np.bincount(by_pilot.cells, u, minlength=len(shifts)).astype(np.float64),
         shifts=shifts,
-        hinge=np.einsum("i,ip->p", u, np.maximum(1.0 - seen.margins, 0.0)),
+        hinge=np.einsum("i,ip->p", u, np.maximum(1.0 - by_pilot.margins, 0.0)),
         rounded=np.einsum("i,ip->p", u, loss),
         slopes=slopes,
         totals=totals,
@@ -217,7 +219,7 @@ def sums_over(block: Block, rough: PilotSolution, seen: RowTerms, totals: FloatA
 
 def merge_sums(first: PilotSums, second: PilotSums) -> PilotSums:
     """Add the sums over two disjoint sets of rows."""
-    sums = (one + other for one, other in zip(first[1:], second[1:], strict=True))
+    sums = (of_first + of_second for of_first, of_second in zip(first[1:], second[1:], strict=True))
     return PilotSums(first.rough, *sums)
 
 
@@ -253,8 +255,8 @@ def rough_solution(
         origin += np.average(pilot.points, axis=0, weights=pilot.weights)
     points, u = pilot.points - origin, pilot.weights
     tables = [
-        seed_cells(points[own], u[own], n_clusters, rng).clusters.centers
-        for own in (pilot.codes == code for code in range(len(pilot.classes)))
+        seed_cells(points[members], u[members], n_clusters, rng).clusters.centers
+        for members in (pilot.codes == code for code in range(len(pilot.classes)))
     ]
     fits = [
         solve_svm(points, y, u, lam, intercept=intercept, tol=_PILOT_TOL)

@@ -143,8 +143,8 @@ def bregman_seeds(rows: Rows, n_clusters: int, rng: np.random.Generator) -> Floa
                 CoresetWarning,
                 stacklevel=5,
             )
-            rest = draw_with_replacement(rows.weights, n_clusters - len(taken), rng)
-            taken.extend(rest.tolist())
+            further = draw_with_replacement(rows.weights, n_clusters - len(taken), rng)
+            taken.extend(further.tolist())
             break
         candidates = draw_with_replacement(potential, n_candidates, rng)
         remaining = np.minimum(_potentials(rows, rows.points[candidates]), potential[:, None])

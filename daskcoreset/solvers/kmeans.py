@@ -115,16 +115,16 @@ def plus_plus(  # noqa: PLR0917 - all of them are always given
     coins: FloatArray,
     labels: IndexArray,
     distances: FloatArray,
-    known: int = 0,
+    n_earlier: int = 0,
 ) -> IndexArray:
     """Draw further centers by k-means++, one for each of the uniform numbers `coins`.
 
-    `labels` and `distances` are those by the `known` centers; without any, infinite. They
+    `labels` and `distances` are those by the first `n_earlier` centers; without any, infinite. They
     follow the rows that are returned; fewer than `coins` once no row has a distance left.
     """
     from daskcoreset.solvers import kmeans_numba as loops
 
-    rows: IndexArray = loops.kmeans_plus_plus(points, weights, coins, known, labels, distances)
+    rows: IndexArray = loops.kmeans_plus_plus(points, weights, coins, n_earlier, labels, distances)
     return rows
 
 

@@ -25,14 +25,14 @@ def nearest_center(  # noqa: C901 - one loop a step; split, it would be no clear
     """
     n, d = points.shape
     tile = np.empty((d, _LANES + 16), centers.dtype)  # no power of two: columns share no cache set
-    total, least = np.empty(_LANES, centers.dtype), np.empty(_LANES, centers.dtype)
+    total, smallest = np.empty(_LANES, centers.dtype), np.empty(_LANES, centers.dtype)
     label = np.empty(_LANES, np.int64)
     for start in range(0, n, _LANES):
         rows = min(_LANES, n - start)
         for i in range(rows):
             for j in range(d):
                 tile[j, i] = points[start + i, j]
-            least[i] = distances[start + i]
+            smallest[i] = distances[start + i]
         label[:] = -1
         for c in range(centers.shape[0]):
             total[:] = 0.0
@@ -49,13 +49,13 @@ def nearest_center(  # noqa: C901 - one loop a step; split, it would be no clear
                     p = tile[j, i] - a
                     total[i] += p * p
             for i in range(_LANES):
-                if total[i] < least[i]:
-                    least[i] = total[i]
+                if total[i] < smallest[i]:
+                    smallest[i] = total[i]
                     label[i] = c
         for i in range(rows):
             if label[i] >= 0:
                 labels[start + i] = first + label[i]
-                distances[start + i] = least[i]
+                distances[start + i] = smallest[i]
 
 
 @jit(ROW_SUMS)
@@ -79,7 +79,7 @@ def kmeans_plus_plus(  # noqa: PLR0917 - numba takes arguments by position
     points: AnyArray,
     weights: FloatArray,
     coins: FloatArray,
-    known: int,
+    n_earlier: int,
     labels: IndexArray,
     distances: FloatArray,
 ) -> IndexArray:  # pragma: no cover - runs compiled
@@ -90,7 +90,7 @@ def kmeans_plus_plus(  # noqa: PLR0917 - numba takes arguments by position
     n = points.shape[0]
     rows = np.empty(coins.shape[0], np.int64)
     for c in range(coins.shape[0]):
-        fresh = known + c == 0
+        fresh = n_earlier + c == 0
         total = 0.0
         for i in range(n):
             total += weights[i] if fresh else weights[i] * distances[i]
@@ -105,7 +105,7 @@ def kmeans_plus_plus(  # noqa: PLR0917 - numba takes arguments by position
                 if running > coins[c] * total:
                     break
         rows[c] = chosen
-        _approach(points, chosen, known + c, labels, distances)
+        _approach(points, chosen, n_earlier + c, labels, distances)
     return rows
 
 

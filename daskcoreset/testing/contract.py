@@ -348,7 +348,7 @@ class SensitivityContract(ABC):
         copy = pickle.loads(pickle.dumps(construction))  # noqa: S301 - bytes of our own
         assert copy == construction
         assert hash(copy) == hash(construction)
-        tokens = {tokenize(one, ensure_deterministic=True) for one in (construction, copy)}
+        tokens = {tokenize(value, ensure_deterministic=True) for value in (construction, copy)}
         assert len(tokens) == 1, "the token changes in a round trip through pickle"
         settings_of_class = getattr(type(construction), "__dataclass_params__", None)
         assert getattr(settings_of_class, "frozen", False), "not a frozen dataclass"
@@ -433,5 +433,5 @@ def _computed(builds: Sequence[Lazy[Coreset]], **options: Any) -> list[Coreset]:
 
 
 def _assert_same_bits(expected: Sequence[Coreset], computed: Sequence[Coreset], where: str) -> None:
-    for one, other in zip(expected, computed, strict=True):
-        assert one.equals(other), f"other bits {where}"
+    for value, same_value in zip(expected, computed, strict=True):
+        assert value.equals(same_value), f"other bits {where}"

@@ -72,7 +72,7 @@ def test_scores__rows_without_weight_may_hold_anything() -> None:
 def test_calibration__means_only_of_many_rows(size: int, wanted: int) -> None:
     block = Block(X[:size], U[:size], Y[:size])
     summary = Logistic().block_summary(block, None, RNG)
-    assert len(Logistic().design.calibrate(block, U[:size], summary).wanted) == wanted
+    assert len(Logistic().design.calibrate(block, U[:size], summary).requested) == wanted
 
 
 def test_calibration__weights_and_means_of_the_classes() -> None:

@@ -350,6 +350,6 @@ class CoverReducer(Reducer):
         if len(rows) == len(points):
             return points
         kept = points.take(rows)
-        known = Sorted.of(dense_rows(kept.points), metric)
-        weights, _ = known.cell_weights(points.points, points.weights)
+        core_points = Sorted.of(dense_rows(kept.points), metric)
+        weights, _ = core_points.cell_weights(points.points, points.weights)
         return WeightedPoints(kept.points, weights, kept.indices, kept.labels)

@@ -174,7 +174,7 @@ def n_offered_by_block(n_core: int, n_blocks: int, room: int) -> int:
 
 def extend(  # noqa: PLR0917 - the core points, the rows offered, and three limits
     core: CoverRows | None,
-    known: Sorted | None,
+    earlier: Sorted | None,
     summary: CellSummary,
     room: int,
     limit: float,
@@ -184,7 +184,7 @@ def extend(  # noqa: PLR0917 - the core points, the rows offered, and three limi
 
     Parameters
     ----------
-    core, known : CoverRows and Sorted, or None
+    core, earlier : CoverRows and Sorted, or None
         The core points there are.
     summary : CellSummary
     room : int
@@ -200,7 +200,7 @@ def extend(  # noqa: PLR0917 - the core points, the rows offered, and three limi
         Least measure between one that was added and those before it.
     """
     points = summary.offered.points
-    measures = np.full(len(points), np.inf) if known is None else known.nearest(points)[1]
+    measures = np.full(len(points), np.inf) if earlier is None else earlier.nearest(points)[1]
     # Below `remaining`, a row that was not offered might be farther; one is always right.
     reach = max(limit, summary.remaining)
     chosen = farthest_first(points, room, metric, measures=measures.copy(), limit=reach)

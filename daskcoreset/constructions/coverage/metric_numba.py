@@ -112,7 +112,7 @@ def _measure(  # noqa: PLR0917 - numba takes arguments by position
 
 
 @jit(IN_ORDER)
-def _least(
+def _argmin(
     total: FloatArray, low: int, high: int, order: IndexArray
 ) -> int:  # pragma: no cover - runs compiled
     """Position of the minimum of `total`; of equal ones the first in `order`."""
@@ -166,10 +166,10 @@ def nearest(  # noqa: PLR0917 - numba takes arguments by position
         best = -1
         if high > low:
             _measure(row, columns, low, high, boxes, total)
-            best = _least(total, low, high, order)
+            best = _argmin(total, low, high, order)
         if best < 0 or total[best - low] > limit:
             low = 0
             _measure(row, columns, 0, k, boxes, total)
-            best = _least(total, 0, k, order)
+            best = _argmin(total, 0, k, order)
         labels[i] = order[best]
         measures[i] = total[best - low]

@@ -16,7 +16,7 @@ from daskcoreset.core.typing import AnyArray, IndexArray, Points
 _GROWTH = 1.5
 
 
-def at_most(
+def doubling(
     points: Points, max_points: int, metric: Metric, radius: float = 0.0
 ) -> tuple[IndexArray, float, float]:
     """Choose at most `max_points` core points in one pass over the rows.
@@ -40,7 +40,7 @@ def at_most(
 
     Examples
     --------
-    >>> rows, radius, apart = at_most(np.arange(100.0)[:, None], 9, Metric(boxes=False))
+    >>> rows, radius, apart = doubling(np.arange(100.0)[:, None], 9, Metric(boxes=False))
     >>> len(rows) <= 9, radius >= apart > 0
     (True, True)
 
@@ -84,21 +84,21 @@ class DoublingCover:
 
 @dataclass(frozen=True)
 class DoublingRule:
-    """The reduction that chooses at most so many core points in one read, see `at_most`."""
+    """The reduction that chooses at most so many core points in one read, see `doubling`."""
 
     max_points: int
     metric: Metric
 
     def open_cells(self, block: Block, block_index: int, _: object) -> DoublingCover:
         """Choose core points of a block."""
-        rows, radius, apart = at_most(block.points, self.max_points, self.metric)
+        rows, radius, apart = doubling(block.points, self.max_points, self.metric)
         return DoublingCover(take_rows(block, block_index, rows), radius, apart)
 
     def merge(self, first: DoublingCover, second: DoublingCover) -> DoublingCover:
         """Choose among the core points of neighbouring blocks in the same way."""
         both = join([first.core, second.core])
         radius = max(first.radius, second.radius)
-        rows, radius, apart = at_most(both.points, self.max_points, self.metric, radius)
+        rows, radius, apart = doubling(both.points, self.max_points, self.metric, radius)
         return DoublingCover(both.take(rows), radius, max(first.apart, second.apart, apart))
 
 
@@ -111,7 +111,7 @@ def online(
     radius: float,
     metric: Metric,
     *,
-    known: AnyArray | None = None,
+    earlier: AnyArray | None = None,
     max_points: int,
 ) -> tuple[IndexArray, bool]:
     r"""Choose core points among rows, in their order.
@@ -122,7 +122,7 @@ def online(
     radius : float
         :math:`\delta / 2`.
     metric : Metric
-    known : ndarray of shape (s, d), optional
+    earlier : ndarray of shape (s, d), optional
         Core points that are there already.
     max_points : int
         New core points to stop at.
@@ -147,13 +147,13 @@ def online(
     from daskcoreset.constructions.coverage import metric_numba as loops
 
     n_features = points.shape[1]
-    n_known = 0 if known is None else len(known)
+    n_earlier = 0 if earlier is None else len(earlier)
     limit = metric.limit(radius, n_features)
-    centers = np.empty((n_known + min(_CAPACITY, max_points), n_features))
-    if known is not None:
-        centers[:n_known] = known
+    centers = np.empty((n_earlier + min(_CAPACITY, max_points), n_features))
+    if earlier is not None:
+        centers[:n_earlier] = earlier
     rows = np.empty(len(centers), dtype=np.int64)
-    count, largest = n_known, n_known + max_points
+    count, largest = n_earlier, n_earlier + max_points
     for first, tile in dense_tiles(points):
         stop, before = 0, count
         while True:
@@ -166,7 +166,7 @@ def online(
         rows[before:count] += first
         if stop < len(tile):
             break
-    return rows[n_known:count].copy(), stop < len(tile)
+    return rows[n_earlier:count].copy(), stop < len(tile)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,19 +207,19 @@ class OnlineRule:
     max_points: int
     max_dropped: int
 
-    def open_cells(self, block: Block, block_index: int, known: AnyArray | None) -> Opened:
+    def open_cells(self, block: Block, block_index: int, earlier: AnyArray | None) -> Opened:
         """Cover the rows of a block, beside the core points there are."""
         rows, full = online(
-            block.points, self.radius, self.metric, known=known, max_points=self.max_points
+            block.points, self.radius, self.metric, earlier=earlier, max_points=self.max_points
         )
         core = take_rows(block, block_index, rows)
         return Opened(core, core.take(rows[:0]), full)
 
     def merge(self, first: Opened, second: Opened) -> Opened:
         """Keep the core points of the first, and those of the second that it does not cover."""
-        points, known = second.core.points, first.core.points
+        points, earlier = second.core.points, first.core.points
         room = max(0, self.max_points - len(first.core))
-        rows, full = online(points, self.radius, self.metric, known=known, max_points=room)
+        rows, full = online(points, self.radius, self.metric, earlier=earlier, max_points=room)
         dropped = None
         if first.dropped is not None and second.dropped is not None:
             covered = np.setdiff1d(np.arange(len(second.core)), rows)

@@ -129,6 +129,6 @@ class Cover:
             In the metric of the cells, not squared.
         """
         metric = metric_of(self.cells)
-        known = Sorted.of(self.points, metric)
-        labels, measures = known.nearest(dense_rows(points), self.diameter / 2)
+        core_points = Sorted.of(self.points, metric)
+        labels, measures = core_points.nearest(dense_rows(points), self.diameter / 2)
         return labels, metric.distances(measures)

@@ -196,18 +196,18 @@ class Search:
             radius = self.diameter / 2
             limit = self.metric.limit(radius, self.n_features)
         core: CoverRows | None = None
-        known: Sorted | None = None
+        core_points: Sorted | None = None
         gap = np.inf
         while True:
             n_core = 0 if core is None else len(core)
             room = self.max_points - n_core
             n_offered = n_offered_by_block(n_core, self.blocks.n_blocks, room)
-            summary = self._summary(known, radius, limit, n_offered)
+            summary = self._summary(core_points, radius, limit, n_offered)
             if core is not None and (summary.farthest <= limit or not room):
                 break
-            core, new_gap = extend(core, known, summary, room, limit, self.metric)
+            core, new_gap = extend(core, core_points, summary, room, limit, self.metric)
             core = self._in_order(core)
-            known = Sorted.of(core.points, self.metric)
+            core_points = Sorted.of(core.points, self.metric)
             gap = min(gap, new_gap)
         if self.diameter is not None and summary.farthest > limit:
             raise self._too_many(core, self.diameter)
@@ -224,13 +224,13 @@ class Search:
         return self._finished(core, summary, least_diameter)
 
     def _summary(
-        self, known: Sorted | None, radius: float, limit: float = np.inf, n_offered: int = 0
+        self, core_points: Sorted | None, radius: float, limit: float = np.inf, n_offered: int = 0
     ) -> CellSummary:
         """Read once: count rows by their nearest core point, and get rows far from any."""
         chunk = partial(
             summarise_cells, metric=self.metric, radius=radius, limit=limit, n_offered=n_offered
         )
-        summary: CellSummary = self._read(chunk, merge_summaries, known)
+        summary: CellSummary = self._read(chunk, merge_summaries, core_points)
         return summary
 
     def _finished(self, core: CoverRows, summary: CellSummary, least_diameter: float) -> Cover:

@@ -187,10 +187,10 @@ class ActiveMaxMargin:
             If there is something in the store already, or it cannot be written.
         """
         pool = open_pool(X, None, sample_weight, chunks=chunks, on_invalid=on_invalid)
-        asking = self.start_on(pool, known=known)
+        active_run = self.start_on(pool, known=known)
         if store is not None:
-            asking.save(store, overwrite=False)
-        return asking
+            active_run.save(store, overwrite=False)
+        return active_run
 
     def start_on(self, pool: Pool, *, known: tuple[Any, Any] | None = None) -> ActiveRun:
         """Start on a pool that is open.

@@ -343,19 +343,19 @@ class ActiveRun:
         try:
             labels = answer(oracle, request.rows, request.indices)
         except Exception as error:
-            what = f"raised {type(error).__name__} ({error})."
-            raise self._oracle_error(what, request) from error
+            cause = f"raised {type(error).__name__} ({error})."
+            raise self._oracle_error(cause, request) from error
         try:
             self.tell(labels)
         except InvalidInputError as error:
             raise self._oracle_error(f"gave what cannot be used: {error}", request) from error
 
-    def _oracle_error(self, what: str, request: LabelRequest) -> OracleError:
+    def _oracle_error(self, cause: str, request: LabelRequest) -> OracleError:
         rows = ", ".join(map(str, request.indices[:5].tolist()))
         rows += "..." if len(request) > 5 else ""
         kept = f" and in {self._store}" if self._store is not None else ""
         return OracleError(
-            f"the oracle, asked for row {rows}, {what} The {len(self.state.labelled)} labels told "
+            f"the oracle, asked for row {rows}, {cause} The {len(self.state.labelled)} labels told "
             f"before are kept in the attribute `asking` of this error{kept}; mend the oracle and "
             f"call asking.run(oracle), after asking.correct() where an earlier label was wrong.",
             self,

@@ -269,11 +269,15 @@ def result_of(state: ActiveState) -> ActiveMargin:
     """Return the result of a run, at its end or before."""
     labelled, fit = state.labelled, state.fit
     d = labelled.rows.shape[1]
-    seen = sorted({labelled.classes[code] for code in labelled.codes.tolist()})
+    classes = sorted({labelled.classes[code] for code in labelled.codes.tolist()})
     values = np.array([labelled.classes[code] for code in labelled.codes.tolist()])
     core = np.empty(0, dtype=np.int64)
     # Of one class alone the sign says which of the two it is.
-    b = 1.0 if seen and seen[-1] == max(labelled.classes) and len(labelled.classes) > 1 else -1.0
+    b = (
+        1.0
+        if classes and classes[-1] == max(labelled.classes) and len(labelled.classes) > 1
+        else -1.0
+    )
     w, margin, dual = np.zeros(d), math.inf, np.empty(0)
     if fit is not None and fit.separator.w is not None:
         length = float(np.linalg.norm(fit.separator.w)) or 1.0
@@ -286,7 +290,7 @@ def result_of(state: ActiveState) -> ActiveMargin:
         b=b,
         margin=margin,
         closest=distances[-1] if distances else math.nan,
-        classes=tuple(seen),
+        classes=tuple(classes),
         core_indices=labelled.indices[core],
         core_rows=labelled.rows[core],
         core_labels=values[core],

@@ -277,8 +277,8 @@ class MarginCoreset:
             "passes_bound": self.passes_bound,
             "reads": self.reads,
             "passes": [
-                {"size": one.size, "core_margin": one.core_margin, "margin": one.margin}
-                for one in self.trace
+                {"size": step.size, "core_margin": step.core_margin, "margin": step.margin}
+                for step in self.trace
             ],
         }
 

@@ -64,11 +64,11 @@ class _Piece:
     labels: IndexArray
     first_row: FirstRow
 
-    def and_then(self, other: _Piece) -> _Piece:
+    def joined(self, following: _Piece) -> _Piece:
         return _Piece(
             self.group,
-            np.concatenate([self.points, other.points]),
-            np.concatenate([self.labels, other.labels]),
+            np.concatenate([self.points, following.points]),
+            np.concatenate([self.labels, following.labels]),
             self.first_row,
         )
 
@@ -91,7 +91,7 @@ def merge_runs(first: Runs, second: Runs) -> Runs:
     [(1.0, 1), (2.0, 2), (3.0, 1)]
     """
     if first and second and first[-1].group == second[0].group:
-        return (*first[:-1], first[-1].and_then(second[0]), *second[1:])
+        return (*first[:-1], first[-1].joined(second[0]), *second[1:])
     return first + second
 
 
@@ -378,7 +378,7 @@ def check_whole(groups: RowBlocks) -> None:
         If a boundary lies between two rows of one group.
     """
     ends = map_reduce(groups, _group_ends, add).value
-    cuts = sum(one[1] == following[0] for one, following in itertools.pairwise(ends))
+    cuts = sum(previous[1] == following[0] for previous, following in itertools.pairwise(ends))
     if cuts:
         raise InvalidInputError(
             f"groups: {cuts} block boundaries cut an example, so that it would be answered in "
@@ -453,9 +453,9 @@ def survey(blocks: RowBlocks, *, grouped: bool = False) -> ClassSurvey:
     if not blocks.has_labels:
         raise InvalidInputError("y is missing; pass the label of every row.")
     work = partial(_survey_block, grouped=grouped)
-    known: ClassSurvey = map_reduce(blocks, work, _merge_surveys).value
-    if len(known.classes) < 2:
+    merged: ClassSurvey = map_reduce(blocks, work, _merge_surveys).value
+    if len(merged.classes) < 2:
         raise InvalidInputError(
-            f"y has one class, {known.classes[0]!r}, and a margin needs two; pass rows of another."
+            f"y has one class, {merged.classes[0]!r}, and a margin needs two; pass rows of another."
         )
-    return known
+    return merged

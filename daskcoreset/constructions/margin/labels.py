@@ -180,8 +180,8 @@ def plain_labels(labels: Any, count: int) -> list[Label]:
 def _plain(value: Any, i: int) -> Label:
     if isinstance(value, np.generic):
         value = value.item()
-    known = isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
-    if not known:
+    is_plain = isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
+    if not is_plain:
         raise InvalidInputError(
             f"labels[{i}] is {value!r}, which is no class; give text, a finite number or a truth "
             f"value for every row. A row that cannot be labelled should not be in the pool: give "
@@ -192,10 +192,10 @@ def _plain(value: Any, i: int) -> Label:
 
 def _check_new(label: Label, i: int, classes: tuple[Label, ...], *, declared: bool) -> None:
     if declared or len(classes) == 2:
-        known = "were declared" if declared else "are known"
+        origin = "were declared" if declared else "are known"
         raise InvalidInputError(
             f"labels[{i}] is {label!r}, but the two classes {classes[0]!r} and {classes[1]!r} "
-            f"{known}; give one of these. If one of these was a slip, correct() changes it."
+            f"{origin}; give one of these. If one of these was a slip, correct() changes it."
         )
     if classes and isinstance(label, str) != isinstance(classes[0], str):
         raise InvalidInputError(

@@ -266,12 +266,14 @@ class Search:
         level, depth = [MarginProblem()], 0
         while True:
             self._solve(level)
-            if any(one.state == "open" for one in level):
+            if any(problem.state == "open" for problem in level):
                 return False
             if depth == self.options.k:
                 return True
             depth += 1
-            children = {one.removed | {int(row)} for one in level for row in one.support}
+            children = {
+                problem.removed | {int(row)} for problem in level for row in problem.support
+            }
             if self.n_problems + len(children) > self.options.max_problems:
                 return False
             level = [MarginProblem(removed) for removed in sorted(children, key=sorted)]
@@ -297,12 +299,12 @@ class Search:
         epsilon, shared.epsilon = shared.epsilon, 1e-9
         problems = [MarginProblem(subset=subset) for subset in range(count)]
         self._solve(problems, draws)
-        ended = [one for one in problems if one.state in ("solved", "open")]
-        normals = [one.w for one in ended if one.w is not None]
+        ended = [problem for problem in problems if problem.state in ("solved", "open")]
+        normals = [problem.w for problem in ended if problem.w is not None]
         if normals:
             shared.measure(np.array(normals))
         shared.rows, shared.epsilon = rows, epsilon
-        done = sum(one.state != "open" for one in problems)
+        done = sum(problem.state != "open" for problem in problems)
         probability = -math.expm1(done * math.log1p(-luck)) if luck < 1.0 else 1.0
         if probability < options.confidence:
             warn_user(

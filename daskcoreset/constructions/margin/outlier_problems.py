@@ -72,9 +72,9 @@ class ProblemRows:
             self.members[positions],
         )
 
-    def with_rows(self, other: ProblemRows) -> ProblemRows:
+    def with_rows(self, further: ProblemRows) -> ProblemRows:
         """Return these rows, and those of others that are not among them."""
-        new = other.take(~np.isin(other.indices, self.indices))
+        new = further.take(~np.isin(further.indices, self.indices))
         return ProblemRows(
             np.concatenate([self.points, new.points]),
             np.concatenate([self.signs, new.signs]),
@@ -141,7 +141,9 @@ def _smallest_of_block(block: Block, block_index: int, query: MarginQuery) -> Sm
     streams, share = [], 1.0
     if draws is not None:
         share = draws.share
-        streams = [stream(draws.seed, Stage.SUBSETS, block_index, one) for one in draws.subsets]
+        streams = [
+            stream(draws.seed, Stage.SUBSETS, block_index, subset) for subset in draws.subsets
+        ]
     # Of the rows that are kept alone: for all rows of a block they would not fit in memory.
     members: dict[int, AnyArray] = {}
     tile = max(1, _TILE_NUMBERS // q)
@@ -149,8 +151,8 @@ def _smallest_of_block(block: Block, block_index: int, query: MarginQuery) -> Sm
         within = slice(start, min(n, start + tile))
         products = inner_products(block.points[within], query.normals) * signs[within, None]
         inside = np.ones((len(products), len(streams)), dtype=bool)
-        for j, one in enumerate(streams):
-            inside[:, j] = one.random(len(products)) < share
+        for j, rng in enumerate(streams):
+            inside[:, j] = rng.random(len(products)) < share
             products[~inside[:, j], j] = np.inf
         for group, sign in enumerate((1.0, -1.0)):
             of_class = np.flatnonzero(signs[within] == sign)
@@ -375,7 +377,7 @@ class SharedProblems:
         # One read a turn, whatever the number of problems: each tells its own worst rows, and the
         # rows that any of them needs are known to all.
         for _ in range(max_passes):
-            active = [one for one in problems if one.state == "open"]
+            active = [problem for problem in problems if problem.state == "open"]
             fits = self._fit(active) if active else []
             remaining = []
             for problem, fit in zip(active, fits, strict=True):
@@ -388,7 +390,7 @@ class SharedProblems:
 
     def _fit(self, problems: list[MarginProblem]) -> list[HardMargin | None]:
         """Solve on the rows known; on the scheduler where there are many problems."""
-        allowed = np.stack([one.allowed(self.rows) for one in problems])
+        allowed = np.stack([problem.allowed(self.rows) for problem in problems])
         numbers = np.arange(len(problems), dtype=np.float64)[:, None]
         work = partial(_solve_some, intercept=self.intercept)
         tasks = row_blocks(numbers, chunks=_PER_TASK)
@@ -419,7 +421,9 @@ class SharedProblems:
     ) -> None:
         """Read once for all problems that are open; mark those that are solved, and add rows."""
         if draws is not None:
-            draws = replace(draws, subsets=tuple(int(one.subset or 0) for one, _ in remaining))
+            draws = replace(
+                draws, subsets=tuple(int(problem.subset or 0) for problem, _ in remaining)
+            )
         read = self.measure(np.array([fit.w for _, fit in remaining]), draws)
         violators: list[int] = []
         for j, (problem, fit) in enumerate(remaining):
@@ -430,9 +434,9 @@ class SharedProblems:
             if margin >= (1.0 - self.epsilon) * fit.length:
                 problem.state = "solved"
                 continue
-            known = self.rows.indices[problem.allowed(self.rows)]
+            in_problem = self.rows.indices[problem.allowed(self.rows)]
             floors = floors_of(fit, self.epsilon, intercept=self.intercept)
-            new = np.setdiff1d(indices[values < floors[:, None]], known)
+            new = np.setdiff1d(indices[values < floors[:, None]], in_problem)
             if not len(new):
                 problem.state = "solved"  # all that double precision can tell
             violators.extend(new.tolist())
@@ -451,8 +455,8 @@ def _solve_some(
     rows, allowed = broadcast
     numbers: Any = block.points
     fits: list[HardMargin | None] = []
-    for one in numbers[:, 0].astype(int):
-        points, signs = rows.points[allowed[one]], rows.signs[allowed[one]]
+    for number in numbers[:, 0].astype(int):
+        points, signs = rows.points[allowed[number]], rows.signs[allowed[number]]
         if len(np.unique(signs)) < (2 if intercept else 1):
             fits.append(None)
         else:

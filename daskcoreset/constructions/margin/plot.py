@@ -89,7 +89,9 @@ def plot_gap(
     MissingDependencyError
         matplotlib is not installed; the extra is "plot".
     """
-    at, upper, lower = (np.asarray(one, dtype=np.float64) for one in (place, core_margin, margin))
+    at, upper, lower = (
+        np.asarray(values, dtype=np.float64) for values in (place, core_margin, margin)
+    )
     if not at.size or not at.shape == upper.shape == lower.shape:
         raise InvalidInputError(
             f"place, core_margin and margin have {at.size}, {upper.size} and {lower.size} values; "

@@ -34,7 +34,7 @@ class PoolQuery:
         Number of the first row of every block.
     separator : Separator
         Whose boundary it is.
-    known : ndarray of int64
+    labelled : ndarray of int64
         Numbers of the rows with a label, sorted.
     below : float
         Rows at this distance or farther do not count.
@@ -44,7 +44,7 @@ class PoolQuery:
 
     starts: IndexArray
     separator: Separator
-    known: IndexArray
+    labelled: IndexArray
     below: float = np.inf
     after: int = -1
 
@@ -56,7 +56,7 @@ def _unlabelled_rows(
     start = int(query.starts[block_index])
     numbers = rows_of_block(block, start)
     gaps = np.abs(query.separator(block.points))
-    gaps[(block.weights == 0.0) | np.isin(numbers, query.known)] = np.inf
+    gaps[(block.weights == 0.0) | np.isin(numbers, query.labelled)] = np.inf
     gaps[(gaps >= query.below) | (numbers <= query.after)] = np.inf
     chosen = smallest(gaps, count) if closest else np.flatnonzero(np.isfinite(gaps))[:count]
     return select_rows(block, chosen, gaps[chosen], start)
@@ -128,13 +128,13 @@ class Pool:
         """Number of the first row of every block."""
         return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
 
-    def closest(self, separator: Separator, known: IndexArray, count: int) -> SelectedRows:
+    def closest(self, separator: Separator, labelled: IndexArray, count: int) -> SelectedRows:
         """Return the `count` rows of least distance to the boundary; one read.
 
         Parameters
         ----------
         separator : Separator
-        known : ndarray of int64
+        labelled : ndarray of int64
             Numbers of rows to leave out, sorted.
         count : int
 
@@ -143,14 +143,14 @@ class Pool:
         SelectedRows
             The closest first, by their distances; rows at one distance in the order of the pool.
         """
-        query = PoolQuery(self.starts, separator, known)
+        query = PoolQuery(self.starts, separator, labelled)
         work = partial(_unlabelled_rows, count=count, closest=True)
         merge = partial(_merge_closest, count=count)
         closest: SelectedRows = map_reduce(self.blocks, work, merge, broadcast=query).value
         return closest.take(np.argsort(closest.values, kind="stable"))
 
     def first_below(
-        self, separator: Separator, known: IndexArray, count: int, *, below: float, after: int
+        self, separator: Separator, labelled: IndexArray, count: int, *, below: float, after: int
     ) -> SelectedRows | None:
         """Return the first rows closer than `below` that follow row `after`, cyclically.
 
@@ -165,7 +165,7 @@ class Pool:
         for block_index, last in [(first, after), *((turn, -1) for turn in [*turns[1:], first])]:
             if not self.weights[block_index]:
                 continue
-            query = PoolQuery(starts, separator, known, below, last)
+            query = PoolQuery(starts, separator, labelled, below, last)
             blocks = self.blocks.select([block_index])
             rows = map_reduce(blocks, work, concatenate_rows, broadcast=query).value
             if len(rows):

@@ -204,11 +204,11 @@ class MultiClassProblem(ClassProblem):
             scores = self.scores(w, points[part])
             rows = np.arange(len(scores))
             if labels is not None:
-                own = scores[rows, labels[part]]
+                right = scores[rows, labels[part]]
                 scores[rows, labels[part]] = -np.inf
             rivals[part] = scores.argmax(axis=1)
             if labels is not None:
-                margins[part] = own - scores[rows, rivals[part]]
+                margins[part] = right - scores[rows, rivals[part]]
         return rivals, margins, np.ones(n)
 
     def scores(self, w: FloatArray, points: Points) -> FloatArray:
@@ -292,9 +292,9 @@ class SequenceProblem(ClassProblem):
         if labels is None:
             paths = _best(emission, transition, steps, None)
             return paths, np.zeros(len(starts) - 1), np.ones(len(starts) - 1)
-        own = _path_scores(emission, transition, labels, starts)
+        right = _path_scores(emission, transition, labels, starts)
         paths = _best(emission, transition, steps, labels)
-        gaps = own - _path_scores(emission, transition, paths, starts)
+        gaps = right - _path_scores(emission, transition, paths, starts)
         losses = np.ones(len(starts) - 1)
         if not self.hamming:
             return paths, gaps, losses
@@ -307,7 +307,7 @@ class SequenceProblem(ClassProblem):
             ratio = gaps / losses
             rated = emission + wrong * ratio[of_row][:, None]
             others = _best(rated, transition, steps, labels)
-            gap = own - _path_scores(emission, transition, others, starts)
+            gap = right - _path_scores(emission, transition, others, starts)
             loss = np.add.reduceat((others != labels).astype(np.float64), starts[:-1])
             better = gap / loss < ratio
             if not better.any():
@@ -368,11 +368,11 @@ def _best(
     turning = hits[first]  # a row of every sequence
     path = np.full(len(emission), -1, dtype=np.int64)
     path[turning] = pick[turning]
-    for here in reversed(steps.rows[1:]):  # from the turning row to the left
-        rows = here[here <= turning[of_row[here]]]
+    for step_rows in reversed(steps.rows[1:]):  # from the turning row to the left
+        rows = step_rows[step_rows <= turning[of_row[step_rows]]]
         path[rows - 1] = before[rows, path[rows]]
-    for here in steps.rows[1:]:  # and to the right
-        rows = here[here > turning[of_row[here]]]
+    for step_rows in steps.rows[1:]:  # and to the right
+        rows = step_rows[step_rows > turning[of_row[step_rows]]]
         path[rows] = after[rows - 1, path[rows - 1]]
     return path
 
@@ -389,8 +389,8 @@ def _recursion(
     pointer = np.zeros(emission.shape, dtype=np.int64)
     for t in range(len(rows_of_step) - 1, 0, -1) if backward else range(1, len(rows_of_step)):
         rows = rows_of_step[t]
-        here, there = (rows - 1, rows) if backward else (rows, rows - 1)
-        reach = total[there][:, :, None] + transition[None, :, :]
-        pointer[here] = reach.argmax(axis=1)
-        total[here] = emission[here] + reach.max(axis=1)
+        targets, sources = (rows - 1, rows) if backward else (rows, rows - 1)
+        reach = total[sources][:, :, None] + transition[None, :, :]
+        pointer[targets] = reach.argmax(axis=1)
+        total[targets] = emission[targets] + reach.max(axis=1)
     return total, pointer

@@ -134,14 +134,14 @@ def add_labels(state: ActiveState, labels: Any) -> ActiveState:
 
 def _advance(state: ActiveState) -> ActiveState:
     """Check the queue up to the first rows without labels, and request these."""
-    known = state.labelled.position_of
+    positions = state.labelled.position_of
     for i, index in enumerate(state.queue.tolist()):
-        if index not in known:
+        if index not in positions:
             limit = state.options.max_labels
             if limit is not None and state.paid >= limit:
                 return state.ended("max_labels")
-            rest = replace(state, queue=state.queue[i:], queue_rows=state.queue_rows[i:])
-            return replace(rest, requested=_unlabelled(rest))
+            shortened = replace(state, queue=state.queue[i:], queue_rows=state.queue_rows[i:])
+            return replace(shortened, requested=_unlabelled(shortened))
         if state.phase is Phase.VERIFYING and not _is_right(state, index):
             # Only with a finite C: nothing to pay for, nothing to add, so draw again.
             state = replace(state.queued(None), needed=0, right=0, idle=state.idle + 1)
@@ -171,15 +171,15 @@ def _is_right(state: ActiveState, index: int) -> bool:
 def _query(state: ActiveState, pool: Pool) -> ActiveState:
     fit, batch = state.fit, state.options.batch
     assert fit is not None  # noqa: S101 - there are two classes
-    known = np.sort(state.labelled.indices)
+    labelled = np.sort(state.labelled.indices)
     below = (1.0 - state.options.epsilon) * fit.margin
     if state.options.stream:
-        first = pool.first_below(fit.separator, known, batch, below=below, after=state.cursor)
+        first = pool.first_below(fit.separator, labelled, batch, below=below, after=state.cursor)
         if first is not None:
             return replace(state.queued(first), cursor=int(first.indices[-1]))
         return replace(state, phase=Phase.VERIFYING, reads=state.reads + 1).noted()
     count = batch if batch == 1 else _CANDIDATES * batch
-    closest = pool.closest(fit.separator, known, count)
+    closest = pool.closest(fit.separator, labelled, count)
     state = replace(state, reads=state.reads + 1)
     if not len(closest):
         return state.ended("exhausted")

@@ -127,8 +127,8 @@ def _diverse(examples: Examples, rivals: IndexArray, margins: FloatArray, count:
     pairs = np.stack([examples.labels[first], rivals[first]], axis=1)
     _, new = np.unique(pairs, axis=0, return_index=True)
     new = np.sort(new)[:count]
-    rest = np.setdiff1d(np.arange(len(order)), new)[: count - len(new)]
-    chosen: IndexArray = order[np.sort(np.concatenate([new, rest]))]
+    repeated = np.setdiff1d(np.arange(len(order)), new)[: count - len(new)]
+    chosen: IndexArray = order[np.sort(np.concatenate([new, repeated]))]
     return chosen
 
 
@@ -162,8 +162,8 @@ def solve_triples(
         # One more column for every example, in which its triples can be separated.
         of_triples = [triple.first_row for triple in core]
         first_rows, columns = np.unique(of_triples, axis=0, return_inverse=True)
-        own = np.equal.outer(columns.reshape(-1), np.arange(len(first_rows))) / math.sqrt(C)
-        rows = np.concatenate([rows, own], axis=1)
+        added = np.equal.outer(columns.reshape(-1), np.arange(len(first_rows))) / math.sqrt(C)
+        rows = np.concatenate([rows, added], axis=1)
     hard = hard_margin(rows)  # from scratch: a start with many new rows takes longer
     if not hard.separable:
         raise _inseparable(core, numbers, hard.dual)
@@ -339,9 +339,13 @@ def structured_margin(
         trace.append(StructuredStep(len(core), margin, data_margin if solved else 0.0))
         if report is not None:
             report(trace[-1])
-        level, known = (1.0 - epsilon) * margin, {triple.key for triple in core}
+        level, core_keys = (1.0 - epsilon) * margin, {triple.key for triple in core}
         converged = solved is not None and data_margin >= level
-        new = [one for one in read.value.triples if one.margin < level and one.key not in known]
+        new = [
+            triple
+            for triple in read.value.triples
+            if triple.margin < level and triple.key not in core_keys
+        ]
         stopped = max_passes is not None and len(trace) >= max_passes and solved is not None
         if converged or not new or stopped:
             break

@@ -148,16 +148,17 @@ class _Search:
             builds = first.lazy(), second.lazy()
             with show_progress(self.progress, builds[0]):
                 # Of Dask collections, whose blocks both builds read from the same keys, one read.
-                one, other = dask.compute(*builds)
-            return one, other
+                first, second = dask.compute(*builds)
+            return first, second
 
     def _repeat_warnings(self) -> None:
         """Give the warnings of the last two builds, each once though its numbers may differ."""
         different = {
-            re.sub(r"[\d.]+", "", str(one.message)): one for one in reversed(self.warnings_of_step)
+            re.sub(r"[\d.]+", "", str(warning.message)): warning
+            for warning in reversed(self.warnings_of_step)
         }
-        for one in different.values():
-            warnings.warn(one.message, one.category, stacklevel=caller_level())
+        for warning in different.values():
+            warnings.warn(warning.message, warning.category, stacklevel=caller_level())
 
     def _agrees(self, size: int, pair: tuple[Coreset, Coreset], both: Block) -> bool:
         """Compare costs of one solution after another; the first disagreement decides.

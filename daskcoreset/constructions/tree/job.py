@@ -150,7 +150,7 @@ class Settings:
     ) -> Coreset:
         """Return the coreset of the rows that the last reduction left."""
         check_flag("normalize", normalize)
-        asked = {
+        arguments = {
             "sampling": getattr(self.reducer, "sampling", None),
             "inner_size": self.inner_size,
             "seed": self.seed,
@@ -160,7 +160,7 @@ class Settings:
             self.reducer,
             data,
             self.size,
-            asked | facts,
+            arguments | facts,
             n_clusters=self.n_clusters,
             normalize=normalize,
         )

@@ -100,7 +100,7 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
 
     def __repr__(self) -> str:
         rows = [(x.name, f"{x.rows}", x.time or "-", f"{x.weight:.6g}") for x in self]
-        return "\n".join(text_table([_COLUMNS, *rows], left=(0, 2)))
+        return "\n".join(text_table([_COLUMNS, *rows], left_columns=(0, 2)))
 
     def _repr_html_(self) -> str:
         rows = [(x.name, f"{x.rows:,}", x.time or "", f"{x.weight:.6g}") for x in self]
@@ -125,9 +125,9 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
             If there is none of this name.
         """
         if name not in self._positions:
-            known = ", ".join(map(repr, self.names[-5:])) or "none"
+            names = ", ".join(map(repr, self.names[-5:])) or "none"
             raise InvalidInputError(
-                f"there is no leaf {name!r}; pass one of those in tree.leaves, such as {known}."
+                f"there is no leaf {name!r}; pass one of those in tree.leaves, such as {names}."
             )
         return self._positions[name]
 
@@ -182,8 +182,8 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         names = [leaves] if isinstance(leaves, str) else list(leaves)
         if not names:
             raise InvalidInputError("leaves is empty; pass at least one name, or leave it out.")
-        if other := [name for name in names if not isinstance(name, str)]:
-            raise InvalidTypeError(f"leaves holds {other[0]!r}; pass names, which are text.")
+        if not_text := [name for name in names if not isinstance(name, str)]:
+            raise InvalidTypeError(f"leaves holds {not_text[0]!r}; pass names, which are text.")
         positions = {self.position(name) for name in names}
         if len(positions) < len(names):
             twice = next(name for name in names if names.count(name) > 1)

@@ -277,8 +277,8 @@ class CoresetTree:
         schema = RowSchema.of(blocks, manifest.schema)
         # Another seed for every leaf, and every time it is replaced.
         rng = stream(settings.seed, Stage.TREE_LEAVES, leaf.uid, leaf.revision)
-        own = replace(settings, size=settings.inner_size, seed=int(rng.integers(2**63)))
-        results = TreeJob(blocks, own, _SPLIT_EVERY, part=True).root(progress)
+        leaf_settings = replace(settings, size=settings.inner_size, seed=int(rng.integers(2**63)))
+        results = TreeJob(blocks, leaf_settings, _SPLIT_EVERY, part=True).root(progress)
         node = results.value
         if node.read >> ROW_BITS or leaf.uid >> (63 - ROW_BITS):
             raise InvalidInputError(
@@ -353,8 +353,8 @@ class CoresetTree:
                 "leaf is None; pass the names of leaves, or slice(None) for all."
             )
         deleted = self.leaves.select(leaf)
-        rest = LeafTable(x for x, flag in zip(self.leaves, deleted, strict=True) if not flag)
-        self._commit(replace(self._manifest, leaves=rest), {})
+        remaining = LeafTable(x for x, flag in zip(self.leaves, deleted, strict=True) if not flag)
+        self._commit(replace(self._manifest, leaves=remaining), {})
 
     # --- questions -----------------------------------------------------------------------
 

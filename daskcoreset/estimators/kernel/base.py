@@ -89,7 +89,7 @@ def check_two_classes(classes: AnyArray) -> None:
         )
 
 
-def _check_known(labels: AnyArray, names: AnyArray) -> None:
+def _check_announced(labels: AnyArray, names: AnyArray) -> None:
     """Check that all classes are among `names`."""
     unknown = labels[~np.isin(labels, names)]
     if len(unknown):
@@ -205,7 +205,7 @@ class CorePointModel(KernelModel):
         if names is None:
             names = labels
         else:
-            _check_known(labels, names)
+            _check_announced(labels, names)
         check_two_classes(names)
         self.classes_ = names
         block_classes = names if code_names is None else np.searchsorted(code_names, names)
@@ -249,7 +249,7 @@ class CorePointModel(KernelModel):
             if names is None:
                 names = np.unique(data.y)
             else:
-                _check_known(np.unique(data.y), names)
+                _check_announced(np.unique(data.y), names)
             blocks = _arranged(data, np.searchsorted(names, data.y), seed)
         else:
             self._require_labels(y)

@@ -232,8 +232,8 @@ class _Tile:
         margins = self.signs * thin_product(self.values, query.beta)
         moved = None if query.move is None else self.signs * thin_product(self.values, query.move)
         for i, t in enumerate(query.lengths):
-            there = margins if moved is None or t == 1.0 else margins - (1.0 - t) * moved
-            sums.losses[i] += self.total(query.loss.value(there))
+            margins_on_line = margins if moved is None or t == 1.0 else margins - (1.0 - t) * moved
+            sums.losses[i] += self.total(query.loss.value(margins_on_line))
         if query.truth is not None:
             sums.truth[:] += self.total(query.truth.value(margins))
             sums.slopes[:] += self.total(query.loss.slope(margins))

@@ -85,24 +85,26 @@ def solve_dual(
     beta = np.zeros_like(signs)
     objectives, gaps = np.full((2, signs.shape[1]), np.inf)
     n_iter = 0
-    for k, own in enumerate(np.ascontiguousarray(signs.T)):
+    for k, labels in enumerate(np.ascontiguousarray(signs.T)):
         rng = stream(seed, Stage.DESCENT, k)
-        alpha, image = np.zeros(len(own)), np.zeros(len(own))  # image = K (alpha y)
+        alpha, image = np.zeros(len(labels)), np.zeros(len(labels))  # image = K (alpha y)
         for sweep in range(1, max_iter + 1):
-            loops.sweep_dual(gram, own, down, up, band, rng.permutation(len(own)), alpha, image)
+            loops.sweep_dual(
+                gram, labels, down, up, band, rng.permutation(len(labels)), alpha, image
+            )
             if sweep % 5 and sweep < max_iter:
                 continue
             with one_thread():
-                image[:] = gram @ (alpha * own)  # rounding does not add up
-                square = float(alpha * own @ image)
-            objective = 0.5 * square + float(share @ loss.value(own * image))
+                image[:] = gram @ (alpha * labels)  # rounding does not add up
+                square = float(alpha * labels @ image)
+            objective = 0.5 * square + float(share @ loss.value(labels * image))
             low, high = np.maximum(alpha, 0.0), np.minimum(alpha, 0.0)
             cost = low**2 * down / 2.0 - loss.low * low - loss.high * high
             cost += np.where(high < 0.0, high**2 * np.where(np.isfinite(up), up, 0.0) / 2.0, 0.0)
             gap = objective + 0.5 * square + float(cost.sum())
             if gap <= tol * objective:
                 break
-        beta[:, k], objectives[k], gaps[k] = alpha * own, objective, gap
+        beta[:, k], objectives[k], gaps[k] = alpha * labels, objective, gap
         n_iter = max(n_iter, sweep)
     return Solution(beta, objectives, gaps, n_iter, bool((gaps <= tol * objectives).all()))
 

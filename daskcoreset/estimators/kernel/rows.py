@@ -445,10 +445,10 @@ def split_evenly(count: int, limits: IndexArray) -> IndexArray:
     """
     shares = np.zeros(len(limits), dtype=np.int64)
     while True:
-        rest, free = count - int(shares.sum()), np.flatnonzero(shares < limits)
-        if rest <= 0 or not len(free):
+        remainder, free = count - int(shares.sum()), np.flatnonzero(shares < limits)
+        if remainder <= 0 or not len(free):
             return shares
-        if rest < len(free):
-            shares[free[:rest]] += 1
+        if remainder < len(free):
+            shares[free[:remainder]] += 1
             return shares
-        shares[free] = np.minimum(limits[free], shares[free] + rest // len(free))
+        shares[free] = np.minimum(limits[free], shares[free] + remainder // len(free))

@@ -134,12 +134,12 @@ def sweep_dual(  # noqa: PLR0917 - numba takes arguments by position
     """Minimise the dual objective over one coefficient after another; see `odm`."""
     for step in range(order.shape[0]):
         i = order[step]
-        rest = signs[i] * image[i] - gram[i, i] * alpha[i]
+        from_others = signs[i] * image[i] - gram[i, i] * alpha[i]
         new = 0.0
-        if rest < band[0]:
-            new = (band[0] - rest) / (gram[i, i] + down[i])
-        elif rest > band[1]:
-            new = (band[1] - rest) / (gram[i, i] + up[i])
+        if from_others < band[0]:
+            new = (band[0] - from_others) / (gram[i, i] + down[i])
+        elif from_others > band[1]:
+            new = (band[1] - from_others) / (gram[i, i] + up[i])
         if new != alpha[i]:
             move = (new - alpha[i]) * signs[i]
             for j in range(image.shape[0]):

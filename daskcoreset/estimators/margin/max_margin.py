@@ -289,8 +289,8 @@ class MaxMarginClassifier(HardMarginModel):
         center, bias = None, 0.0
         if self.fit_intercept:
             # Weighted: a row twice is a row of weight two.
-            known = survey(blocks)
-            center, bias = known.moments.mean, known.spread
+            summary = survey(blocks)
+            center, bias = summary.moments.mean, summary.spread
         problem = MultiClassProblem(blocks.schema.n_features, len(labels), center, bias)
         core = structured_margin(
             blocks, problem, epsilon, classes=labels, max_passes=self.max_passes

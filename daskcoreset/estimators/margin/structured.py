@@ -188,14 +188,14 @@ class StructuredMaxMargin(DecisionModel):
         if isinstance(self.problem, StructuredProblem):
             return self.problem, None
         biased = self.fit_intercept and self.problem == "multiclass"
-        known = survey(blocks, grouped=grouped)
-        K = len(known.classes)
+        summary = survey(blocks, grouped=grouped)
+        K = len(summary.classes)
         if callable(self.problem):
-            return self.problem(d, K), known.classes
+            return self.problem(d, K), summary.classes
         if self.problem == "sequence":
-            return SequenceProblem(d, K, bias=float(self.fit_intercept)), known.classes
-        center, bias = (known.moments.mean, known.spread) if biased else (None, 0.0)
-        return MultiClassProblem(d, K, center, bias), known.classes
+            return SequenceProblem(d, K, bias=float(self.fit_intercept)), summary.classes
+        center, bias = (summary.moments.mean, summary.spread) if biased else (None, 0.0)
+        return MultiClassProblem(d, K, center, bias), summary.classes
 
     def _solve(
         self, blocks: RowBlocks, classes: AnyArray | None, *, grouped: bool

@@ -30,7 +30,8 @@ __all__ = [
 
 # What a ``divergence`` argument knows by name.
 DIVERGENCES: dict[str, type[Divergence]] = {
-    one.name: one for one in (SquaredEuclidean, SquaredMahalanobis, KullbackLeibler, ItakuraSaito)
+    divergence_class.name: divergence_class
+    for divergence_class in (SquaredEuclidean, SquaredMahalanobis, KullbackLeibler, ItakuraSaito)
 }
 
 
@@ -60,16 +61,16 @@ def resolve_divergence(divergence: str | Divergence) -> Divergence:
     """
     if isinstance(divergence, Divergence):
         return divergence
-    known = ", ".join(repr(name) for name in DIVERGENCES)
+    names = ", ".join(repr(name) for name in DIVERGENCES)
     if isinstance(divergence, str):
         if not is_choice(divergence, DIVERGENCES):
             raise InvalidInputError(
-                f"divergence {divergence!r} is unknown; the known ones are {known}."
+                f"divergence {divergence!r} is unknown; the known ones are {names}."
             )
         return DIVERGENCES[divergence]()
     raise InvalidTypeError(
         f"divergence must be a name or a divergence such as KullbackLeibler(), got "
-        f"{divergence!r}; the known names are {known}."
+        f"{divergence!r}; the known names are {names}."
     )
 
 

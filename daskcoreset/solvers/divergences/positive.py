@@ -204,11 +204,11 @@ def _excess(q: FloatArray) -> FloatArray:
     """
     s = q / (2.0 + q)
     square = s * s
-    rest = np.zeros_like(q)
+    series = np.zeros_like(q)
     for coefficient in _SERIES:
-        rest *= square
-        rest += coefficient
-    return np.asarray(s * (q - 2.0 * square * rest))
+        series *= square
+        series += coefficient
+    return np.asarray(s * (q - 2.0 * square * series))
 
 
 def _log_ratio(x: FloatArray, y: FloatArray) -> FloatArray:

@@ -24,7 +24,7 @@ from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import is_choice, is_int
 from daskcoreset.solvers.mixture.init import (
     InitParams,
-    check_given,
+    check_initial,
     legacy_random_state,
     start_mixture,
 )
@@ -165,7 +165,7 @@ def fit_mixture(
     _check_choices(tol, reg_covar, init_params)
     points, u, center = _weighted_rows(X, sample_weight)
     k, d = int(n_components), points.shape[1]
-    given = check_given(
+    initial = check_initial(
         kind, k, d, weights=weights_init, means=means_init, precisions=precisions_init
     )
     _check_distinct(points, k)
@@ -174,11 +174,13 @@ def fit_mixture(
         start = _check_warm(warm_start.mixture, kind, k, d)
         best = run(_moved(start, -center), warm_start.lower_bound)
     else:
-        if given.means is not None:
-            given = replace(given, means=given.means - center)
+        if initial.means is not None:
+            initial = replace(initial, means=initial.means - center)
         rng = legacy_random_state(random_state)
-        init = partial(start_mixture, init_params=init_params, given=given, reg_covar=reg_covar)
-        starts = (init(points, u, k, kind, rng=rng) for _ in range(1 if given.complete else n_init))
+        init = partial(start_mixture, init_params=init_params, initial=initial, reg_covar=reg_covar)
+        starts = (
+            init(points, u, k, kind, rng=rng) for _ in range(1 if initial.complete else n_init)
+        )
         best = max((run(start, -np.inf) for start in starts), key=attrgetter("lower_bound"))
     if max_iter > 0 and not best.converged:
         warnings.warn(

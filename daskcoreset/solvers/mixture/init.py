@@ -36,7 +36,7 @@ InitParams: TypeAlias = Literal["kmeans", "k-means++", "random", "random_from_da
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class InitialParameters:
     """Initial parameters of the caller, checked; None for those to be found.
 
     Attributes
@@ -54,12 +54,14 @@ class Given:
     @property
     def complete(self) -> bool:
         """Whether nothing is left to be found."""
-        return not any(one is None for one in (self.weights, self.means, self.precisions))
+        return not any(
+            parameter is None for parameter in (self.weights, self.means, self.precisions)
+        )
 
 
-def check_given(
+def check_initial(
     kind: CovarianceType, k: int, d: int, *, weights: Any, means: Any, precisions: Any
-) -> Given:
+) -> InitialParameters:
     """Check ``weights_init``, ``means_init`` and ``precisions_init``.
 
     Raises
@@ -70,7 +72,7 @@ def check_given(
 
     Examples
     --------
-    >>> check_given("tied", 2, 1, weights=[0.5, 0.5], means=None, precisions=None).complete
+    >>> check_initial("tied", 2, 1, weights=[0.5, 0.5], means=None, precisions=None).complete
     False
     """
     weights = _as_shape("weights_init", weights, (k,))
@@ -88,7 +90,7 @@ def check_given(
         if not np.allclose(precisions, transposed, rtol=1e-5, atol=1e-8 * abs(precisions).max()):
             raise InvalidInputError("precisions_init must be symmetric; pass inverse covariances.")
         precisions = (precisions + transposed) / 2.0
-    return Given(weights, means, precisions)
+    return InitialParameters(weights, means, precisions)
 
 
 def start_mixture(
@@ -98,7 +100,7 @@ def start_mixture(
     covariance_type: CovarianceType,
     *,
     init_params: InitParams,
-    given: Given,
+    initial: InitialParameters,
     reg_covar: float,
     rng: np.random.RandomState,
 ) -> Mixture:
@@ -118,7 +120,7 @@ def start_mixture(
         ``"random_from_data"``: k rows, taken by weighted k-means++ or by weight from the
         distinct rows, each with variance `reg_covar` and weight 1/k; the first E step then
         gives the other rows to the nearest. ``"random"``: random responsibilities.
-    given : Given
+    initial : InitialParameters
         Take the place of what was found, one by one, as in scikit-learn.
     reg_covar : float
     rng : numpy.random.RandomState
@@ -136,9 +138,9 @@ def start_mixture(
     ----------
     Arthur and Vassilvitskii (2007) for k-means++.
     """
-    if given.weights is not None and given.means is not None and given.precisions is not None:
+    if initial.weights is not None and initial.means is not None and initial.precisions is not None:
         return mixture_from_precisions(
-            covariance_type, given.weights, given.means, given.precisions
+            covariance_type, initial.weights, initial.means, initial.precisions
         )
     moments = _first_moments(
         X, sample_weight, n_components, covariance_type, init_params=init_params, rng=rng
@@ -149,10 +151,10 @@ def start_mixture(
             f"n_components={n_components}, but only {n_distinct} clusters of X can be told apart; "
             f"pass a smaller n_components."
         )
-    weights = moments.weight / moments.weight.sum() if given.weights is None else given.weights
-    means = moments.mean if given.means is None else given.means
-    if given.precisions is not None:
-        return mixture_from_precisions(covariance_type, weights, means, given.precisions)
+    weights = moments.weight / moments.weight.sum() if initial.weights is None else initial.weights
+    means = moments.mean if initial.means is None else initial.means
+    if initial.precisions is not None:
+        return mixture_from_precisions(covariance_type, weights, means, initial.precisions)
     return replace(maximisation(moments, None, reg_covar), weights=weights, means=means)
 
 

@@ -126,7 +126,7 @@ def mixture_from_covariances(
     """
     try:
         if covariance_type == "full":
-            factors = np.stack([_inverse_factor(one) for one in covariances])
+            factors = np.stack([_inverse_factor(covariance) for covariance in covariances])
         elif covariance_type == "tied":
             factors = _inverse_factor(covariances)
         else:
@@ -223,9 +223,9 @@ def sample(
         normal /= factor[labels, np.newaxis]
     else:
         # Rows z U^{-1} of standard normal z have the covariance U^{-T} U^{-1}.
-        for one in range(len(counts)):
-            rows = labels == one
-            upper = factor[one] if mixture.covariance_type == "full" else factor
+        for component in range(len(counts)):
+            rows = labels == component
+            upper = factor[component] if mixture.covariance_type == "full" else factor
             drawn = scipy.linalg.solve_triangular(upper, normal[rows].T, trans="T")
             normal[rows] = drawn.T
     return normal + mixture.means[labels], labels
@@ -360,11 +360,11 @@ def _component_densities(mixture: Mixture, tile: FloatArray) -> FloatArray:
     with np.errstate(over="ignore", invalid="ignore"):
         for some in groups(k, tile):
             gaps = tile - mixture.means[some, np.newaxis]
-            own = factor if kind == "tied" else factor[some]
+            some_factors = factor if kind == "tied" else factor[some]
             if kind in ("full", "tied"):
-                gaps = gaps @ own
+                gaps = gaps @ some_factors
             else:
-                gaps *= own.reshape(len(own), 1, -1)
+                gaps *= some_factors.reshape(len(some_factors), 1, -1)
             np.einsum("kri,kri->kr", gaps, gaps, out=out[some])
         out += d * _LOG_2PI
         out *= -0.5

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from daskcoreset.constructions.coverage import metric as cover_cells
 from daskcoreset.constructions.coverage.metric import Metric
-from daskcoreset.constructions.coverage.online import at_most, online
+from daskcoreset.constructions.coverage.online import doubling, online
 from tests.tools.covers import distances, gonzalez, near_a_surface, one_pass
 
 CELLS = ("euclidean", "chebyshev")
@@ -23,7 +23,7 @@ def test_online__is_the_rule_read_row_by_row(cells: str) -> None:
     some, full = online(X, 0.1, Metric(cells == "chebyshev"), max_points=7)
     assert some.tolist() == rows[:7].tolist()
     assert full
-    known, _ = online(X[100:], 0.1, Metric(cells == "chebyshev"), known=X[rows], max_points=0)
+    known, _ = online(X[100:], 0.1, Metric(cells == "chebyshev"), earlier=X[rows], max_points=0)
     assert not len(known)
 
 
@@ -34,21 +34,21 @@ def test_online__makes_more_room_as_it_goes() -> None:
     assert not full
 
 
-def test_at_most__sparse_rows_tile_by_tile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doubling__sparse_rows_tile_by_tile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cover_cells, "_TILE_BYTES", 8 * 3 * 7)  # seven rows
     X = np.random.default_rng(0).random((100, 3))
-    dense, sparse = (at_most(one, 9, Metric(boxes=False)) for one in (X, sp.csr_array(X)))
+    dense, sparse = (doubling(one, 9, Metric(boxes=False)) for one in (X, sp.csr_array(X)))
 
     assert sparse[0].tolist() == dense[0].tolist()
     assert sparse[1:] == dense[1:]
 
 
 @pytest.mark.parametrize("boxes", [False, True])
-def test_at_most__holds_no_more_and_covers_what_it_says(boxes: bool) -> None:
+def test_doubling__holds_no_more_and_covers_what_it_says(boxes: bool) -> None:
     X = near_a_surface(3000)
     metric = Metric(boxes)
     for most in (1, 5, 64, 1000):
-        rows, radius, apart = at_most(X, most, metric)
+        rows, radius, apart = doubling(X, most, metric)
         assert 0 < len(rows) <= most
         assert (np.diff(rows) > 0).all()
         farthest = distances(X, X[rows], "chebyshev" if boxes else "euclidean").min(axis=1).max()
