@@ -315,7 +315,7 @@ def _run(
 
 
 def _check_flags(epsilon: Any, delta: Any, progress: Any, **flags: Any) -> None:
-    """Check what Python would take for true or for a number, whether it is used or not."""
+    """Check the types of flags and numbers, of unused options as well."""
     AutoSize(1, epsilon, delta)
     for name, value in flags.items():
         check_flag(name, value)

@@ -17,6 +17,7 @@ from daskcoreset.core.errors import (
     StoreError,
 )
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.core.validation import as_int
 from daskcoreset.execution.progress import count_reads
 from daskcoreset.inputs.containers import array_names
 from daskcoreset.inputs.opening import open_all
@@ -78,10 +79,8 @@ def write_store(
     >>> write_store(np.eye(4), f"{folder}/eye.zarr", y=np.arange(4))
     {'X': (4, 4), 'y': (4,)}
     """
-    if rows_per_chunk is not None and rows_per_chunk < 1:
-        raise InvalidInputError(
-            f"rows_per_chunk must be at least 1, got {rows_per_chunk}; pass more rows."
-        )
+    if rows_per_chunk is not None:
+        as_int("rows_per_chunk", rows_per_chunk, remedy="pass more rows")
     path = _free_path(store)
     opened = open_all(X, y, sample_weight)
     for name in opened.arrays:
@@ -171,7 +170,7 @@ def _create(group: zarr.Group, name: str, part: Any, rows: int) -> Any:
 
 
 def _plain(block: Any) -> AnyArray:
-    """Bring what a loader returned to an array that Zarr can store."""
+    """Return an array that Zarr can store."""
     if hasattr(block, "toarray"):
         return np.asarray(block.toarray())
     array = np.asarray(block)

@@ -76,7 +76,7 @@ def new_directory(path: Path, *, may_replace: Callable[[], bool]) -> Iterator[Pa
 
 @contextmanager
 def new_store(path: Path, may_replace: Callable[[], bool]) -> Iterator[Path]:
-    """Do as `new_directory`; what the file system refuses is a `StoreError`."""
+    """Do as `new_directory`, and turn errors of the file system into a `StoreError`."""
     try:
         with new_directory(path, may_replace=may_replace) as scratch:
             yield scratch

@@ -165,7 +165,7 @@ def promoted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def validate_block(X: Any, y: Any, sample_weight: Any, schema: BlockSchema) -> ReadBlock:
-    """Bring what was read for one block to the form the constructions expect.
+    """Convert the arrays of one block to the form that the constructions expect.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ def thaw(value: Any) -> Any:
 
 
 def check_provenance(provenance: Mapping[str, Any], m: int, d: int) -> None:
-    """Refuse a record whose ``m``, ``d``, ``n`` or ``columns`` contradict the rows it comes with.
+    """Check that ``m``, ``d``, ``n`` and ``columns`` of a record agree with the rows.
 
     Examples
     --------

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daskcoreset.core.blocks import Block
 from daskcoreset.core.linalg import dense, product, row_sums, squared_distances
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 
@@ -275,6 +276,11 @@ def scatter_of(points: Points, weights: FloatArray) -> Scatter:
         gap = dense(rows[start : start + _PRODUCT_ROWS]) - moments.mean
         matrix += product((gap * u[start : start + _PRODUCT_ROWS, None]).T, gap)
     return Scatter(moments.weight, moments.mean, matrix)
+
+
+def scatter_of_block(block: Block, _block_index: int, _broadcast: object) -> Scatter:
+    """Scatter of one block, as a reduction over all blocks computes it."""
+    return scatter_of(block.points, block.weights)
 
 
 def merge_scatters(first: Scatter, second: Scatter) -> Scatter:

@@ -457,7 +457,7 @@ def to_arrays(
 
 
 def from_arrays(arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]) -> WeightedPoints:
-    """Rebuild what `to_arrays` took apart, from all of its arrays and no others.
+    """Return the weighted points of the arrays that `to_arrays` named.
 
     Raises
     ------

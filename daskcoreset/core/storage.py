@@ -120,7 +120,7 @@ class GroupContents:
 
 
 def find_header_problem(header: Any, kind: str, schema_version: int) -> str | None:
-    """Return why a group is not ours, not of the kind or not complete, or None.
+    """Return what is wrong with a header: the library, the kind, completeness; or None.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def fill_group(path: Path, contents: GroupContents) -> None:
 
 @contextmanager
 def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") -> Iterator[None]:
-    """Turn what the contents of a store raise where they contradict each other into its error."""
+    """Raise a `StoreError` in place of the errors that contradictory contents cause."""
     try:
         yield
     except StoreError:

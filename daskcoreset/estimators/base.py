@@ -103,7 +103,7 @@ def check_size(size: int, n_parts: int, part: str) -> None:
 
 
 def require_weighted_fit(estimator: Any, remedy: str) -> None:
-    """Refuse an estimator that cannot be fitted on a coreset, whose rows have weights."""
+    """Check that an estimator can be fitted on rows with weights, such as a coreset."""
     if not has_fit_parameter(estimator, "sample_weight"):
         raise InvalidTypeError(
             f"estimator is a {type(estimator).__name__}, whose fit takes no sample_weight, so that "
@@ -395,7 +395,7 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
 
     @staticmethod
     def _refuse_frames(estimator: Any, X: Any) -> None:
-        """Refuse to hold in memory, as a frame, what is asked for lazily."""
+        """Raise an error where a lazy result would have to be a data frame in memory."""
         if is_in_memory(X):
             return
         setting = getattr(estimator, "_sklearn_output_config", {}).get("transform")

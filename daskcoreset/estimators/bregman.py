@@ -16,7 +16,7 @@ from daskcoreset.core.blocks import Block, InvalidRow
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import tiles
-from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
+from daskcoreset.core.moments import merge_scatters, scatter_of, scatter_of_block
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
@@ -349,13 +349,9 @@ def _with_precision(divergence: Divergence, rows: Rows) -> Divergence:
     if isinstance(rows, InMemoryData):
         scatter = scatter_of(rows.X, rows.weights)
     else:
-        scatter = map_reduce(rows, _scatter_of_block, merge_scatters).value
+        scatter = map_reduce(rows, scatter_of_block, merge_scatters).value
     if scatter.weight == 0.0:
         raise InvalidInputError(
             "sample_weight is zero on every row; give at least one row a positive weight."
         )
     return SquaredMahalanobis.estimated(scatter.covariance)
-
-
-def _scatter_of_block(block: Block, _block_index: int, _broadcast: object) -> Scatter:
-    return scatter_of(block.points, block.weights)

@@ -1,4 +1,4 @@
-"""Fitted decision functions, the classifiers that predict by one, and classes yet to be seen."""
+"""Fitted decision functions, classifiers that predict by one, and announced classes."""
 
 from __future__ import annotations
 

@@ -280,7 +280,7 @@ def _two_announced_classes(classes: Any, earlier: AnyArray | None) -> AnyArray |
 def _coreset_of_stream(
     stream: CoresetStream, announced: AnyArray | None
 ) -> tuple[Coreset, AnyArray]:
-    """Coreset of a stream, and the classes that it has rows of; refuses unknown classes."""
+    """Coreset of a stream, and the classes that it has rows of, all of them announced."""
     rows = stream.rows()
     assert rows.labels is not None  # noqa: S101 - constructions ask for them
     present = np.unique(rows.labels[rows.weights > 0.0])

@@ -133,7 +133,7 @@ class BlockResults(Generic[T]):
         return self.offsets()[block_index] + position
 
     def check(self) -> None:
-        """Raise the first invalid row, counted over all blocks, or that there are no rows."""
+        """Raise an error for the first invalid row of all blocks, or for data without rows."""
         if self.invalid is not None:
             block_index, invalid = self.invalid
             raise invalid.error(self.offsets()[block_index])
@@ -146,7 +146,7 @@ class BlockResults(Generic[T]):
 def _chunk_results(
     chunk: Callable[[ReadBlock, Any], Any], rows: ReadBlock, broadcast: Any
 ) -> BlockResults[Any]:
-    """Return what one block gave."""
+    """Return the results of one block."""
     value = rows.problem or chunk(rows, broadcast)
     sizes = {rows.index: rows.read}
     if rows.block is None or isinstance(value, InvalidRow):
@@ -157,7 +157,7 @@ def _chunk_results(
 def _combined_results(
     combine: Callable[[Sequence[Any]], Any], parts: Sequence[BlockResults[Any]]
 ) -> BlockResults[Any]:
-    """Merge what neighbouring blocks gave."""
+    """Merge the results of neighbouring blocks."""
     invalid = [part.invalid for part in parts if part.invalid is not None]
     values = [part.value for part in parts if part.value is not None]
     return BlockResults(
@@ -373,7 +373,7 @@ def tree_reduce_in_memory(
     broadcast: Any = None,
     split_every: int = 16,
 ) -> T:
-    """Read blocks in memory here and now, without a scheduler.
+    """Read blocks in memory at once, without a scheduler.
 
     Same leaves, same tree, same bits as `tree_reduce`; for data that no graph is worth.
     """

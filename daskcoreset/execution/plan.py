@@ -24,7 +24,7 @@ _ONE_THREAD = ("sync", "synchronous", "single-threaded", "processes", "multiproc
 
 @dataclass(frozen=True)
 class BuildPlan:
-    """What ``build(..., dry_run=True)`` returns; nothing has been read.
+    """The plan that ``build(..., dry_run=True)`` returns, without any read.
 
     Attributes
     ----------

@@ -72,13 +72,13 @@ def split_container(X: Any, y: Any, sample_weight: Any, stack: ExitStack) -> Nam
 
 
 def array_names(path: str | os.PathLike[str], stack: ExitStack) -> tuple[str, ...]:
-    """Return the names of the arrays of a stored group; none for what is no group."""
+    """Return the names of the arrays of a stored group; none for anything else."""
     container = _opened(path, "X", stack)
     return tuple(_array_names(container)) if _is_group(container) else ()
 
 
 def _members_of(X: Any, keys: dict[str, str]) -> NamedArrays:
-    """Return X and what `keys` name beside it; X alone where it is one array."""
+    """Return X and the members that `keys` name; X alone where it is one array."""
     # The class is asked, for a Delayed object claims to have every attribute.
     if hasattr(type(X), "columns") and hasattr(type(X), "iloc"):
         _check_keys(keys, list(X.columns), "the data frame X has the columns")

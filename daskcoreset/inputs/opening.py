@@ -96,7 +96,7 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
 
 
 def _opened(part: Any, name: str) -> Any:
-    """Open what knows chunks, files or labels of its own, or else plain memory."""
+    """Open a container with chunks, files or labels, or else an array in memory."""
     module = type(part).__module__.split(".")[0]
     if isinstance(part, Source) or _is_dask_array(part):
         return part

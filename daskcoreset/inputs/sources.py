@@ -1,4 +1,4 @@
-"""Readers of what is not a Dask collection: each turns a range of rows into an array.
+"""Readers of arrays and files: each turns a range of rows into an array.
 
 A source hands out *loaders*, small picklable objects that read their own rows where the
 task runs. No task holds data that another one needs, so nothing is kept in memory for
@@ -131,7 +131,7 @@ def _sparse_rows(data: AnyArray, indices: AnyArray, indptr: AnyArray, n_columns:
 
 
 def indexed_source(array: Any, *, granularity: int = 1, name: str | None = None) -> Source:
-    """Return the source of what has ``shape``, ``dtype`` and slices, and pickles: Zarr, xarray."""
+    """Return the source of arrays with ``shape``, ``dtype`` and slices: Zarr, xarray."""
 
     def loader(start: int, stop: int) -> Loader:
         return partial(_sliced_rows, array, start, stop)

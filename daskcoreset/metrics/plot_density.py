@@ -12,7 +12,7 @@ import numpy as np
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.linalg import dense
-from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of
+from daskcoreset.core.moments import merge_scatters, scatter_of_block
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
@@ -213,7 +213,7 @@ def rows_frame(points: Any, weights: FloatArray) -> Frame:
 
 def data_frame(blocks: RowBlocks) -> Frame:
     """Two principal axes of all rows, of three columns or more, in one read."""
-    scatter = map_reduce(blocks, _scatter_of_block, merge_scatters).value
+    scatter = map_reduce(blocks, scatter_of_block, merge_scatters).value
     values, vectors = np.linalg.eigh(scatter.covariance)
     axes, shares = _upright(vectors[:, [-1, -2]], values[[-1, -2]], float(values.sum()))
     return Frame(scatter.mean, axes, shares)
@@ -245,10 +245,6 @@ def _upright(
     largest = axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])]
     shares = np.maximum(variances, 0.0) / total if total > 0 else np.zeros(len(variances))
     return axes * np.where(largest < 0, -1.0, 1.0), tuple(float(share) for share in shares)
-
-
-def _scatter_of_block(block: Block, _index: int, _broadcast: object) -> Scatter:
-    return scatter_of(block.points, block.weights)
 
 
 def _histogram_of_block(

@@ -221,7 +221,7 @@ class Interval(NamedTuple):
 
 
 class _ControlVariate(NamedTuple):
-    """What is known of the losses of all rows, and limits of X, the rest of a row of weight one.
+    """The known part of the losses of all rows, and limits of X, the residual of a row.
 
     Attributes
     ----------

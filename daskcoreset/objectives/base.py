@@ -69,7 +69,7 @@ class Objective(ABC, Generic[Q]):
         """Return a plausible solution that is fitted to no row in particular."""
 
     def poor(self, block: Block) -> Q | None:
-        """Return a solution of one part, that no row far away has to itself; None without any."""
+        """Return a solution of one part, at which far rows cost most, or None."""
         del block
         return None
 
@@ -119,7 +119,7 @@ class Objective(ABC, Generic[Q]):
         return 0.0
 
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
-        """Return what is wrong with the first row that no cost can be given to, or None."""
+        """Return the first row without a defined cost, or None."""
         del block
         return None
 

@@ -46,7 +46,7 @@ class Placed(NamedTuple):
 
 
 class Bracket(NamedTuple):
-    """Two bounds of the losses of one solution about something whose total is known.
+    """Two bounds of the losses of one solution about a control whose total is known.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Bracket(NamedTuple):
 
 
 def bracket_below(*alternatives: FloatArray) -> Bracket:
-    """Return upper bounds alone, each of shape (4, k), about nothing that is known."""
+    """Return upper bounds alone, each of shape (4, k), with a control of zero."""
     nothing = np.zeros_like(alternatives[0])
     return Bracket(nothing, nothing[np.newaxis], np.stack(alternatives))
 

@@ -96,7 +96,7 @@ class QuantizationError(_OfCenters):
     def brackets(
         self, cells: Cells, solution: FloatArray, others: Sequence[FloatArray]
     ) -> Iterator[tuple[Bracket, int | None]]:
-        r"""Yield :math:`(d + D)^2`, and :math:`D^2 + d^2` with what it can be wrong by.
+        r"""Yield :math:`(d + D)^2`, and :math:`D^2 + d^2` with bounds of its error.
 
         D is the distance of the center of a cell from the solution.
         """
@@ -219,7 +219,7 @@ class Distortion(DivergenceParameter, _OfCenters):
 
 
 def as_centers(centers: Any, n_features: int, name: str = "centers") -> FloatArray:
-    """Return the centers of one solution as float64 of shape (k, d), or refuse them."""
+    """Return the centers of one solution as float64 of shape (k, d), after checks."""
     array = _as_numbers(centers, name)
     if array.ndim != 2 or array.shape[1] != n_features or not len(array):
         raise InvalidInputError(

@@ -207,7 +207,7 @@ class Sensitivity(ABC, Generic[S]):
         return None
 
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
-        """Return what makes the rows of a block unfit for the construction, or None.
+        """Return the first row that the construction cannot take, or None.
 
         Asked of every block in the first read: the root turns the first problem of all into
         an error, with the row counted over all blocks.

@@ -60,7 +60,7 @@ class BregmanCells:
         return len(self.clusters)
 
     def distance(self, divergence: Divergence) -> Metric:
-        """Return the distance, from these rows where nothing else is known."""
+        """Return the distance; without one, that of these rows."""
         if self.metric is not None:
             return self.metric
         assert self.spread is not None  # noqa: S101 - it depends on the data
@@ -173,7 +173,7 @@ class StrongBregman(DivergenceParameter, Sensitivity[RoughBregman]):
 
     @property
     def n_folds(self) -> int:
-        """Two where A is neither given nor diagonal: cells cannot wait for it."""
+        """Two where A has to be estimated before cells are made, else one."""
         divergence = self._divergence
         return 2 if depends_on_data(divergence) and not is_diagonal(divergence) else 1
 

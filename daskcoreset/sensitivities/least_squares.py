@@ -101,7 +101,7 @@ class LeastSquares(Sensitivity[Scatter]):
         return (scores * block.weights)[np.newaxis]
 
     def total_scores(self, local: Scatter, summary: Scatter) -> FloatArray:
-        """Return the sum of `scores` over a block, which its own scatter tells exactly."""
+        """Return the exact sum of `scores` over a block, from its scatter."""
         return np.array([total_leverage(local, summary, intercept=self.intercept)])
 
 

@@ -40,7 +40,7 @@ _TILE_BYTES = 64 * 2**20
 
 @dataclass(frozen=True)
 class Metric:
-    """How far rows are from core points.
+    """The distance of rows from core points.
 
     Attributes
     ----------

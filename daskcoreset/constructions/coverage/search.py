@@ -70,7 +70,7 @@ class Search:
 
     @property
     def metric(self) -> Metric:
-        """How far rows are from core points."""
+        """The distance of rows from core points."""
         return metric_of(self.cells)
 
     @property

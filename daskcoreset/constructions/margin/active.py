@@ -23,11 +23,11 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.storage import Location
 from daskcoreset.core.validation import (
+    check_choice,
     check_count,
     check_flag,
     check_positive,
     check_share,
-    is_choice,
 )
 
 
@@ -129,10 +129,7 @@ class ActiveMaxMargin:
         check_count("batch", self.batch)
         if self.max_labels is not None:
             check_count("max_labels", self.max_labels)
-        if not is_choice(self.strategy, ("pool", "stream")):
-            raise InvalidInputError(
-                f'strategy must be "pool" or "stream", got {self.strategy!r}; pass one of these.'
-            )
+        check_choice("strategy", self.strategy, "pool", "stream")
         check_flag("intercept", self.intercept)
         check_positive("C", self.C)
         if self.oracle is not None and not callable(self.oracle):

@@ -409,7 +409,7 @@ def _report(report: Callable[[Step], None] | None, trace: Trace, n_reported: int
 
 
 def _facts(state: ActiveState, pool: Pool) -> dict[str, Any]:
-    """Return what tells a pool from others, and whether its classes were declared."""
+    """Return facts that identify a pool, and whether its classes were declared."""
     return {
         "n_rows": pool.n_rows,
         "n_features": pool.n_features,

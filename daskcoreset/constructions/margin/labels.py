@@ -1,4 +1,4 @@
-"""Rows with labels, in the order in which they were told, and what a label may be."""
+"""Rows with labels, in the order in which they were given, and checks of labels."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Phase(enum.IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Rows with labels, in the order in which they were told.
+    """Rows with labels, in the order in which they were given.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Labelled:
 
     @property
     def both(self) -> bool:
-        """Whether both classes are there."""
+        """Whether both classes have rows."""
         return bool(len(self.codes)) and bool((self.codes != self.codes[0]).any())
 
     @property
@@ -108,7 +108,7 @@ class Labelled:
         return codes, classes
 
     def with_rows(self, indices: IndexArray, rows: AnyArray, labels: Any, phase: Phase) -> Labelled:
-        """Return these rows and more, with labels as users tell them."""
+        """Return these rows and further ones, with labels as users give them."""
         codes, classes = self.encode(labels, len(indices))
         return Labelled(
             np.concatenate([self.indices, indices]),

@@ -329,7 +329,7 @@ class SharedProblems:
     def measure(
         self, normals: FloatArray, draws: Draws | None = None, *, n_keep: int | None = None
     ) -> SmallestMargins:
-        """Read once, for the smallest margins of every separator on the rows it may see.
+        """Read once, for the smallest margins of every separator on the rows of its problem.
 
         Parameters
         ----------

@@ -30,7 +30,7 @@ _ROUNDS = 50
 
 @dataclass(frozen=True, eq=False)
 class Rival:
-    """The wrong answer that a separator likes best.
+    """The wrong answer of the highest score.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class StructuredProblem(ABC):
 
     @abstractmethod
     def separation_oracle(self, w: FloatArray, x: AnyArray, y: IndexArray | None) -> Rival:
-        r"""Find the answer other than y that is least behind it.
+        r"""Find the answer other than y with the smallest margin to it.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class BatchProblem(StructuredProblem, ABC):
         """
 
     def separation_oracle(self, w: FloatArray, x: AnyArray, y: IndexArray | None) -> Rival:
-        """Find the answer other than y that is least behind it."""
+        """Find the answer other than y with the smallest margin to it."""
         rival, margins, losses = self.rivals(w, x, y, np.array([0, len(x)]))
         return Rival(rival, float(margins[0]), float(losses[0]))
 

@@ -228,7 +228,7 @@ def _merge(first: FirstRead, second: FirstRead, *, max_classes: int, n_keep: int
 def find_classes(
     blocks: RowBlocks, *, max_classes: int = 2, n_keep: int = 1
 ) -> BlockResults[FirstRead]:
-    """Read all rows once for the labels that there are.
+    """Read all rows once for their classes.
 
     Parameters
     ----------

@@ -155,7 +155,7 @@ _MAX_NAMED = 6
 
 
 class InseparableError(InvalidInputError):
-    """No separator agrees with all labels; the evidence is named.
+    """No separator agrees with all labels; the error has the evidence.
 
     Attributes
     ----------

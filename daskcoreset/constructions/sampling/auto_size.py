@@ -287,7 +287,7 @@ def _block(coreset: Coreset) -> Block:
 
 
 def _united(*pair: Coreset) -> Block:
-    """Unite both with half their weights: half the variance, for rows that are there."""
+    """Unite both with half their weights, which halves the variance."""
     both = concatenate([_block(coreset) for coreset in pair])
     return replace(both, weights=both.weights / 2.0)
 

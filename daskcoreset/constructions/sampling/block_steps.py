@@ -1,4 +1,4 @@
-r"""The work on a block: summarise, propose candidates, draw what the final draw asks for.
+r"""The work on a block: summarise, propose candidates, draw as the final draw requests.
 
 **Two reads** (Bachem, Lucic and Krause 2018, section 4.2): blocks send summaries, the root
 knows the global summary and every block's mass, blocks draw what the root asks for.
@@ -50,7 +50,7 @@ _MAX_PROPOSALS = 4
 
 
 def _block_of(construction: Sensitivity[Any], rows: ReadBlock) -> Block | InvalidRow:
-    """Return the block that was read, or what makes it unfit for the construction."""
+    """Return the block that was read, or its first row that the construction cannot take."""
     return construction.find_invalid_row(rows.valid_block) or rows.valid_block
 
 
@@ -229,7 +229,7 @@ def _proposals(
 def take_block(
     construction: Sensitivity[Any], rows: ReadBlock, broadcast: object = None
 ) -> BlockReport | InvalidRow:
-    """Send all rows of one block, where it is known before reading that all are wanted."""
+    """Send all rows of one block, where all are known to be needed before reading."""
     del broadcast
     block = _block_of(construction, rows)
     if isinstance(block, InvalidRow):
@@ -240,7 +240,7 @@ def take_block(
 
 @dataclass(frozen=True)
 class DrawRequested:
-    """The work on a block in a read in which blocks give what a `DrawRequest` asks for."""
+    """The work on a block in a read that answers a `DrawRequest`."""
 
     construction: Sensitivity[Any]
     sampling: Sampling

@@ -78,7 +78,7 @@ class Selection:
 
     @property
     def summary(self) -> Any:
-        """Finalized summary of all the data; None where all rows were taken unseen."""
+        """Finalized summary of all the data; None where all rows were taken without one."""
         return self.results.value.summary
 
 
@@ -141,7 +141,7 @@ class FinalDraw:
         return DrawRequest(summary, dict(zip(blocks, quotas, strict=True)))
 
     def draw_requested(self, results: Results, request: DrawRequest, second: Results) -> Selection:
-        """Draw from what the blocks gave in the second read."""
+        """Draw from the candidates of the second read."""
         check_report(second)
         if request.targets is None:
             return self._everything(second)

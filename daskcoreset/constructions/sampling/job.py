@@ -235,7 +235,7 @@ class SamplingJob:
 
 @dataclass(frozen=True)
 class DataFacts:
-    """What the provenance says of the data that a coreset is of.
+    """Facts of the provenance about the data of a coreset.
 
     Attributes
     ----------

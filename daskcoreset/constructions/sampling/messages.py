@@ -85,7 +85,7 @@ def merge_reports(construction: Sensitivity[Any], reports: Sequence[BlockReport]
 
 
 def check_report(results: BlockResults[Any]) -> None:
-    """Raise the first invalid row, or that the weight of all rows together is zero or infinite."""
+    """Raise an error for the first invalid row, or a total weight of zero or infinity."""
     results.check()
     weight = results.value.weight
     if not np.isfinite(weight):

@@ -1,4 +1,4 @@
-"""How the nodes of a tree are made, and ``build(..., strategy="tree")``: a tree over row blocks."""
+"""The nodes of a tree, and ``build(..., strategy="tree")``: a tree over row blocks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LEAF_FACTOR = 32
 
 @dataclass(frozen=True)
 class Settings:
-    """How a tree grows; what is decided once.
+    """Settings of a tree, fixed when it is made.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Settings:
         sampling: Sampling,
         on_invalid: Any,
     ) -> Settings:
-        """Check what was asked of a stream or a stored tree, and fill in what was left out.
+        """Check the options of a stream or a stored tree, and fill in defaults.
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class Settings:
         return cls(reducer, size, inner_size, resolve_seed(random_state), n_clusters, on_invalid)
 
     def of_stream(self, leaf_size: Any, save_every: Any) -> Settings:
-        """Check what was asked of a stream alone, and fill in what was left out."""
+        """Check the options that streams alone have, and fill in defaults."""
         rows = optional_int("leaf_size", leaf_size)
         if rows is None:
             rows = max(LEAF_FACTOR * self.size, self.inner_size + 1)
@@ -115,21 +115,21 @@ class Settings:
         return self.leaf_size
 
     def check_data(self, blocks: RowBlocks, node_rows: int) -> None:
-        """Refuse data that the method cannot use, or nodes of so many rows, before any are read."""
+        """Check, before any read, that the method can use the data, and nodes of so many rows."""
         reducer = self.reducer
         if reducer.needs_labels and not blocks.has_labels:
             raise InvalidInputError(f"method {reducer.name!r} needs labels; pass y.")
         blocks.refuse(reducer.name, reducer.too_much(node_rows, blocks.schema.n_features))
 
     def reduce(self, points: WeightedPoints, position: int, level: int = 0) -> WeightedPoints:
-        """Reduce what a node holds; `position` and `level` address its random numbers."""
+        """Reduce the rows of a node; `position` and `level` address its random numbers."""
         rng = stream(self.seed, Stage.TREE, position, level)
         return self.reducer.reduce(points, self.inner_size, rng)
 
     def last_reduction(
         self, parts: Sequence[WeightedPoints], position: int
     ) -> tuple[WeightedPoints, dict[str, Any]]:
-        """Reduce what a stream or a stored tree keeps to the size asked for, and describe it.
+        """Reduce the rows of a stream or a stored tree to the final size, and describe them.
 
         Raises
         ------
@@ -148,7 +148,7 @@ class Settings:
     def make_coreset(
         self, points: WeightedPoints, data: DataFacts, facts: dict[str, Any], *, normalize: bool
     ) -> Coreset:
-        """Return the coreset of the rows that the last reduction left."""
+        """Return the coreset of the rows of the last reduction."""
         check_flag("normalize", normalize)
         arguments = {
             "sampling": getattr(self.reducer, "sampling", None),
@@ -226,7 +226,7 @@ def with_canonical_labels(points: WeightedPoints) -> WeightedPoints:
 def valid_points(
     reducer: Reducer, rows: ReadBlock, broadcast: object = None
 ) -> WeightedPoints | InvalidRow:
-    """Return the rows of a block with their numbers in it, or the one that is unfit."""
+    """Return the rows of a block with their numbers in it, or the first invalid row."""
     del broadcast
     block = rows.valid_block
     invalid = reducer.find_invalid_row(block)

@@ -117,7 +117,7 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         return list(accumulate((leaf.rows for leaf in self), initial=0))[:-1]
 
     def position(self, name: str) -> int:
-        """Return the position of a leaf, or say which names there are.
+        """Return the position of a leaf; an error names leaves that exist.
 
         Raises
         ------
@@ -281,7 +281,7 @@ class Manifest:
         return frozenset(nodes | {(self.version, "manifest")})
 
     def next_leaf(self, name: Any, time: Any) -> Leaf:
-        """Return a new last leaf, whose facts about rows are not filled in.
+        """Return a new last leaf, without facts about rows yet.
 
         Raises
         ------
@@ -312,7 +312,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, root: Path, version: int, values: Mapping[str, Any]) -> Manifest:
-        """Return what `to_json` gave, after a look at whether it is consistent.
+        """Return the manifest of the values of `to_json`, after a check of their consistency.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What streams and stored trees have on the disk: settings, rows of one schema, versions."""
+"""Streams and stored trees on the disk: settings, rows of one schema, versions."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def create_store(  # noqa: PLR0917 - all of them are always given
 
 
 def read_settings(path: Path, kind: str, method: Any) -> Settings:
-    """Read the settings of a stream or tree, with the method that is passed or its own.
+    """Read the settings of a stream or tree, with the method passed or the stored one.
 
     Raises
     ------
@@ -177,14 +177,14 @@ class RowSchema:
 
     @classmethod
     def from_json(cls, values: dict[str, Any] | None) -> RowSchema | None:
-        """Return the schema of what `dataclasses.asdict` gave and a store kept, if there is one."""
+        """Return the schema of a stored dictionary; None where the store has none."""
         if values is None:
             return None
         columns = values["columns"]
         return cls(**{**values, "columns": None if columns is None else tuple(columns)})
 
     def check(self, other: RowSchema) -> None:
-        """Refuse rows of another schema."""
+        """Check that further rows have this schema."""
         if other.n_features != self.n_features:
             raise InvalidInputError(
                 f"X has {other.n_features} features, and the rows before it have "
@@ -255,7 +255,7 @@ def write_state(
 def read_state(
     path: Path, kind: str, build: Callable[[dict[str, Any], list[WeightedPoints]], T]
 ) -> T:
-    """Return ``build(state, parts)`` of what `write_state` wrote, or refuse it.
+    """Return ``build(state, parts)`` of the contents that `write_state` wrote.
 
     Raises
     ------
@@ -317,7 +317,7 @@ def newest(root: Path) -> int:
 
 
 def commit(root: Path, version: int, fill: Callable[[Path], None]) -> None:
-    """Write a version, unless anybody has written it or a later one.
+    """Write a version; an error where it exists already, or a later one.
 
     Parameters
     ----------

@@ -97,7 +97,7 @@ class Reducer(ABC):
 
     @property
     def objective(self) -> Objective[Any] | None:
-        """The cost that audits judge by; None, as by default, where they have to be told."""
+        """The cost that audits judge by; None, the default, where there is no such cost."""
         return None
 
     def parameters(self) -> dict[str, Any]:

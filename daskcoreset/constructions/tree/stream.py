@@ -85,7 +85,7 @@ class StreamState:
 
     @property
     def parts(self) -> list[WeightedPoints]:
-        """All that is held, the oldest rows first."""
+        """All rows in memory, the oldest first."""
         return [*self.nodes, *self._rest]
 
     @property

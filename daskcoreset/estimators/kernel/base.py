@@ -135,7 +135,7 @@ class KernelModel(DecisionModel):
     random_state: Any
 
     def _set_solution(self, core: KernelMap, solution: Solution) -> None:
-        """Set what a solver found."""
+        """Set the attributes of a solution."""
         self.dual_coef_ = np.ascontiguousarray(solution.beta.T)
         self.objective_: Any = solution.objectives
         if len(solution.objectives) == 1:
@@ -272,7 +272,7 @@ class CorePointModel(KernelModel):
         return self.max_points  # type: ignore[no-any-return]
 
     def _earlier(self) -> CorePoints:
-        """Return those of an earlier fit, with their coefficients where problems are as many."""
+        """Return the core points of an earlier fit, with coefficients if problems are as many."""
         beta = self.dual_coef_.T
         same = beta.shape[1] == n_problems(len(self.classes_))
         return CorePoints(self.core_points_, self.diameter_, beta=beta if same else None)

@@ -175,7 +175,7 @@ def _concatenate_two(first: Block, second: Block) -> Block:
 
 @dataclass(frozen=True, eq=False)
 class KernelProblem:
-    r"""What is minimised over the combinations of the core points, for every class.
+    r"""The objective over the combinations of the core points, for every class.
 
     .. math:: f(w) = \frac12 |w|^2 + \frac{\lambda}{M} \sum_i u_i\, l(z_i)
 
@@ -236,7 +236,7 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class CorePoints:
-    """Core points to train, and what is known of them.
+    """Core points to train, with results of earlier reads.
 
     Attributes
     ----------

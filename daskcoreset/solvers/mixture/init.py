@@ -37,7 +37,7 @@ InitParams: TypeAlias = Literal["kmeans", "k-means++", "random", "random_from_da
 
 @dataclass(frozen=True, eq=False)
 class InitialParameters:
-    """Initial parameters of the caller, checked; None for those to be found.
+    """Initial parameters of the caller, checked; None for those to be estimated.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class InitialParameters:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is left to be found."""
+        """Whether all parameters are given."""
         return not any(
             parameter is None for parameter in (self.weights, self.means, self.precisions)
         )
