@@ -15,7 +15,7 @@ from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 
 # Numbers of rows that are gone through together.
-_BESIDE = 4_096
+_TILE_NUMBERS = 4_096
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ def _range(points: Any) -> tuple[AnyArray, AnyArray]:
         return points.min(axis=0).toarray().ravel(), points.max(axis=0).toarray().ravel()
     # NumPy goes through a narrow array a row at a time; several rows beside one another
     # take a fifteenth of the time.
-    beside = max(1, min(n, _BESIDE // d))
+    beside = max(1, min(n, _TILE_NUMBERS // d))
     stop = n // beside * beside
     wide, tail = points[:stop].reshape(-1, beside * d), points[stop:]
     ends = [wide.min(axis=0).reshape(-1, d), tail], [wide.max(axis=0).reshape(-1, d), tail]

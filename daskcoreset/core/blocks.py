@@ -401,7 +401,7 @@ def labels_of(block: Block) -> AnyArray:
     >>> labels_of(Block(np.zeros((2, 1)), np.ones(2), labels)).tolist()
     ['no', 'yes']
     """
-    assert block.labels is not None  # noqa: S101 - the front door asks for them
+    assert block.labels is not None  # noqa: S101 - `build` requires them
     return plain_labels(block.labels)
 
 

@@ -29,10 +29,10 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 _COIN_MASS = 1.2
 
 # Draws of a range of rows up to which it is cut between draws: of more, few are cut in two.
-_MOST_ALIGNED = 64.0
+_MAX_ALIGNED = 64.0
 
 # Columns looked at: beyond them the time would grow and the order would hardly change.
-_WIDEST = 64
+_MAX_COLUMNS = 64
 
 
 def spatial_order(points: Points, mass: FloatArray) -> IndexArray:
@@ -65,14 +65,14 @@ def spatial_order(points: Points, mass: FloatArray) -> IndexArray:
     # same, and with them the cuts through rows that lie on a grid.
     mass = mass.astype(np.float32).astype(np.float64)
     dense = _widest_columns(points, mass)
-    order: IndexArray = loops.bisection_order(dense, mass, _COIN_MASS, _MOST_ALIGNED)
+    order: IndexArray = loops.bisection_order(dense, mass, _COIN_MASS, _MAX_ALIGNED)
     return order
 
 
 def _widest_columns(points: Any, mass: FloatArray) -> AnyArray:
-    if points.shape[1] > _WIDEST:
+    if points.shape[1] > _MAX_COLUMNS:
         spread = moments_of(points, mass).m2
         spread = np.round(spread / max(float(spread.max()), 1e-300), 9)  # likewise
-        widest = np.argsort(-spread, kind="stable")[:_WIDEST]
+        widest = np.argsort(-spread, kind="stable")[:_MAX_COLUMNS]
         points = points[:, np.sort(widest)]
     return dense_rows(points)

@@ -54,7 +54,7 @@ def _cut_between_draws(  # noqa: PLR0917 - numba takes arguments by position
     rows: IndexArray,
     value: FloatArray,
     cut: float,
-    most_aligned: float,
+    max_aligned: float,
 ) -> float:
     """Move a cut to where the mass before it, `placed` and on, is nearest to a whole number."""
     before = total = 0.0
@@ -64,7 +64,7 @@ def _cut_between_draws(  # noqa: PLR0917 - numba takes arguments by position
             before += mass[rows[i]]
     target = np.floor(placed + before + 0.5)
     # Of so many draws few are cut in two; and below one draw there is no place for a cut.
-    if total > most_aligned or not placed + WHOLE_UNIT < target < placed + total - WHOLE_UNIT:
+    if total > max_aligned or not placed + WHOLE_UNIT < target < placed + total - WHOLE_UNIT:
         return cut
     by_value = np.argsort(value)
     smallest_gap, running = np.inf, placed
@@ -86,7 +86,7 @@ def _split(  # noqa: PLR0917 - numba takes arguments by position
     axis: FloatArray,
     value: FloatArray,
     spare: IndexArray,
-    most_aligned: float,
+    max_aligned: float,
 ) -> int:
     """Move the rows on the near side of the cut to the front; return how many they are."""
     d = points.shape[1]
@@ -98,7 +98,7 @@ def _split(  # noqa: PLR0917 - numba takes arguments by position
         value[i] = total
         low, high = min(low, total), max(high, total)
     cut = 0.0 if low <= 0.0 < high else low  # rounding may put the mean outside
-    cut = _cut_between_draws(mass, placed, rows, value[: rows.shape[0]], cut, most_aligned)
+    cut = _cut_between_draws(mass, placed, rows, value[: rows.shape[0]], cut, max_aligned)
     near = far = 0
     for i in range(rows.shape[0]):
         if value[i] <= cut:
@@ -126,7 +126,7 @@ def _ties(mass: FloatArray, rows: IndexArray, near: int, coin_mass: float) -> bo
 
 @jit(IN_ORDER)
 def bisection_order(
-    points: AnyArray, mass: FloatArray, coin_mass: float, most_aligned: float
+    points: AnyArray, mass: FloatArray, coin_mass: float, max_aligned: float
 ) -> IndexArray:
     """Return the order of the rows; see `daskcoreset.core.ordering`."""
     n, d = points.shape
@@ -148,7 +148,7 @@ def bisection_order(
                 toward += axis[j] * (last[j] - mean[j])
             if toward > 0.0:  # the half nearer to the rows placed last comes first
                 axis *= -1.0
-            near = _split(points, mass, placed, rows, mean, axis, value, spare, most_aligned)
+            near = _split(points, mass, placed, rows, mean, axis, value, spare, max_aligned)
             if _ties(mass, rows, near, coin_mass):
                 state ^= state << np.uint64(13)
                 state ^= state >> np.uint64(7)

@@ -284,7 +284,7 @@ def merge_duplicates(indices: IndexArray, weights: FloatArray) -> tuple[IndexArr
 # Factor by which raking may raise or lower a weight, beside the scaling to the class total: beyond
 # it a row would stand for rows unlike it. With ten, errors on the set credit were 5 % larger (a few
 # hundred rows, 23 columns, many of them rare).
-MOST_SPREAD = 20.0
+MAX_SPREAD = 20.0
 
 # Parts of the way that are tried where no set of targets can be met.
 PARTS = (0.999, 0.9, 0.7, 0.5, 0.25)
@@ -297,7 +297,7 @@ _REACHED = 1e-10
 # Error that rounding may leave.
 _MET = 1e-6
 
-_MOST_STEPS = 40
+_MAX_STEPS = 40
 
 
 class Target(NamedTuple):
@@ -403,7 +403,7 @@ def calibrate_classes(
     totals_met = () if (class_weights[class_sizes == 0] > 0.0).any() else (TOTALS,)
     kept = kept or {}
     guarded = dict.fromkeys((*requested[1:], *kept))
-    make = cache(lambda name: targets[name]())  # only what a rung or a check asks for
+    make = cache(lambda name: targets[name]())  # computed when a rung or a check needs it
     # All the way to fewer targets goes before a part of the way to more of them.
     for part, names in [(1.0, names) for names in ladder] + [
         (part, names) for names in ladder for part in PARTS
@@ -457,7 +457,7 @@ def scale_classes(weights: FloatArray, codes: IndexArray, class_weights: FloatAr
     array([2., 6., 5.])
     """
     sums = np.bincount(codes, weights, minlength=len(class_weights))
-    # A class without rows has no sum either, and no row asks for its factor.
+    # A class without rows has no sum either, and no row uses its factor.
     factors = np.divide(class_weights, sums, out=np.ones(len(sums)), where=sums > 0.0)
     return np.asarray(weights * factors[codes])
 
@@ -487,7 +487,7 @@ def rake(
     -------
     Calibrated or None
         Without the names of what is met. None where that cannot be met, or not with every
-        weight raised or lowered by no more than a factor of `MOST_SPREAD`.
+        weight raised or lowered by no more than a factor of `MAX_SPREAD`.
 
     Examples
     --------
@@ -564,7 +564,7 @@ def _solve(
     """Minimise the dual by Newton's method; None where that fails or leads too far."""
     theta = np.zeros(gaps.shape[1])
     w, value = weights, 0.0
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         gradient = gaps.T @ w - moves
         missed = float(np.abs(gradient).max(initial=0.0))
         if missed <= _REACHED:
@@ -579,7 +579,7 @@ def _solve(
         while length > 1e-3:
             trial = theta + length * step
             w_trial, value_trial = _tilted(gaps @ trial, weights, classes)
-            if _spread(w_trial, weights) <= MOST_SPREAD:
+            if _spread(w_trial, weights) <= MAX_SPREAD:
                 value_trial -= float(moves @ trial)
                 if value_trial <= value - 1e-4 * length * decrease + 1e-12 * abs(value):
                     break

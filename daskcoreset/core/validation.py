@@ -13,16 +13,16 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 
 # What one array of a construction may take; a block takes 32 MiB.
-_MOST_BYTES = 4 * 2**30
+_MAX_BYTES = 4 * 2**30
 
 # Products that one task may take: some half an hour.
-_MOST_WORK = 2e12
+_MAX_WORK = 2e12
 
 # Columns of sparse rows at most, unless they are few: zeros take as long as other numbers.
-_WIDEST = 2**14
+_MAX_COLUMNS = 2**14
 
 # Numbers of a block, zeros included, from which sparse rows count as many.
-_MOST_ZEROS = 2**28
+_MAX_ZEROS = 2**28
 
 
 def as_path(name: str, value: Any) -> Path:
@@ -50,7 +50,7 @@ def too_wide(rows: float, columns: float, matrix: str, remedy: str) -> str | Non
     >>> too_wide(100, 100, "a matrix of d x d numbers", "reduce the columns")
     """
     size = 8.0 * rows * columns
-    return None if size <= _MOST_BYTES else f"{matrix} takes {size / 2**30:.3g} GiB; {remedy}."
+    return None if size <= _MAX_BYTES else f"{matrix} takes {size / 2**30:.3g} GiB; {remedy}."
 
 
 def too_many(n_clusters: int, rows: float, columns: int) -> str | None:
@@ -62,7 +62,7 @@ def too_many(n_clusters: int, rows: float, columns: int) -> str | None:
     1,000,000 centers of 1,000,000 rows take 5e+12 products; pass a smaller n_clusters.
     """
     work = float(min(n_clusters, rows)) * rows * columns
-    if work <= _MOST_WORK:
+    if work <= _MAX_WORK:
         return None
     products = f"{n_clusters:,} centers of {int(rows):,} rows take {work:.2g} products"
     return f"{products}; pass a smaller n_clusters."
@@ -77,10 +77,10 @@ def too_many_zeros(rows: float, columns: int) -> str | None:
     distances go through the zeros of sparse rows as well;
     >>> too_many_zeros(2_000, 100_000)
     """
-    if columns <= _WIDEST or rows * columns <= _MOST_ZEROS:
+    if columns <= _MAX_COLUMNS or rows * columns <= _MAX_ZEROS:
         return None
     return (
-        f"distances go through the zeros of sparse rows as well; pass {_WIDEST:,} columns at "
+        f"distances go through the zeros of sparse rows as well; pass {_MAX_COLUMNS:,} columns at "
         f"most, for example those of sklearn.decomposition.TruncatedSVD or of "
         f"sklearn.feature_selection."
     )

@@ -28,7 +28,7 @@ _PICTURES = ("china", "flower")
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 _DAMAGE = (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 
-# Names that `load_bundled` knows.
+# Names that `load_bundled` takes.
 BUNDLED = tuple(sorted((*_TABLES, *_PICTURES)))
 
 

@@ -285,7 +285,7 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         if isinstance(rows, InMemoryData):
             blocks = row_blocks(rows.X, rows.y, rows.sample_weight)
         with warnings.catch_warnings():
-            # That few rows are all taken is what a user of an estimator wants.
+            # To users of an estimator it is no surprise that all of few rows are taken.
             warnings.filterwarnings("ignore", r"size=.* is not below", CoresetWarning)
             # Classifiers say it themselves, by the names of the classes.
             warnings.filterwarnings("ignore", r"the coreset has no row of", CoresetWarning)
@@ -433,7 +433,7 @@ class UnlabelledModel(CoresetModel):
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
-            Weights of the rows; a string where `daskcoreset.build` knows names.
+            Weights of the rows; a string where `daskcoreset.build` takes names.
 
         Returns
         -------

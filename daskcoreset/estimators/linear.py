@@ -90,7 +90,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         X : array-like of shape (n, d), or path
             Any input of `daskcoreset.build`.
         y : array-like of shape (n,), or str
-            Labels. A string where `daskcoreset.build` knows names.
+            Labels. A string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows.
 

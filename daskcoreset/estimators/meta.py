@@ -161,7 +161,7 @@ class CoresetEstimator(CoresetModel):
             Any input of `daskcoreset.build`.
         y : array-like of shape (n,), or str, optional
             Labels of a classifier or regressor; others ignore it. A string where
-            `daskcoreset.build` knows names.
+            `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows.
 

@@ -186,8 +186,8 @@ class Engine:
     lazy: bool = False
 
     @classmethod
-    def now(cls, blocks: RowBlocks, split_every: int = 16) -> Engine:
-        """Return the engine for reads whose results are wanted at once, see `compute`."""
+    def immediate(cls, blocks: RowBlocks, split_every: int = 16) -> Engine:
+        """Return the engine for reads whose results are used at once, see `compute`."""
         return cls(blocks, split_every, lazy=not blocks.in_memory)
 
     def read(self, reduction: Reduction[T], broadcast: Any = None) -> Any:
@@ -197,7 +197,7 @@ class Engine:
         ----------
         reduction : Reduction
         broadcast : object, optional
-            What every block needs to know. When it is lazy, no block is read before it is there.
+            A value that every block needs. When it is lazy, no block is read before it is there.
 
         Returns
         -------
@@ -271,7 +271,7 @@ def map_reduce(
     >>> map_reduce(row_blocks([[1.0], [2.0]]), total, add, broadcast=10.0).value
     30.0
     """
-    engine = Engine.now(blocks, split_every)
+    engine = Engine.immediate(blocks, split_every)
     if broadcast is not None and engine.lazy:
         broadcast = apply(partial(_same, broadcast))
     reduction: Reduction[T] = Reduction(partial(_work_on, work), partial(reduce, merge))

@@ -75,7 +75,7 @@ def svm_sensitivity(
     """
     check_flag("provable", provable)
     construction = SVM(lam, n_clusters, "paper" if provable else "systematic", intercept)
-    engine = Engine.now(_labelled_blocks(X, y, sample_weight))
+    engine = Engine.immediate(_labelled_blocks(X, y, sample_weight))
     seed, summary = resolve_seed(random_state), None
     for fold in range(construction.n_folds):
         summarise = partial(summarise_block, construction, seed, fold)

@@ -28,7 +28,7 @@ __all__ = [
     "recorded",
 ]
 
-# What the provenance of a coreset knows by name.
+# Objectives by their names in the provenance of a coreset.
 OBJECTIVES: dict[str, type[Objective[Any]]] = {
     objective.name: objective
     for objective in (Distortion, LeastSquaresCost, LinearCost, MixtureCost, QuantizationError)

@@ -148,15 +148,15 @@ class Objective(ABC, Generic[Q]):
 
 
 # Labels of rows are int32.
-_MOST_PARTS = 2**31 - 1
+_MAX_PARTS = 2**31 - 1
 
 
 def check_parts(n_parts: Any, name: str) -> None:
     """Check a number of centers or components; None is unknown."""
     if n_parts is None:
         return
-    if as_int(name, n_parts) > _MOST_PARTS:
-        raise InvalidInputError(f"{name} is {n_parts}; pass {_MOST_PARTS} at most.")
+    if as_int(name, n_parts) > _MAX_PARTS:
+        raise InvalidInputError(f"{name} is {n_parts}; pass {_MAX_PARTS} at most.")
 
 
 def require_parts(objective: Objective[Any]) -> int:

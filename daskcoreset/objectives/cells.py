@@ -33,7 +33,7 @@ from daskcoreset.solvers.kmeans import assign, rough_kmeans
 _RIDGE = 1e-6
 
 # Columns up to which a matrix brings them to one scale; beyond, their variances do.
-_WIDEST = 512
+_MAX_COLUMNS = 512
 
 _ROUNDING = 1.0 + 1e-9
 
@@ -204,15 +204,15 @@ def cells_by_class(block: Block) -> Cells:
     centers[-1] = centers[:-1].sum(axis=0) / weights.sum()
     centers[:-1] /= np.where(weights > 0.0, weights, 1.0)[:, np.newaxis]
     centers[:-1][weights == 0.0] = centers[-1]
-    matrix = np.zeros((d, d) if d <= _WIDEST else d)
+    matrix = np.zeros((d, d) if d <= _MAX_COLUMNS else d)
     for code, u, rows in _dense_parts(block, codes, len(labels)):
         gaps = rows - centers[code]
-        matrix += product((gaps * u[:, np.newaxis]).T, gaps) if d <= _WIDEST else u @ gaps**2
+        matrix += product((gaps * u[:, np.newaxis]).T, gaps) if d <= _MAX_COLUMNS else u @ gaps**2
     matrix /= weights.sum()
-    variances = matrix.diagonal() if d <= _WIDEST else matrix
+    variances = matrix.diagonal() if d <= _MAX_COLUMNS else matrix
     # A column that never changes in the coreset may do so in the data.
     scale = np.sqrt(np.where(variances > 0.0, variances, max(float(variances.max()), 1e-200)))
-    if d > _WIDEST:
+    if d > _MAX_COLUMNS:
         return Cells(centers, 1.0 / scale, labels)
     shape = matrix / scale / scale[:, np.newaxis]
     values, vectors = np.linalg.eigh(shape + _RIDGE * np.eye(d))

@@ -35,7 +35,7 @@ __all__ = [
     "takes_parts",
 ]
 
-# What ``build(method=...)`` knows by name.
+# Constructions by the names that ``build(method=...)`` takes.
 CONSTRUCTIONS: dict[str, type[Sensitivity[Any]]] = {
     BregmanLightweight.name: BregmanLightweight,
     LeastSquares.name: LeastSquares,

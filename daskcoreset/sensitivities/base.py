@@ -154,7 +154,7 @@ class Sensitivity(ABC, Generic[S]):
     Attributes
     ----------
     name : str
-        The name by which ``build(method=...)`` knows the construction.
+        The name of the construction for ``build(method=...)``.
     citation : str
         Key of the source in ``references.bib``, and the place in it.
     randomised : bool

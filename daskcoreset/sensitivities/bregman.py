@@ -262,5 +262,5 @@ class BregmanLightweight(DivergenceParameter, Sensitivity[BregmanStatistics]):
 
 
 def _finalized_metric(summary: BregmanStatistics) -> Metric:
-    assert summary.metric is not None  # noqa: S101 - the root finalizes before it asks
+    assert summary.metric is not None  # noqa: S101 - the root finalizes before blocks are scored
     return summary.metric

@@ -25,12 +25,12 @@ from daskcoreset.core.typing import FloatArray, IndexArray
 # Relative error of the cost, in either direction, from which on the build warns.
 LARGE = 0.05
 
-# Upper end of the interval from which on the build says that the error is not known.
+# Upper end of the interval from which on a warning says that the error is unknown.
 UNKNOWN = 0.5
 
 LEVEL = 0.95
 
-_TINY, _MOST = 1e-300, 1e9
+_TINY, _MAX_ERROR = 1e-300, 1e9
 
 
 class Fitted(NamedTuple):
@@ -114,7 +114,9 @@ def estimated_error(  # noqa: PLR0917 - all of them are always given
     on_coreset = fitted.constant + float(weights @ fitted.losses[taken])
 
     def relative(cost: float) -> float:
-        return min((cost + _TINY) / (on_coreset + _TINY) - 1.0, _MOST)  # a number, whatever happens
+        return min(
+            (cost + _TINY) / (on_coreset + _TINY) - 1.0, _MAX_ERROR
+        )  # a number, whatever happens
 
     return {
         "error": relative(sure + guess),

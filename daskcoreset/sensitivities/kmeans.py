@@ -40,14 +40,14 @@ _SAMPLE_ROWS = 4096
 # Rows for a center, where that makes either more.
 _ROWS_PER_CENTER = 64
 
-# Centers of a long block for each that is wanted, in three rounds: the root pools them.
-_ENOUGH = 1.2
+# Centers of a long block for each cluster, in three rounds: the root pools them.
+_CENTERS_PER_CLUSTER = 1.2
 
 # The same at most: as long as every round halves the cost.
-_MOST = 4
+_MAX_CENTERS_PER_CLUSTER = 4
 
 # Rounds at most: those that find one value of many equal rows find little else.
-_MOST_ROUNDS = 16
+_MAX_ROUNDS = 16
 
 # Largest squared distance for which float32 has room on both sides.
 _FLOAT32_COSTS = (1e-12, 1e30)
@@ -116,7 +116,7 @@ def _seeds_in_rounds(
     count = max(8, math.ceil(0.4 * n_clusters))
     costs = costs_of(weights, distances)
     cost, n_seeds = float(costs.sum()), 1
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         if not 0.0 < cost < np.inf:  # an infinite one is an error at the root
             break
         chosen = _seeds_of_sample(points, weights, distances, costs, count, rng)
@@ -126,8 +126,8 @@ def _seeds_in_rounds(
         n_seeds += len(chosen)
         costs = costs_of(weights, distances)
         before, cost = cost, float(costs.sum())
-        enough = n_seeds >= _ENOUGH * n_clusters and cost > before / 2
-        if enough or n_seeds >= _MOST * n_clusters:
+        enough = n_seeds >= _CENTERS_PER_CLUSTER * n_clusters and cost > before / 2
+        if enough or n_seeds >= _MAX_CENTERS_PER_CLUSTER * n_clusters:
             break
     return labels, np.concatenate(seeds).astype(np.float64)
 

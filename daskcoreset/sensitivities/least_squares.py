@@ -16,7 +16,7 @@ from daskcoreset.objectives.regression import LeastSquaresCost, find_bad_number,
 from daskcoreset.sensitivities.base import Sensitivity
 
 # Columns at most: a matrix of d x d numbers takes 128 MiB then, for every block.
-_WIDEST = 2**12
+_MAX_COLUMNS = 2**12
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,11 @@ class LeastSquares(Sensitivity[Scatter]):
     def too_much(self, n_rows: int, n_features: int) -> str | None:
         """Return why a matrix of d x d numbers would take too much."""
         del n_rows
-        if n_features <= _WIDEST:
+        if n_features <= _MAX_COLUMNS:
             return None
         return (
             f"a matrix of d x d numbers takes {n_features**2 / 2**27:.3g} GiB for every block; "
-            f"pass {_WIDEST:,} columns at most, for example those of "
+            f"pass {_MAX_COLUMNS:,} columns at most, for example those of "
             f"sklearn.decomposition.TruncatedSVD."
         )
 

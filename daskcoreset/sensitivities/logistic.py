@@ -41,10 +41,10 @@ from daskcoreset.sensitivities.least_squares import leverages, total_leverage
 Variant: TypeAlias = Literal["calibrated", "systematic"]
 
 # Columns at most: eigenvectors of so many take some ten seconds, for every block.
-_WIDEST = 4096
+_MAX_COLUMNS = 4096
 
 # Rows of the coreset for every mean that is calibrated.
-_ENOUGH = 4
+_ROWS_PER_MEAN = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class LogisticDesign(SamplingDesign[LabelledScatter]):
             sums = [moments.weight * (moments.mean - summary.mean) for moments in of_class]
             return join_targets(class_sums(gaps, codes, sums))
 
-        enough = len(rows) >= _ENOUGH * len(labels) * (len(summary.mean) + 1)
+        enough = len(rows) >= _ROWS_PER_MEAN * len(labels) * (len(summary.mean) + 1)
         ladder = [("class means",)] if enough else []
         return calibrate_classes(weights, codes, totals, {"class means": means}, ladder)
 
@@ -185,11 +185,11 @@ class Logistic(Sensitivity[LabelledScatter]):
     def too_much(self, n_rows: int, n_features: int) -> str | None:
         """Return why a matrix of d x d numbers, and its eigenvectors, would take too much."""
         del n_rows
-        if n_features <= _WIDEST:
+        if n_features <= _MAX_COLUMNS:
             return None
         return (
             f"a matrix of d x d numbers takes {n_features**2 / 2**27:.3g} GiB, and its "
-            f"eigenvectors, for every block, {n_features**3:.1g} products; pass {_WIDEST:,} "
+            f"eigenvectors, for every block, {n_features**3:.1g} products; pass {_MAX_COLUMNS:,} "
             f"columns at most, for example those of sklearn.decomposition.TruncatedSVD."
         )
 

@@ -119,10 +119,10 @@ _VARIANTS = get_args(Variant)
 _PILOT_ROWS = 4096
 
 # Total weight, times lambda where that is below one, whose square is a number yet.
-_LEAST_WEIGHT = 1e-150
+_MIN_WEIGHT = 1e-150
 
 # Columns at most.
-_WIDEST = 2**14
+_MAX_COLUMNS = 2**14
 
 # Entries of the pilot at most.
 _PILOT_NUMBERS = 2**19
@@ -278,11 +278,11 @@ class SVM(Sensitivity[Any]):
     def too_much(self, n_rows: int, n_features: int) -> str | None:
         """Return why rows, which are spread out a few at a time, would take too much."""
         del n_rows
-        if n_features <= _WIDEST:
+        if n_features <= _MAX_COLUMNS:
             return None
         return (
             f"the zeros of sparse rows are gone through as well, {n_features**2 / 2**27:.3g} GiB "
-            f"for every d rows; pass {_WIDEST:,} columns at most, for example those of "
+            f"for every d rows; pass {_MAX_COLUMNS:,} columns at most, for example those of "
             f"sklearn.decomposition.TruncatedSVD or of sklearn.feature_selection."
         )
 
@@ -319,7 +319,7 @@ class SVM(Sensitivity[Any]):
         if isinstance(summary, PilotSums):
             return exact_solution(summary, self.lam)
         weight = sum(part.weight for part in summary.values())
-        if not weight * min(float(self.lam), 1.0) >= _LEAST_WEIGHT:
+        if not weight * min(float(self.lam), 1.0) >= _MIN_WEIGHT:
             raise InvalidInputError(
                 f"sample_weight sums to {weight:.3g}, and with lam={self.lam:.3g} the losses of "
                 f"the SVM vanish beside |w|^2/2; scale the weights up, or lam."

@@ -34,13 +34,13 @@ from daskcoreset.solvers.linear import round_hinge, solve_svm
 Mode = tuple[bool, bool]
 
 # Rows for every feature with which both are: measured on htru2 and credit.
-_ENOUGH = 12
+_ROWS_PER_FEATURE = 12
 
 # Rows for every feature with which the gradient alone is.
 _SOME = 4
 
 # Products that a Newton step of the raking may take.
-_MOST_WORK = 2e9
+_MAX_WORK = 2e9
 
 # Of fits that are only compared with each other.
 _TRIAL_TOL = 1e-2
@@ -58,10 +58,10 @@ def modes_for(size: int, rough: PilotSolution) -> tuple[Mode, ...]:
     """
     both, gradient, means, neither = (True, True), (False, True), (True, False), (False, False)
     d, k, p = len(rough.origin), len(rough.classes), len(rough.coef)
-    if p > 1 and size * (p * (d + 2)) ** 2 > _MOST_WORK:
+    if p > 1 and size * (p * (d + 2)) ** 2 > _MAX_WORK:
         return (neither,)
-    if size >= _ENOUGH * p * (d + 1):
-        cheap = size * ((p + k) * (d + 1)) ** 2 <= _MOST_WORK
+    if size >= _ROWS_PER_FEATURE * p * (d + 1):
+        cheap = size * ((p + k) * (d + 1)) ** 2 <= _MAX_WORK
         return (both, gradient) if cheap else (gradient,)
     if size >= _SOME * p * (d + 1):
         return gradient, both, means, neither

@@ -77,14 +77,14 @@ def min_norm_point(
     dual = _scaled(_guess(rows, groups, n_groups) if start is None else start, groups)
     best: MinNormPoint | None = None
     # Every set of active rows occurs once at most; the limit only guards against rounding.
-    n_left = 10 * (len(rows) + rows.shape[1]) + 100
+    remaining_steps = 10 * (len(rows) + rows.shape[1]) + 100
     while True:
-        n_left -= 1
+        remaining_steps -= 1
         dual, vector = _to_corral(rows, groups, dual)
         products = rows @ vector
         point = MinNormPoint(vector, dual, _smallest(products, groups, n_groups))
         square = float(vector @ vector)
-        if best is not None and (square >= float(best.vector @ best.vector) or not n_left):
+        if best is not None and (square >= float(best.vector @ best.vector) or not remaining_steps):
             # No progress is possible in this arithmetic: the sharper certificate wins.
             return point if point.levels.sum() > best.levels.sum() else best
         best = point
@@ -151,7 +151,7 @@ def _to_corral(
         shares = np.divide(current, gap, out=np.zeros_like(gap), where=gap > 0.0)
         step = float(shares[falling].min())
         current = current + step * (affine - current)
-        # The one that sets the step leaves, even where rounding says that a little is left.
+        # The one that sets the step leaves, even where rounding leaves a little.
         gone = falling & (current <= 4.0 * np.finfo(np.float64).eps * step)
         ratio = np.where(falling, dual[active] * 0.0 + current, np.inf)
         gone[int(ratio.argmin())] = True

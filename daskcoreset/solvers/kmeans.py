@@ -378,7 +378,7 @@ class _Shifted:
 # Sparse rows of so many columns at most are spread out, a tile at a time, and differences are
 # formed as of dense rows, so that the answers are the same. Of wider ones only what is stored is
 # looked at: rows that are as near to two centers may then go to the other one.
-_WIDEST = 512
+_MAX_COLUMNS = 512
 
 # Numbers that one thread takes at a time, 8 MiB: enough to hide what a thread costs.
 _DISTANCES_AT_ONCE = 2**20
@@ -433,7 +433,7 @@ def nearest(
     distances = np.empty(points.shape[0])
 
     def fill(rows: slice) -> None:
-        if isinstance(points, np.ndarray) or points.shape[1] <= _WIDEST:
+        if isinstance(points, np.ndarray) or points.shape[1] <= _MAX_COLUMNS:
             labels[rows], distances[rows] = assign(points[rows], centers)
             return
         squares = _sparse_squares(points[rows], centers)
@@ -462,7 +462,7 @@ def _in_tiles(
 ) -> None:
     """Apply a function to tiles of rows, so that temporaries stay small."""
     n_rows, n_columns = points.shape
-    spread = isinstance(points, np.ndarray) or n_columns <= _WIDEST
+    spread = isinstance(points, np.ndarray) or n_columns <= _MAX_COLUMNS
     width = n_columns if spread else n_centers
     step = max(1, _DISTANCES_AT_ONCE // width)
     tiles = [slice(start, start + step) for start in range(0, n_rows, step)]

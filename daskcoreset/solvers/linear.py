@@ -30,10 +30,10 @@ _WIDTHS = (2.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)
 _NEAR_WIDTHS = (0.1, 0.01, 1e-3)
 
 # Newton steps at a width; some ten are taken.
-_MOST_STEPS = 60
+_MAX_STEPS = 60
 
 # Points tried along a direction; three are usual.
-_MOST_CUTS = 20
+_MAX_CUTS = 20
 
 # Numbers that BLAS is handed at a time: it gives so few to one thread, so that bits do not depend
 # on how many there are.
@@ -212,7 +212,7 @@ class _Problem:
         """Minimise the rounded objective, up to a share of `tol` of its value."""
         d = self.rows.shape[1]
         margins = self._margins(w)
-        for step in range(_MOST_STEPS):
+        for step in range(_MAX_STEPS):
             losses, slope = round_hinge(margins, width)
             gradient = -self._sums(self.weights * slope * self.signs)
             gradient[:d] += w[:d]
@@ -225,7 +225,7 @@ class _Problem:
                 return w, step
             w = w + length * direction
             margins = self._margins(w)
-        return w, _MOST_STEPS
+        return w, _MAX_STEPS
 
     def _step(
         self, w: FloatArray, direction: FloatArray, margins: FloatArray, width: float
@@ -248,7 +248,7 @@ class _Problem:
             return 0.0
         low, high, at_low, at_high = 0.0, 1.0, start, end
         length = 1.0
-        for _ in range(_MOST_CUTS):
+        for _ in range(_MAX_CUTS):
             if at_high <= 0.2 * -start:  # low enough, or still falling
                 break
             share = at_low / (at_low - at_high)

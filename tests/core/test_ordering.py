@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskcoreset.core.ordering import _COIN_MASS, _MOST_ALIGNED, _widest_columns, spatial_order
+from daskcoreset.core.ordering import _COIN_MASS, _MAX_ALIGNED, _widest_columns, spatial_order
 from daskcoreset.core.typing import FloatArray
 from tests.tools.plain_loops import bisection_order, use_plain_loops
 
@@ -26,7 +26,7 @@ def test_spatial_order__same_in_plain_numpy(total: float, offset: float) -> None
         X = rng.normal(size=(150, 3)) + offset
         mass = rng.random(150)
         mass *= total / mass.sum()
-        found = bisection_order(X, mass, _COIN_MASS, _MOST_ALIGNED)
+        found = bisection_order(X, mass, _COIN_MASS, _MAX_ALIGNED)
 
         assert sorted(found) == list(range(150))
         assert found.tolist() == spatial_order(X, mass).tolist()
@@ -79,7 +79,7 @@ def test_spatial_order__pairs_of_equal_mass_come_in_either_sense(
 def test_bisection_order__no_coins_where_masses_differ() -> None:
     mass = np.random.default_rng(0).random(256) / 256
     with_coins, without = (
-        bisection_order(corners(), mass, coin, _MOST_ALIGNED) for coin in (1.2, 0.0)
+        bisection_order(corners(), mass, coin, _MAX_ALIGNED) for coin in (1.2, 0.0)
     )
 
     assert with_coins.tolist() == without.tolist()

@@ -18,7 +18,7 @@ from hypothesis.extra.numpy import arrays
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
-    MOST_SPREAD,
+    MAX_SPREAD,
     Calibrated,
     Target,
     _Classes,
@@ -459,7 +459,7 @@ def test_rake__what_no_weights_reach_is_approached_or_left() -> None:
     found = rake(target, np.ones(50), one, total, part=0.5)
     assert found is not None
     assert found.weights.sum() == pytest.approx(50)
-    assert 1.0 < found.spread <= MOST_SPREAD
+    assert 1.0 < found.spread <= MAX_SPREAD
     before = np.abs(sums_of(target, np.ones(50)) - target.totals)
     after = np.abs(sums_of(target, found.weights) - target.totals)
     assert after[0] == pytest.approx(before[0] / 2)

@@ -151,7 +151,7 @@ def test_together__several_reductions_share_a_read(lazy: bool) -> None:
 
 def test_together__names_the_first_invalid_row_of_any_reduction() -> None:
     X = da.from_array(np.arange(40.0)[:, None], chunks=(6, 1))
-    engine = Engine.now(row_blocks(X))
+    engine = Engine.immediate(row_blocks(X))
     both = together(Reduction(count_rows, sum), Reduction(refuse_large, sum))
     results = engine.compute(engine.read(both, (None, None)))
     with pytest.raises(InvalidInputError, match=r"X is large at row 36\."):

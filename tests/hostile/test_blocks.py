@@ -271,7 +271,7 @@ def test_rough_cells__few_distinct_rows_at_many_scales() -> None:
 
 
 def test_rough_cells__rounds_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rough, "_MOST_ROUNDS", 1)
+    monkeypatch.setattr(rough, "_MAX_ROUNDS", 1)
     X = np.random.default_rng(0).normal(size=(20_000, 2))
 
     found = rough_cells(X, np.ones(20_000), 50, np.random.default_rng(0))

@@ -29,7 +29,7 @@ def test_brackets__bound_every_row_there_may_be(
 ) -> None:
     """Rows of the coreset, of the data, and far from both; of labels that it has not seen."""
     if name == "wide":  # more columns than a matrix is made for
-        monkeypatch.setattr("daskcoreset.objectives.cells._WIDEST", 2)
+        monkeypatch.setattr("daskcoreset.objectives.cells._MAX_COLUMNS", 2)
     rng = np.random.default_rng(8)
     own = np.abs(X[rng.integers(len(X), size=300)]) + 0.1
     rows = np.abs(np.concatenate([X[::7], 40 * X[:50], rng.normal(size=(50, 3)) * 1e-3])) + 1e-4

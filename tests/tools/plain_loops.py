@@ -82,7 +82,7 @@ def walk(inclusion: FloatArray, uniforms: FloatArray) -> IndexArray:
 
 
 def bisection_order(
-    points: AnyArray, mass: FloatArray, coin_mass: float, most_aligned: float
+    points: AnyArray, mass: FloatArray, coin_mass: float, max_aligned: float
 ) -> IndexArray:
     """Bisect rows down to single ones."""
     coins = np.random.Generator(np.random.PCG64(0))
@@ -91,7 +91,7 @@ def bisection_order(
     stack, placed = [np.arange(len(points))], 0.0
     while stack:
         rows = stack.pop()
-        halves = _halves(points, mass, placed, rows, last, most_aligned)
+        halves = _halves(points, mass, placed, rows, last, max_aligned)
         if halves is None:
             order.append(rows)
             placed += float(mass[rows].sum())
@@ -111,7 +111,7 @@ def _halves(  # noqa: PLR0917 - as the compiled loop
     placed: float,
     rows: IndexArray,
     last: FloatArray,
-    most_aligned: float,
+    max_aligned: float,
 ) -> list[IndexArray] | None:
     if len(rows) == 1:
         return None
@@ -132,16 +132,16 @@ def _halves(  # noqa: PLR0917 - as the compiled loop
     value = np.einsum("ij,j->i", offsets, axis)
     low, high = value.min(), value.max()
     cut = 0.0 if low <= 0.0 < high else low
-    near = value <= _cut(mass[rows], placed, value, cut, most_aligned)
+    near = value <= _cut(mass[rows], placed, value, cut, max_aligned)
     return None if near.all() else [rows[near], rows[~near]]
 
 
 def _cut(
-    mass: FloatArray, placed: float, value: FloatArray, cut: float, most_aligned: float
+    mass: FloatArray, placed: float, value: FloatArray, cut: float, max_aligned: float
 ) -> float:
     total = float(mass.sum())
     target = np.floor(placed + mass[value <= cut].sum() + 0.5)
-    if total > most_aligned or not placed + WHOLE_UNIT < target < placed + total - WHOLE_UNIT:
+    if total > max_aligned or not placed + WHOLE_UNIT < target < placed + total - WHOLE_UNIT:
         return cut
     by_value = np.argsort(value, kind="stable")
     gaps = np.abs(placed + np.cumsum(mass[by_value])[:-1] - target)

@@ -63,7 +63,7 @@ class ActiveMaxMargin:
         hinge loss with this C on the core set; then the error of the best separator should lie
         below `error`, or no verification succeeds.
     classes : pair of labels or None, default=None
-        The two classes. None takes the first two values that are told, so that a slip may
+        The two classes. None takes the first two values that are given, so that a slip may
         become a class.
     random_state : int, Generator, RandomState or None, default=None
         Determines the random rows. The same seed, answers and data give the same questions, and

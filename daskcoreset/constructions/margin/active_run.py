@@ -30,7 +30,7 @@ from daskcoreset.core.storage import JSON, Location, read_group, write_group
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.execution.progress import count_reads
 
-# ``oracle(rows)`` gives one label a row; one with a parameter `indices` is told their numbers.
+# ``oracle(rows)`` gives one label a row; one with a parameter `indices` gets their numbers.
 #
 # `rows` is an ndarray of shape (q, d), of the dtype of the data, and ``indices=`` an int64 ndarray
 # of shape (q,): the numbers of the rows in the whole pool.

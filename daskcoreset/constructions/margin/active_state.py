@@ -255,7 +255,7 @@ class ActiveMargin:
         Raises
         ------
         InvalidInputError
-            If no label was told yet.
+            If no label was given yet.
         """
         if not self.classes:
             raise InvalidInputError("no label was told yet; call ask() and tell() first.")

@@ -48,7 +48,7 @@ class Examples:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def one(self, i: int) -> tuple[AnyArray, IndexArray]:
+    def example(self, i: int) -> tuple[AnyArray, IndexArray]:
         """Return the rows, dense float64, and the labels of an example."""
         rows: Any = self.points[self.starts[i] : self.starts[i + 1]]
         dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
@@ -254,7 +254,7 @@ def rivals_of(
     rivals = np.empty(len(examples.labels), dtype=np.int64)
     margins, losses = np.empty(len(examples)), np.empty(len(examples))
     for i in range(len(examples)):
-        x, y = examples.one(i)
+        x, y = examples.example(i)
         rival = problem.separation_oracle(w, x, None if free else y)
         rivals[examples.starts[i] : examples.starts[i + 1]] = rival.y
         margins[i], losses[i] = rival.margin, rival.loss

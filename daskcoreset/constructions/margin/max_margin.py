@@ -281,7 +281,7 @@ class MaxMarginCoreset:
 
     Notes
     -----
-    A margin knows no weights: rows with a ``sample_weight`` of zero are left out, and all
+    A margin does not depend on weights: rows with a ``sample_weight`` of zero are left out, and all
     others count the same.
 
     Nothing is random. The same data, chunks and versions give the same bits.
@@ -391,7 +391,7 @@ def build_margin(X: Any, y: Any, sample_weight: Any = None, **options: Any) -> C
     Returns
     -------
     Coreset
-        Of weights one, for a margin knows none: any solver of the hard-margin problem finds on
+        Of weights one, since a margin has none: any solver of the hard-margin problem finds on
         it a separator of 1 - epsilon of the largest margin on the data. Margins, certificate
         and reads are in the provenance.
 

@@ -109,7 +109,7 @@ def _worst_of(examples: Examples, query: StructuredQuery, count: int) -> WorstTr
         margins = margins + np.array([query.slacks.get(first_row, 0.0) for first_row in first_rows])
     triples = []
     for i in _diverse(examples, rivals, margins, count).tolist():
-        x, y = examples.one(i)
+        x, y = examples.example(i)
         rival = rivals[examples.starts[i] : examples.starts[i + 1]]
         gap = problem.joint_features(x, y) - problem.joint_features(x, rival)
         margin = float(margins[i])

@@ -36,7 +36,7 @@ from daskcoreset.execution.engine import BlockResults
 from daskcoreset.sensitivities import Sensitivity
 from daskcoreset.sensitivities.estimated_error import estimated_error
 
-# Candidates per row wanted. The share of the variance that the first stage adds is 1 / 4.
+# Candidates per row of the coreset. The share of the variance that the first stage adds is 1 / 4.
 OVERSAMPLING = 4
 
 # Candidates gathered at least: 1.6 MB at 20 float32 features, and the root takes 20 ms.
@@ -134,7 +134,7 @@ class FinalDraw:
             # the scores, and once it is certain those of other blocks are all that count.
             rows = np.array([results.kept[block] for block in blocks], dtype=np.float64)
             shares = np.maximum(total_scores.sum(axis=1) / total_scores.sum(), rows / rows.sum())
-            # A share that rounding puts above a whole number asks for no row more.
+            # A share that rounding puts above a whole number adds no row.
             targets = np.ceil(self.n_candidates * shares - 1e-6)
             return DrawRequest(summary, dict(zip(blocks, targets, strict=True)))
         quotas = split_quota(self.size, total_scores, stream(self.seed, Stage.QUOTAS))

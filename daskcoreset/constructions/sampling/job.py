@@ -133,7 +133,7 @@ class SamplingJob:
         if self.needs_all_rows:
             reduction = self._reduction(partial(take_block, construction))
             return engine.read(reduction), self._select_all
-        # The last of several folds draws candidates, where one pass is all that is wanted.
+        # The last of several folds draws candidates, where a build has one pass.
         folds = construction.n_folds - (self.passes == 1)
         results, summary = None, None
         for fold in range(folds):

@@ -371,7 +371,7 @@ class TreeJob:
 
     def root(self, progress: bool | None = False) -> BlockResults[Node]:
         """Compute the root, and check it."""
-        engine = Engine.now(self.blocks, self.split_every)
+        engine = Engine.immediate(self.blocks, self.split_every)
         results: BlockResults[Node] = engine.compute(self._read(engine), progress)
         check_report(results)
         return results

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 # Rows put in order at least, where there are more: five milliseconds. What candidates add to the
 # error of a node hardly counts below the root, where many nodes share it; at the root, where it was
 # seen (20 % and more), as many are put in order as in a build from all rows.
-FEWEST_ORDERED = 4096
+MIN_ORDERED = 4096
 
 
 class Reducer(ABC):
@@ -209,16 +209,16 @@ class SensitivityReducer(Reducer):
         return self.construction.parameters()
 
     def find_invalid_row(self, block: Block) -> InvalidRow | None:
-        """Ask the construction."""
+        """Return that of the construction."""
         return self.construction.find_invalid_row(block)
 
     def too_much(self, n_rows: int, n_features: int) -> str | None:
-        """Ask the construction."""
+        """Return that of the construction."""
         return self.construction.too_much(n_rows, n_features)
 
     def reduce(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
         """Draw `size` rows in proportion to their scores."""
-        return self._reduced(points, size, rng, FEWEST_ORDERED)
+        return self._reduced(points, size, rng, MIN_ORDERED)
 
     def finish(self, points: WeightedPoints, size: int, rng: Generator) -> WeightedPoints:
         """Draw the rows of the coreset, in spatial order where there are up to 20,000."""
@@ -310,7 +310,7 @@ def resolve_reducer(
     method : str, Sensitivity or Reducer
         As in `daskcoreset.build`, or a reducer of one's own.
     sampling : {"systematic", "multinomial"}, default="systematic"
-        For a sensitivity; a reducer draws as it likes.
+        For a sensitivity; reducers have draws of their own.
     n_clusters : int or None, default=None
         Clusters that the coreset is for, as in `daskcoreset.build`.
 

@@ -238,7 +238,7 @@ class CSVRGClassifier(CorePointModel):
         X : array-like of shape (n, d), or path
             Any input of `daskcoreset.build`.
         y : array-like of shape (n,), or str
-            Labels; a string where `daskcoreset.build` knows names.
+            Labels; a string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
 
         Returns

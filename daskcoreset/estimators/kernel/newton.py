@@ -41,7 +41,7 @@ _MIN_HESSIAN_ROWS = 20_000
 _PILOT_FACTOR, _MIN_PILOT, _PILOT_TOL = 4, 2_000, 3e-3
 
 # Width of the hinge's rounded corner at first, and from stage to stage.
-_WIDEST, _NARROWER = 2.0, 0.25
+_MAX_WIDTH, _WIDTH_FACTOR = 2.0, 0.25
 
 
 @dataclass(eq=False)
@@ -149,7 +149,7 @@ class Newton:
         linear, trace = loss.linear, rows.trace
         # For the hinge, the pilots ended with a sharper corner, at which fewer rows are bent.
         iterates = self.start(beta, np.ones_like(bent) if linear else bent)
-        width = _WIDEST * _NARROWER**2 if beta.any() else _WIDEST
+        width = _MAX_WIDTH * _WIDTH_FACTOR**2 if beta.any() else _MAX_WIDTH
         begun = len(trace)
         while (
             any(iterate.unsolved for iterate in iterates)
@@ -164,9 +164,9 @@ class Newton:
                 total = np.sum([iterate.objective for iterate in iterates])
                 rows.record(objective=float(total))
             if linear:
-                width *= _NARROWER
+                width *= _WIDTH_FACTOR
                 for iterate in iterates:
-                    iterate.bent *= _NARROWER
+                    iterate.bent *= _WIDTH_FACTOR
         with one_thread():
             beta = self.span.into @ np.stack([iterate.best for iterate in iterates], axis=1)
         objectives = np.array([iterate.objective for iterate in iterates])

@@ -291,9 +291,9 @@ class CorePoints:
         """Return core points in place of the rows of earlier calls, weighted by `table`."""
         if self.table is None:
             return None
-        which, codes = np.nonzero(self.table)
+        positions, codes = np.nonzero(self.table)
         points = np.asarray(self.points, dtype=np.float64)
-        return Block(points[which], self.table[which, codes], classes[codes]).all_rows()
+        return Block(points[positions], self.table[positions, codes], classes[codes]).all_rows()
 
 
 # A sample of every class, by its label.

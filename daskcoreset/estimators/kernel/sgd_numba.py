@@ -31,7 +31,7 @@ def reduce_variance(  # noqa: PLR0917 - numba takes arguments by position
     values: FloatArray,
     cells: IndexArray,
     signs: FloatArray,
-    known: FloatArray,
+    at_snapshot: FloatArray,
     order: IndexArray,
     shift: FloatArray,
     gram: FloatArray,
@@ -41,7 +41,7 @@ def reduce_variance(  # noqa: PLR0917 - numba takes arguments by position
 ) -> None:  # pragma: no cover - runs compiled
     """Take the inner steps of one epoch; `beta` ends as the last iterate.
 
-    `known` are the a of the snapshot, `shift` is G - beta~, and `numbers` are lambda, eta and
+    `at_snapshot` are the a of the snapshot, `shift` is G - beta~, and `numbers` are lambda, eta and
     the radius.
     """
     lam, eta, radius = numbers[0], numbers[1], numbers[2]
@@ -58,7 +58,7 @@ def reduce_variance(  # noqa: PLR0917 - numba takes arguments by position
         for j in range(r):
             z += values[i, j] * beta[j]
         a = signs[i] * _slope(signs[i] * z, shape)
-        push = eta * lam * (a - known[i])
+        push = eta * lam * (a - at_snapshot[i])
         norm = 0.0
         beta[c] -= push / (1.0 - eta)
         for j in range(r):

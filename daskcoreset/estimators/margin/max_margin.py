@@ -157,7 +157,7 @@ class MaxMarginClassifier(HardMarginModel):
 
     Notes
     -----
-    A margin knows no weights: rows with a ``sample_weight`` of zero are left out, and all
+    A margin does not depend on weights: rows with a ``sample_weight`` of zero are left out, and all
     others count the same; the soft margin weighs them.
 
     Examples
@@ -227,7 +227,7 @@ class MaxMarginClassifier(HardMarginModel):
         X : array-like of shape (n, d), or path
             Any input of `daskcoreset.build`.
         y : array-like of shape (n,), or str
-            Labels; a string where `daskcoreset.build` knows names.
+            Labels; a string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
             Rows of weight zero are left out.
 
@@ -383,7 +383,7 @@ class OutlierMaxMarginClassifier(HardMarginModel):
 
     Notes
     -----
-    `fit` takes no weights: a margin knows none, and a row that is left out counts once.
+    `fit` takes no weights, since a margin has none, and a row that is left out counts once.
 
     Examples
     --------
@@ -452,7 +452,7 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         X : array-like of shape (n, d), or path
             Any input of `daskcoreset.build`.
         y : array-like of shape (n,), or str
-            Two labels; a string where `daskcoreset.build` knows names.
+            Two labels; a string where `daskcoreset.build` takes names.
 
         Returns
         -------

@@ -28,7 +28,7 @@ __all__ = [
     "resolve_divergence",
 ]
 
-# What a ``divergence`` argument knows by name.
+# Divergences by the names that a ``divergence`` argument takes.
 DIVERGENCES: dict[str, type[Divergence]] = {
     divergence_class.name: divergence_class
     for divergence_class in (SquaredEuclidean, SquaredMahalanobis, KullbackLeibler, ItakuraSaito)

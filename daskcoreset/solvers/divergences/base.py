@@ -30,7 +30,7 @@ class Divergence(ABC):
     Attributes
     ----------
     name : str
-        The name by which `resolve_divergence` knows it.
+        The name that `resolve_divergence` takes.
     title : str
         What messages call it.
     citation : str
