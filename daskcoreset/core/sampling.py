@@ -21,7 +21,7 @@ def split_quota(size: int, masses: FloatArray, rng: np.random.Generator) -> Inde
     Parameters
     ----------
     size : int
-        Number of draws m.
+        Draws m.
     masses : ndarray of shape (n_blocks, n_components), float64
         Total score of each component on each block.
     rng : numpy.random.Generator
@@ -89,7 +89,7 @@ def inclusion_probabilities(scores: FloatArray, size: float) -> FloatArray:
     scores : ndarray of shape (n,), float64
         Non-negative.
     size : float
-        Sum wanted; when at most `size` scores are positive, these rows are all certain.
+        Their sum; when at most `size` scores are positive, these rows are all certain.
 
     Returns
     -------

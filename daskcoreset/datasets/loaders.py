@@ -39,7 +39,7 @@ class Dataset:
     Attributes
     ----------
     name : str
-        Name it was asked for by.
+        Name passed to the loader.
     X : ndarray or scipy.sparse.csr_array of shape (n, d), float32
         Rows.
     y : ndarray of shape (n,) or None

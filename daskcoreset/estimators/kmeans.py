@@ -161,15 +161,7 @@ def auto_starts(n_clusters: int) -> int:
     Measured on coresets of uneven mixtures, by the cost over all data: with 10 clusters the best
     of ten runs gains 2.4 % on one; with 100 clusters in one to a thousand, single runs lie 2
     to 9 % above the best of three; with 500 three gain 0.2 %. A run on a coreset takes a
-    fraction of a read, so that three at least cost little; many clusters average their luck.
-
-    Parameters
-    ----------
-    n_clusters : int
-
-    Returns
-    -------
-    int
+    fraction of a read, so that three at least cost little; over many clusters chance averages out.
 
     Examples
     --------

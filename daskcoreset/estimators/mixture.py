@@ -45,16 +45,6 @@ def auto_mixture_size(n_components: int, covariance_type: CovarianceType, n_feat
     Ten rows for every free parameter, and ten thousand at least: a maximum of the likelihood
     over m rows with p parameters falls short of the best by about p / 2m a row.
 
-    Parameters
-    ----------
-    n_components : int
-    covariance_type : {"full", "tied", "diag", "spherical"}
-    n_features : int
-
-    Returns
-    -------
-    int
-
     Examples
     --------
     >>> [auto_mixture_size(k, "full", d) for k, d in ((3, 2), (10, 50))]

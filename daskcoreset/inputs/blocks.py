@@ -232,7 +232,7 @@ def _source_cut(X: Source, row_bytes: int) -> tuple[int, ...]:
 
 
 def _row_chunks(chunks: tuple[int, ...], row_bytes: int) -> tuple[int, ...]:
-    """Chunks that Dask knows, grouped where tiny and many, split where huge."""
+    """Chunks of known lengths, grouped where tiny and many, split where huge."""
     crowded = len(chunks) > FEW_BLOCKS and sum(chunks) * row_bytes < len(chunks) * SMALL_BYTES
     target = max(1, TARGET_BYTES // row_bytes)
     huge = max(1, HUGE_BYTES // row_bytes)

@@ -80,16 +80,11 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
     _check_lengths(parts)
     sources = {name: part for name, part in parts.items() if isinstance(part, Source)}
     arrays = {name: part for name, part in parts.items() if name not in sources}
-    # The name of a Dask array is a hash, and tells nobody where it came from.
-    names_of_source = (sources["X"].columns, sources["X"].name) if "X" in sources else (None, None)
-    sparse = _is_sparse(parts["X"])
-    return OpenedData(
-        arrays,
-        sources,
-        sparse,
-        members.columns or names_of_source[0],
-        names_of_source[1] or members.name,
-    )
+    columns, data_name = members.columns, members.name
+    # The name of a Dask array is a hash, which does not identify its data.
+    if (source := sources.get("X")) is not None:
+        columns, data_name = columns or source.columns, source.name or data_name
+    return OpenedData(arrays, sources, _is_sparse(parts["X"]), columns, data_name)
 
 
 # --- one part ----------------------------------------------------------------------------

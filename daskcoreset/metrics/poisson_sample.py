@@ -91,7 +91,7 @@ class SampleDesign:
     shares : ndarray of shape (n_solutions,), float64
         What a unit of the cost of every solution adds to the score of a row.
     size : int
-        Rows wanted in the sample, on average.
+        Expected rows of the sample.
     seed : int
     """
 

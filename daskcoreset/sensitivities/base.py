@@ -74,7 +74,7 @@ class SamplingDesign(Generic[S]):
     def calibrate(
         self, rows: Block, weights: FloatArray, summary: S, draw_index: int = 0
     ) -> Calibrated:
-        """Adjust the weights of the rows drawn to what the summary knows of all the data.
+        """Adjust the weights of the rows drawn to sums over all the data in the summary.
 
         Parameters
         ----------

@@ -63,7 +63,7 @@ def rough_cells(
     points : ndarray of shape (n, d) or csr_array
     weights : ndarray of shape (n,), float64
     n_clusters : int
-        Centers wanted, k.
+        Number of centers, k.
     rng : numpy.random.Generator
 
     Returns

@@ -406,7 +406,7 @@ def _solve(
         if reached.sum() > 0.0:
             w, levels = unit, reached
     margin = float(levels.sum())
-    # Of the coefficients themselves, not of the vector they belong to: this is what is told.
+    # Of the coefficients themselves, not of the vector they belong to: they are the result.
     upper = float(np.linalg.norm(point.dual @ scaled)) * scale
     return HardMargin(w, margin, point.dual, upper, margin > 0.0, levels)
 

@@ -92,7 +92,7 @@ class SensitivityContract(ABC):
     # What follows is final: a contract that is overridden is none.
 
     def summaries(self, blocks: Sequence[Block], reverse: bool = False) -> tuple[list[Any], Any]:
-        """Fold `blocks` as often as the construction asks for; return locals and merged."""
+        """Fold `blocks` in the `n_folds` of the construction; return locals and merged."""
         construction, merged = self.construction(), None
         locals_: list[Any] = []
         for fold in range(construction.n_folds):

@@ -38,7 +38,7 @@ class ActiveMaxMargin:
     Parameters
     ----------
     oracle : callable or None, default=None
-        ``oracle(rows)`` returns one label a row; if it has a parameter `indices`, it is told the
+        ``oracle(rows)`` returns one label a row; if it has a parameter `indices`, it gets the
         numbers of the rows, too. None for `start`, with `ask` and `tell`.
     epsilon : float, default=0.1
         Rows nearer to the boundary than ``(1 - epsilon)`` times the margin on the core set are

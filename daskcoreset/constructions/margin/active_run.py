@@ -162,7 +162,7 @@ def load_state(store: Location) -> tuple[ActiveState, dict[str, Any]]:
 
 @dataclass(frozen=True, eq=False)
 class LabelRequest:
-    """Rows whose labels are asked for.
+    """Rows whose labels are requested.
 
     Attributes
     ----------
@@ -221,7 +221,7 @@ class ActiveRun:
         return self.state.paid
 
     def ask(self) -> LabelRequest | None:
-        """Return the rows whose labels are asked for now, or None at the end.
+        """Return the rows whose labels are requested now, or None at the end.
 
         Reads the pool where it has to. Until `tell`, it returns the same rows each time, also
         after a crash: what is asked follows from the answers, so that only these are stored.

@@ -373,7 +373,7 @@ class ActiveState:
         Rows to be looked at in order, some of which may have labels.
     queue_rows : ndarray of shape (q, d)
     requested : ndarray of shape (p,), int64
-        Positions in the queue whose labels are asked for now.
+        Positions in the queue whose labels are requested now.
     draws : int
         Times that rows were drawn from the pool.
     verifications : int

@@ -40,7 +40,7 @@ class Labelled:
     codes : ndarray of shape (m,), int64
         Number of the label in `classes`.
     phases : ndarray of shape (m,), int64
-        What each was asked for.
+        Purpose of the request for each.
     classes : tuple of Label
         Values of labels in the order of their appearance, at most two.
     declared : bool

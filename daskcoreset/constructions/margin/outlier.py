@@ -360,10 +360,10 @@ class OutlierMaxMargin:
     method : {"auto", "exact", "random", "subsets"}, default="auto"
         "auto" takes "exact" where it gets by with `max_problems`, else "random".
     confidence : float, default=0.99
-        Probability wanted of "random".
+        Probability required of "random".
     max_problems : int, default=2000
         Hard-margin problems at most. Where "random" needs more draws, it makes these, warns,
-        and the result tells the probability that is left.
+        and the result has the probability that is left.
     max_passes : int, default=100
         Reads for each batch of problems, at most.
     random_state : int, Generator, RandomState or None, default=None

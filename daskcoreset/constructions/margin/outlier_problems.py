@@ -374,7 +374,7 @@ class SharedProblems:
             What the random subsets are. Problems on them are given up as soon as they cannot be
             better than the best candidate.
         """
-        # One read a turn, whatever the number of problems: each tells its own worst rows, and the
+        # One read a turn, whatever the number of problems: each returns its own worst rows, and the
         # rows that any of them needs are known to all.
         for _ in range(max_passes):
             active = [problem for problem in problems if problem.state == "open"]

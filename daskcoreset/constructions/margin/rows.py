@@ -104,18 +104,7 @@ def smallest(values: FloatArray, n_keep: int) -> IndexArray:
 def row_numbers(
     read: BlockResults[Any], block_indices: IndexArray, positions: IndexArray
 ) -> IndexArray:
-    """Numbers, in the whole data, of rows of blocks.
-
-    Parameters
-    ----------
-    read : BlockResults
-        The read that selected the rows.
-    block_indices, positions : ndarray of shape (r,), int64
-        Block of each row, and row within it.
-
-    Returns
-    -------
-    ndarray of shape (r,), int64
+    """Numbers, in the whole data, of rows that `read` selected at positions of blocks.
 
     Examples
     --------

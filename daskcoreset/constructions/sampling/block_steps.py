@@ -248,7 +248,7 @@ class DrawRequested:
     stage: Stage = Stage.DRAWS
 
     def __call__(self, rows: ReadBlock, request: DrawRequest) -> BlockReport | InvalidRow:
-        """Draw the rows that `request` asks for."""
+        """Draw the rows that `request` is for."""
         if request.targets is None:
             return take_block(self.construction, rows)
         block, index = rows.valid_block, rows.index

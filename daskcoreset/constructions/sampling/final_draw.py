@@ -90,7 +90,7 @@ class FinalDraw:
     ----------
     construction : Sensitivity
     size : int
-        Rows wanted, m.
+        Rows of the coreset, m.
     sampling : {"systematic", "multinomial"}
     seed : int
     """
@@ -185,7 +185,7 @@ class FinalDraw:
         blocks, total_scores = self._total_scores(results)
         shares = dict(zip(blocks, total_scores.sum(axis=1) / total_scores.sum(), strict=True))
         candidates = {part.block_index: part for part in results.value.candidates}
-        # By what the block was asked for, not by what it drew: that would be biased.
+        # By the number requested of the block, not the number drawn: that would be biased.
         short = [
             block for block, part in candidates.items() if self.size * shares[block] > part.target
         ]

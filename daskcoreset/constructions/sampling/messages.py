@@ -30,7 +30,7 @@ class Candidates:
     coins : ndarray of shape (k,), float64, or None
         Uniform numbers for rejection, drawn where the rows were.
     target : float
-        Rows that the block was asked for; infinite where it gave all that have a score, so
+        Rows requested of the block; infinite where it gave all that have a score, so
         that nothing was left to chance.
     """
 

@@ -120,19 +120,8 @@ def approximation_bound(kernel: Isotropic, diameter: float, loss: MarginLoss, la
     r"""Bound of Theorem 4 on the error of one variance-reduced gradient.
 
     :math:`\frac32 \lambda A \delta_\varphi`, where A bounds :math:`|a|` over the ball that holds
-    the iterates. (The theorem's gradients are those of losses without lambda.)
-
-    Parameters
-    ----------
-    kernel : Isotropic
-    diameter : float
-        Delta of the cover.
-    loss : MarginLoss
-    lam : float
-
-    Returns
-    -------
-    float
+    the iterates, for a cover of this diameter. (The theorem's gradients are those of losses
+    without lambda.)
 
     Examples
     --------

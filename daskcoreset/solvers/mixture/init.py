@@ -159,7 +159,7 @@ def start_mixture(
 
 
 def legacy_random_state(random_state: RandomState) -> np.random.RandomState:
-    """Return the generator that scikit-learn's k-means asks for.
+    """Return the generator that scikit-learn's k-means takes.
 
     Small integers, None and a RandomState mean what they mean in scikit-learn.
 
