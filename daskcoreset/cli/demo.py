@@ -72,7 +72,7 @@ CONTENDERS = (
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is done; `n_rows` of the set that is made."""
+    """Sizes and repetitions of the demonstration; `n_rows` of the set that is made."""
 
     sizes: tuple[int, ...]
     n_seeds: int

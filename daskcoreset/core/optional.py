@@ -1,4 +1,4 @@
-"""Optional packages, with an error that says what to install; axes to draw on."""
+"""Optional packages, with an error that names the extra to install; axes to draw on."""
 
 from __future__ import annotations
 

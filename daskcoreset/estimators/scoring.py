@@ -19,7 +19,7 @@ from daskcoreset.inputs.blocks import RowBlocks
 
 @dataclass(frozen=True)
 class Agreement:
-    """How predicted numbers agree with the truth, on some of the rows.
+    """Agreement of predicted numbers with the true ones, on some of the rows.
 
     Attributes
     ----------

@@ -85,7 +85,7 @@ class Lazy(Generic[T]):
         return Lazy(self._graph, self._key, finish)
 
     def compute(self, **options: Any) -> T:
-        """Compute the value on the active client or on threads, or as `options` say.
+        """Compute the value on the active client or on threads, or as `options` define.
 
         Parameters
         ----------

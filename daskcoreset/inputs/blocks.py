@@ -206,7 +206,7 @@ def _check_options(chunks: Any, on_invalid: Any) -> None:
 def _block_sizes(
     opened: OpenedData, schema: BlockSchema, chunk_rows: int | None
 ) -> tuple[int, ...] | None:
-    """Rows of the blocks of all parts; None where Dask does not know them."""
+    """Rows of the blocks of all parts; None where they are unknown."""
     X = opened.X
     row_bytes = schema.n_features * schema.dtype.itemsize
     if np.isnan(X.shape[0]):

@@ -249,7 +249,7 @@ class _ControlVariate(NamedTuple):
         return math.sqrt(8.0 * level * self.spread) + level * (self.below + self.above)
 
     def theta(self, level: float) -> float:
-        """Return the best theta for rows like those of the coreset; zero where nothing is left."""
+        """Return the best theta for rows like those of the coreset; zero where all is certain."""
         if self.spread > 0.0:
             return math.sqrt(2.0 * level / self.spread)
         limit = sum(each for each in (self.below, self.above) if math.isfinite(each))

@@ -1,4 +1,4 @@
-"""The protocol of a sensitivity, and of the design of a draw where scores alone do not say it."""
+"""The protocols of a sensitivity and of the design of its draw."""
 
 from __future__ import annotations
 

@@ -390,7 +390,7 @@ class ActiveRun:
 
 
 def _separated_anew(state: ActiveState) -> ActiveState:
-    """Separate the labels as they are now, and ask again."""
+    """Separate the labels as they are now, and request further ones."""
     labelled, before = state.labelled, state.fit
     fit, phase = None, Phase.SEEDING
     if labelled.both:

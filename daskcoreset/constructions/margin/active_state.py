@@ -19,7 +19,7 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 
 @dataclass(frozen=True)
 class ActiveOptions:
-    """How rows are chosen and when to stop; see `daskcoreset.margin.ActiveMaxMargin`."""
+    """Options of the choice of rows and of the stop; see `daskcoreset.margin.ActiveMaxMargin`."""
 
     epsilon: float
     error: float

@@ -222,7 +222,7 @@ class Search:
         self.shared.rows = start.with_rows(self.shared.measure(self.direction[None]).rows)
 
     def result(self) -> OutlierMargin:
-        """Search as the options say."""
+        """Run the search that the options define."""
         method, probability = self._find()
         self._improve()
         best = self.shared.best

@@ -346,7 +346,7 @@ def _predict_block(
     classes: AnyArray | None,
     grouped: bool,
 ) -> AnyArray:
-    """Predict the best answer to every example of a block, whose weights tell them apart."""
+    """Predict the best answer to every example of a block, separated by its weights."""
     runs = block.weights if grouped else np.arange(float(len(block)))
     codes = answers_of(problem, w, block.points, runs)
     return codes if classes is None else classes[codes]
