@@ -46,6 +46,7 @@ EXCEPTIONS = {("core.coreset", "metrics.audit"), ("core.coreset", "metrics.plot"
 
 WITHOUT_DASK = ("core", "solvers", "objectives", "sensitivities")
 DASK = ("dask", "distributed")
+OF_COLLECTIONS = ("_meta", "_meta_nonempty", "_name", "_expr", "_divisions", "_chunks")
 
 
 def find_modules() -> dict[str, Path]:
@@ -168,12 +169,34 @@ def test_mathematics__knows_no_dask(module: str, imports: dict[str, list[str]]) 
 def test_private_names_of_dask__are_used_in_execution_only(
     module: str, imports: dict[str, list[str]]
 ) -> None:
-    private = [
+    names = imports[module] + attributes_of(ast.parse(MODULES[module].read_text("utf-8")))
+    assert not private_of_dask(names) or module.startswith("execution.")
+
+
+def attributes_of(tree: ast.AST) -> list[str]:
+    """Attributes that a module takes, with what they are of: ``dask.array.Array._meta``."""
+    return [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+
+
+def private_of_dask(names: list[str]) -> list[str]:
+    """Names that are private to Dask: of its modules, or those that its collections have."""
+    of_modules = [
         name
-        for name in imports[module]
+        for name in names
         if name.partition(".")[0] in DASK and any(part.startswith("_") for part in name.split("."))
     ]
-    assert not private or module.startswith("execution.")
+    return of_modules + [name for name in names if name.rpartition(".")[2] in OF_COLLECTIONS]
+
+
+def test_private_of_dask__sees_imports_and_attributes() -> None:
+    code = "import dask\ndask._task_spec.Task\nx._meta.ndim\nframe.expr._name\nself._meta_of(x)"
+    assert set(private_of_dask(attributes_of(ast.parse(code)))) == {
+        "dask._task_spec.Task",
+        "dask._task_spec",
+        "x._meta",
+        "frame.expr._name",
+    }
+    assert private_of_dask(["dask._expr", "dask.array", "numpy._core"]) == ["dask._expr"]
 
 
 def test_imports_of__sees_lazy_ones_and_those_for_the_type_checker() -> None:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.optional import import_optional
 from daskcoreset.core.storage import HEADER
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
-from daskcoreset.inputs.parquet import ParquetFiles, parquet_files
+from daskcoreset.inputs.parquet import open_parquet, parquet_files
+from daskcoreset.inputs.sources import Table, import_reader
 
-_HDF5 = (".h5", ".hdf5", ".hdf")
 _CSR = ("data", "indices", "indptr", "shape")  # a sparse X in an .npz file, with y beside it
 _ZARR = ("zarr.json", ".zarray", ".zgroup")
 
@@ -86,7 +87,7 @@ def _members_of(X: Any, keys: dict[str, str]) -> NamedArrays:
             features = tuple(str(column) for column in X.columns if column not in keys.values())
             return NamedArrays(arrays_of_dask(X, keys), features)
         return NamedArrays(split_columns(X, keys))
-    if isinstance(X, ParquetFiles):
+    if isinstance(X, Table):
         _check_keys(keys, X.names, f"{X.path!r} has the columns")
         features = tuple(name for name in X.names if name not in keys.values())
         columns = {name: X.column(key) for name, key in keys.items()}
@@ -119,7 +120,7 @@ def _single(part: Any, name: str, stack: ExitStack) -> Any:
             f"pass the array."
         )
     opened = _opened(part, name, stack)
-    if isinstance(opened, ParquetFiles):
+    if isinstance(opened, Table):
         if len(opened.names) != 1:
             raise InvalidInputError(
                 f"{name}: {opened.path!r} has the columns {opened.names}; pass a file with one."
@@ -189,23 +190,26 @@ def _opened(part: Any, name: str, stack: ExitStack, keys: tuple[str, ...] = ()) 
 
 
 def _open_local(path: str, name: str, stack: ExitStack, keys: tuple[str, ...]) -> Any:
-    suffix = Path(path).suffix.lower()
-    if suffix in (".npy", ".npz"):
-        return _open_numpy(path, name, stack)
-    if suffix in _HDF5:
-        h5py = _need("h5py", "hdf5", name)
-        try:
-            return stack.enter_context(h5py.File(path, "r"))
-        except OSError as error:
-            raise _unreadable(path, name, "an HDF5 file", error) from error
-    # Looked for first: a Zarr store may have a file for each of a million chunks.
-    if not any((Path(path) / marker).exists() for marker in _ZARR) and parquet_files(path):
-        _need("pyarrow", "dataframe", name)
-        return ParquetFiles(path, keys)
+    for is_format, open_format in FORMATS:
+        if is_format(path):
+            return open_format(path, name, stack, keys)
     return _open_zarr(path, name)
 
 
-def _open_numpy(path: str, name: str, stack: ExitStack) -> Any:
+def _is_parquet(path: str) -> bool:
+    # Zarr is looked for first: a store may have a file for each of a million chunks.
+    return not any((Path(path) / marker).exists() for marker in _ZARR) and bool(parquet_files(path))
+
+
+def _open_hdf5(path: str, name: str, stack: ExitStack, _keys: tuple[str, ...]) -> Any:
+    h5py = import_reader("h5py", "hdf5", name)
+    try:
+        return stack.enter_context(h5py.File(path, "r"))
+    except OSError as error:
+        raise _unreadable(path, name, "an HDF5 file", error) from error
+
+
+def _open_numpy(path: str, name: str, stack: ExitStack, _keys: tuple[str, ...]) -> Any:
     try:
         loaded = np.load(path, mmap_mode="r", allow_pickle=False)
         if not isinstance(loaded, np.lib.npyio.NpzFile):
@@ -236,6 +240,31 @@ def _unreadable(path: str, name: str, kind: str, error: Exception) -> InvalidInp
     )
 
 
-def _need(module: str, extra: str, name: str) -> Any:
-    install = f'install it with: pip install "daskcoreset[{extra}]".'
-    return import_optional(module, f"{name} needs the package {module}; {install}")
+def _has_suffix(suffixes: tuple[str, ...], path: str) -> bool:
+    return Path(path).suffix.lower() in suffixes
+
+
+class Format(NamedTuple):
+    """A format of local files.
+
+    Attributes
+    ----------
+    is_format : callable
+        ``is_format(path)`` tells whether a path that exists is of this format.
+    open_format : callable
+        ``open_format(path, name, stack, keys)`` returns an array, a group of arrays or a `Table`.
+        `name` is the argument that the path was passed as, for errors; `stack` closes what is
+        opened; `keys` are the columns that will be read alone.
+    """
+
+    is_format: Callable[[str], bool]
+    open_format: Callable[[str, str, ExitStack, tuple[str, ...]], Any]
+
+
+# The first that fits opens a path; what none fits is opened as Zarr. A new format is a file of its
+# own beside this one, and a line here.
+FORMATS = (
+    Format(partial(_has_suffix, (".npy", ".npz")), _open_numpy),
+    Format(partial(_has_suffix, (".h5", ".hdf5", ".hdf")), _open_hdf5),
+    Format(_is_parquet, open_parquet),
+)

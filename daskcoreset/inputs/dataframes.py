@@ -59,8 +59,9 @@ def arrays_of_dask(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
         partition stays unknown.
     """
     import dask.array as da
+    from dask.dataframe.dispatch import make_meta
 
-    meta = frame._meta  # noqa: SLF001 - the one way to know the columns without computing
+    meta = make_meta(frame)  # a frame without rows
     dtypes = {name: _frame_dtype(part) for name, part in split_columns(meta, keys).items()}
     # One task a partition makes all parts; what picks a part fuses with the work on it.
     split = partial(_split, keys=dict(keys), dtypes=dtypes)

@@ -168,7 +168,10 @@ def _xarray_name(part: Any) -> str | None:
 
 
 def _open_dask_frame(part: Any, name: str) -> Any:
-    if not hasattr(type(part), "_meta") or not hasattr(part._meta, "ndim"):  # noqa: SLF001
+    from dask.utils import is_dataframe_like, is_index_like, is_series_like
+
+    # They look at the class: a Delayed object claims to have every attribute.
+    if not (is_dataframe_like(part) or is_series_like(part) or is_index_like(part)):
         raise InvalidTypeError(
             f"{name} is a {type(part).__name__}; pass a Dask array or a Dask DataFrame."
         )
@@ -185,7 +188,9 @@ def _is_sparse(part: Any) -> bool:
     """Whether the rows are SciPy sparse."""
     if isinstance(part, Source):
         return part.sparse_bytes is not None
-    return hasattr(part._meta, "tocsr")  # noqa: SLF001 - the kind of a block, without computing
+    from dask.array.utils import meta_from_array
+
+    return hasattr(meta_from_array(part), "tocsr")
 
 
 # --- checks ------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,19 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.dataframes import OBJECT, check_numeric, common_dtype
-from daskcoreset.inputs.sources import Loader, Source
+from daskcoreset.inputs.sources import Loader, Source, Table, import_reader
 
 _PARQUET = (".parquet", ".parq", ".pq")
 
 
-class ParquetFiles:
+def open_parquet(path: str, name: str, stack: ExitStack, keys: Sequence[str] = ()) -> ParquetFiles:
+    """Open a Parquet file or folder, passed as the argument `name`; see `ParquetFiles`."""
+    del stack  # every task opens its files for itself
+    import_reader("pyarrow", "dataframe", name)
+    return ParquetFiles(path, keys)
+
+
+class ParquetFiles(Table):
     """The footers of a Parquet file or folder: columns, row groups and their lengths.
 
     Parameters
@@ -34,7 +42,7 @@ class ParquetFiles:
 
         self.path = path
         self.groups: list[tuple[str, int, int]] = []  # file, number in the file, rows
-        self._types: dict[str, list[Any]] = {}
+        self._types: dict[str, list[Any]] = {}  # of every file, by the names of the columns
         self._nulls = dict.fromkeys(keys, False)
         for file in parquet_files(path):
             metadata = pq.read_metadata(file)
@@ -44,6 +52,7 @@ class ParquetFiles:
                 if group.num_rows:
                     self.groups.append((file, index, group.num_rows))
                     self._note_nulls(group)
+        self.names = list(self._types)
 
     def _add_columns(self, file: str, schema: Any) -> None:
         if self._types and set(schema.names) != set(self._types):
@@ -64,11 +73,6 @@ class ParquetFiles:
                 self._nulls[column.path_in_schema] |= (
                     not counted or column.statistics.null_count > 0
                 )
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns."""
-        return list(self._types)
 
     def table(self, columns: Sequence[str]) -> Source:
         """Return some columns as the matrix X."""

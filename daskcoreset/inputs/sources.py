@@ -8,7 +8,8 @@ later, and a worker that dies takes nothing with it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.optional import import_optional
 from daskcoreset.core.typing import AnyArray
 
 # Reads one range of rows when called, an ndarray or SciPy sparse; picklable, cheap to make.
@@ -82,6 +84,34 @@ class Source:
         if self.sparse_bytes is not None:
             return self.sparse_bytes
         return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
+
+
+class Table(ABC):
+    """Files with columns by name, such as Parquet: the base of file formats of that kind.
+
+    Attributes
+    ----------
+    path : str
+    names : list of str
+        Of the columns.
+    """
+
+    path: str
+    names: list[str]
+
+    @abstractmethod
+    def table(self, columns: Sequence[str]) -> Source:
+        """Return some columns as the matrix X."""
+
+    @abstractmethod
+    def column(self, name: str) -> Source:
+        """Return one column as a vector of labels or weights."""
+
+
+def import_reader(module: str, extra: str, name: str) -> Any:
+    """Return the optional package that reads a file, which was passed as the argument `name`."""
+    install = f'install it with: pip install "daskcoreset[{extra}]".'
+    return import_optional(module, f"{name} needs the package {module}; {install}")
 
 
 def even_cut(n_rows: int, rows: int) -> tuple[int, ...]:
