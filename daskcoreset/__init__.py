@@ -81,15 +81,17 @@ __all__ = [
 __version__ = "0.1.0"
 
 # Modules that users import by these names, and that lie in folders.
-for _name, _module in {
-    "coverage": coverage,
-    "divergences": divergences,
-    "errors": errors,
-    "margin": margin,
-    "plotting": plotting,
-    "sizing": sizing,
-}.items():
+for _name, _module in {"errors": errors, "plotting": plotting, "sizing": sizing}.items():
     sys.modules[f"{__name__}.{_name}"] = _module
+
+# Those that are folders hand on their names only: `daskcoreset.coverage.cover` would import the
+# file a second time, with classes that nothing else knows.
+for _name, _module in {"coverage": coverage, "divergences": divergences, "margin": margin}.items():
+    _public = ModuleType(f"{__name__}.{_name}", _module.__doc__)
+    _public.__dict__.update(
+        {name: getattr(_module, name) for name in (*_module.__all__, "__all__")}
+    )
+    globals()[_name] = sys.modules[_public.__name__] = _public
 
 
 def __dir__() -> list[str]:

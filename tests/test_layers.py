@@ -185,7 +185,8 @@ def private_of_dask(names: list[str]) -> list[str]:
         for name in names
         if name.partition(".")[0] in DASK and any(part.startswith("_") for part in name.split("."))
     ]
-    return of_modules + [name for name in names if name.rpartition(".")[2] in OF_COLLECTIONS]
+    of_collections = [name for name in names if name.rpartition(".")[2] in OF_COLLECTIONS]
+    return sorted({*of_modules, *of_collections})
 
 
 def test_private_of_dask__sees_imports_and_attributes() -> None:
@@ -240,6 +241,12 @@ def test_public_modules__are_where_users_import_them(name: str) -> None:
     module = importlib.import_module(f"{PACKAGE}.{name}")
     assert getattr(daskcoreset, name) is module
     assert module.__all__
+
+
+@pytest.mark.parametrize("name", ["coverage.cover", "divergences.positive", "margin.active"])
+def test_public_modules__import_no_file_a_second_time(name: str) -> None:
+    with pytest.raises(ModuleNotFoundError, match="is not a package"):
+        importlib.import_module(f"{PACKAGE}.{name}")
 
 
 def test_package__shows_its_public_names_alone() -> None:

@@ -21,15 +21,6 @@ __all__ = [
     "InvalidTypeError",
     "MissingDependencyError",
     "StoreError",
-    "caller_level",
-    "ignore_overflow",
-    "no_scores_error",
-    "overflow_error",
-    "package_versions",
-    "warn_complete",
-    "warn_few",
-    "warn_lost",
-    "warn_user",
 ]
 
 

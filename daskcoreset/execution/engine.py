@@ -50,7 +50,7 @@ class Reduction(Generic[T]):
 def together(*reductions: Reduction[Any]) -> Reduction[tuple[Any, ...]]:
     """Return one reduction that makes the values of several in the same read.
 
-    What is broadcast is a tuple with an entry for each of them.
+    What is broadcast is a tuple with an entry for each of them, or None.
 
     Examples
     --------
@@ -65,10 +65,11 @@ def together(*reductions: Reduction[Any]) -> Reduction[tuple[Any, ...]]:
 
 
 def _chunks(
-    reductions: tuple[Reduction[Any], ...], rows: ReadBlock, broadcast: tuple[Any, ...]
+    reductions: tuple[Reduction[Any], ...], rows: ReadBlock, broadcast: tuple[Any, ...] | None
 ) -> tuple[Any, ...] | InvalidRow:
     values = []
-    for reduction, broadcast_value in zip(reductions, broadcast, strict=True):
+    broadcasts = broadcast or (None,) * len(reductions)
+    for reduction, broadcast_value in zip(reductions, broadcasts, strict=True):
         value = reduction.chunk(rows, broadcast_value)
         if isinstance(value, InvalidRow):
             return value
@@ -159,9 +160,8 @@ def _combined_results(
 ) -> BlockResults[Any]:
     """Merge the results of neighbouring blocks."""
     invalid = [part.invalid for part in parts if part.invalid is not None]
-    values = [part.value for part in parts if part.value is not None]
     return BlockResults(
-        combine(values) if values and not invalid else None,
+        None if invalid else combine([part.value for part in parts]),
         {block: rows for part in parts for block, rows in part.sizes.items()},
         {block: rows for part in parts for block, rows in part.kept.items()},
         min(invalid, key=lambda row: row[0]) if invalid else None,
@@ -391,15 +391,16 @@ def _merge_neighbours(
     return parts
 
 
-def apply(function: Callable[..., T], *values: Lazy[Any]) -> Lazy[T]:
-    """Define ``function(*values)`` as one task at the root."""
+def apply(function: Callable[..., T], *values: Any) -> Lazy[T]:
+    """Define ``function(*values)``, of values lazy or not, as one task at the root."""
     from dask._task_spec import Task, TaskRef
     from dask.highlevelgraph import HighLevelGraph
 
     name = f"{OURS}root-{uuid.uuid4().hex}"
     key = (name,)
-    task = Task(key, function, *(TaskRef(value.__dask_keys__()[0]) for value in values))
-    above: Any = values
+    above: list[Any] = [value for value in values if isinstance(value, Lazy)]
+    arguments = [TaskRef(v.__dask_keys__()[0]) if isinstance(v, Lazy) else v for v in values]
+    task = Task(key, function, *arguments)
     graph = HighLevelGraph.from_collections(name, {key: task}, dependencies=above)
     return Lazy(graph, key)
 

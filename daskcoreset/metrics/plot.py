@@ -31,7 +31,7 @@ from daskcoreset.metrics.plot_density import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["label_errors", "plot_audit", "plot_coreset", "plot_error"]
+__all__ = ["plot_audit", "plot_coreset", "plot_error"]
 
 # Cells along an axis at most: a few pixels each.
 _MAX_BINS = 120

@@ -113,7 +113,7 @@ class SizeStep:
         under the same keys, are read half as often.
     on_data : float or None
         Largest difference of the costs of six of the solutions, on both coresets together,
-        from those over all data; None where the two disagreed, so that nobody asked.
+        from those over all data; None where the two disagreed, and the data were not read.
     """
 
     size: int

@@ -38,7 +38,7 @@ class Objective(ABC, Generic[Q]):
     def n_parts(self) -> int | None:
         """Parts of the solutions that are made here: centers, components.
 
-        None while nobody has said; 1, as by default, for solutions that have no parts.
+        None where that is unknown; 1, the default, for solutions that have no parts.
         """
         return 1
 

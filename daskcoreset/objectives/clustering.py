@@ -82,7 +82,7 @@ class QuantizationError(_OfCenters):
     Parameters
     ----------
     n_clusters : int or None, default=None
-        Centers of the solutions that are made here; None where nobody has said.
+        Centers of the solutions that are made here; None where that is unknown.
 
     References
     ----------
@@ -129,7 +129,7 @@ class Distortion(DivergenceParameter, _OfCenters):
     Parameters
     ----------
     n_clusters : int or None, default=None
-        Centers of the solutions that are made here; None where nobody has said.
+        Centers of the solutions that are made here; None where that is unknown.
     divergence : str or Divergence, default="squared_euclidean"
         As in `daskcoreset.sensitivities.BregmanLightweight`. A precision that is left open is
         estimated from the coreset by `fitted`.

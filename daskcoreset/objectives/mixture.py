@@ -44,7 +44,7 @@ class MixtureCost(Objective[Mixture]):
     Parameters
     ----------
     n_components : int or None, default=None
-        Components of the solutions that are made here; None where nobody has said.
+        Components of the solutions that are made here; None where that is unknown.
 
     References
     ----------

@@ -54,7 +54,7 @@ def modes_for(size: int, rough: PilotSolution) -> tuple[Mode, ...]:
     """Return modes of calibration, the likeliest to succeed first.
 
     Sums that are met by rows too few for them are met by absurd weights; what is too few is
-    found by trial, see `SVM.n_draws`.
+    found by trial, see `SVMDesign.n_draws`.
     """
     both, gradient, means, neither = (True, True), (False, True), (True, False), (False, False)
     d, k, p = len(rough.origin), len(rough.classes), len(rough.coef)

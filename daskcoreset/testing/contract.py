@@ -89,7 +89,7 @@ class SensitivityContract(ABC):
     n_seeds = 400
     """Coresets over which an estimator is averaged."""
 
-    # What follows is final: a contract that is overridden is none.
+    # The tests below are final: subclasses do not override them.
 
     def summaries(self, blocks: Sequence[Block], reverse: bool = False) -> tuple[list[Any], Any]:
         """Fold `blocks` in the `n_folds` of the construction; return locals and merged."""

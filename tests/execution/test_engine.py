@@ -149,6 +149,25 @@ def test_together__several_reductions_share_a_read(lazy: bool) -> None:
     assert results.n_rows == results.n_kept == apart[0] == 40
 
 
+@pytest.mark.parametrize("lazy", [False, True])
+def test_together__without_a_broadcast_and_with_values_of_none(lazy: bool) -> None:
+    engine = Engine(row_blocks(np.ones((6, 1)), chunks=2), lazy=lazy)
+    nothing: Reduction[None] = Reduction(lambda rows, broadcast: None, lambda values: len(values))  # type: ignore[arg-type] # noqa: PLW0108, ARG005 - counts them
+    alone = engine.compute(engine.read(nothing)).value
+    shared = engine.compute(engine.read(together(nothing, Reduction(count_rows, sum)))).value
+    assert (alone, shared) == (3, (3, 6))
+
+
+def test_engine__applies_a_function_to_plain_values_too() -> None:
+    engine = Engine(row_blocks(np.ones((6, 1)), chunks=2), lazy=True)
+    rows = engine.apply(n_rows_of, engine.read(Reduction(count_rows, sum)))
+    assert engine.compute(engine.apply(pow, rows, 2)) == 36
+
+
+def n_rows_of(results: Any) -> int:
+    return int(results.value)
+
+
 def test_together__names_the_first_invalid_row_of_any_reduction() -> None:
     X = da.from_array(np.arange(40.0)[:, None], chunks=(6, 1))
     engine = Engine.immediate(row_blocks(X))

@@ -40,7 +40,7 @@ from daskcoreset.sensitivities import Sensitivity
 # Candidates of every class in every block at least, where there are so many rows of it.
 MIN_OF_CLASS = 5
 
-# An eighth of the rows is spread over the classes evenly; what is over goes by score. A class of
+# An eighth of the rows is spread over the classes evenly; the other rows go by score. A class of
 # few rows, which may have most of the cost, is then not left to two or three of them.
 CLASS_SHARE = 8
 

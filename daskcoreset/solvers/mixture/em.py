@@ -117,7 +117,7 @@ def fit_mixture(
     random_state : int, Generator, RandomState or None, default=None
         With unit weights an int gives the starting point that it gives scikit-learn, except
         for "random_from_data", whose rows are drawn by weight, and for a tied covariance
-        with "k-means++" (see `mixture_start`).
+        with "k-means++" (see `start_mixture`).
     warm_start : MixtureFit, optional
         Go on from this fit, whose type and number of components must be those asked for;
         `n_init`, `init_params` and the initial parameters are not used.
