@@ -243,6 +243,7 @@ def build(
     flags = {"normalize": normalize, "compute": compute, "dry_run": dry_run}
     _check_flags(epsilon, delta, progress, **flags)
     _check_strategy(strategy, inner_size)
+    # All arguments are checked before the data are opened, which may take long for remote stores.
     rule, coverage = None, None
     define: partial[SamplingJob] | partial[TreeJob] = partial(SamplingJob)
     if isinstance(method, Coverage) or method == "coverage":
@@ -294,6 +295,7 @@ def build(
         normalize=bool(normalize),
         size_given=size is not None,
     )
+    # A search reads the data several times, and decides after each read whether to go on.
     if rule is not None and isinstance(job, SamplingJob):
         return auto_size(job, rule, progress=progress)
     return _run(job, compute=compute, dry_run=dry_run, progress=progress)

@@ -108,6 +108,7 @@ def inclusion_probabilities(scores: FloatArray, size: float) -> FloatArray:
     if int(positive.sum()) <= size:
         return positive.astype(np.float64)
     total = float(scores.sum())
+    # The usual case, in which no row is certain and nothing has to be sorted.
     if float(scores.max()) / total * size < 1.0:
         return np.asarray(scores * (size / total))
     # Only the int(size) largest rows can be certain.
@@ -190,6 +191,7 @@ def raise_classes(
     array([0.5, 0.5, 1. ])
     """
     n_rows = np.bincount(codes[scores > 0.0], minlength=len(floors))
+    # Less what rounding may take from the sum of a class that is at its floor.
     low = np.bincount(codes, inclusion, len(floors)) < np.minimum(floors, n_rows) - 1e-6
     for code in np.flatnonzero(low):
         members = np.flatnonzero(codes == code)

@@ -153,6 +153,8 @@ class ProposeCandidates:
                 block, previous, stream(self.seed, Stage.SUMMARIES, rows.index, fold)
             )
             scores = construction.scores(block, previous).sum(axis=0)
+            # The estimated scores are of all the data, so that a block gives what is due to it,
+            # and is read again in no case.
             share = self.n_candidates / construction.design.pilot_total(previous)
             inclusion = np.minimum(scores * share, 1.0)
             rng = stream(self.seed, Stage.CANDIDATES, rows.index)

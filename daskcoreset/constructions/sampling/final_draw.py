@@ -154,6 +154,7 @@ class FinalDraw:
         """Draw from the candidates that the blocks proposed in the last fold."""
         results = self.finalize(results, self.construction.n_folds - 1)
         if results.n_kept <= self.size:
+            # Known only now, where Dask does not know the number of rows before reading.
             chunk = self.request_chunk()
             everything = reread(sorted(results.sizes), chunk, DrawRequest(None, None))
             return self._everything(everything, rereads=len(results.sizes))
@@ -233,6 +234,8 @@ class FinalDraw:
             part = candidates[block]
             scores = self.construction.scores(part.rows, summary)
             ratio = scores.sum(axis=0) / (bound * sums.sum() * part.probability)
+            # The quota is drawn beforehand: to take all that are accepted would let chance decide
+            # how many rows a block has, and add its variance.
             accepted = np.flatnonzero(part.coins < ratio)[: quota.sum()]
             rows = part.rows.take(accepted)
             kept.append(Candidates(block, rows, scores.sum(axis=0)[accepted]))

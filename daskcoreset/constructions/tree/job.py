@@ -297,6 +297,7 @@ class NodeReducer:
         """Merge neighbouring nodes, in the order of the blocks, and reduce their rows."""
         if len(nodes) == 1:
             return nodes[0]
+        # Rows as read, since dropped rows have numbers, too.
         starts = np.cumsum([0, *(node.read for node in nodes)]).tolist()
         return self._reduced(
             Node(
