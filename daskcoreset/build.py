@@ -14,7 +14,12 @@ from daskcoreset.constructions.coverage.cover import (
 from daskcoreset.constructions.sampling.auto_size import AutoSize, auto_size
 from daskcoreset.constructions.sampling.final_draw import FinalDraw
 from daskcoreset.constructions.sampling.job import SamplingJob
-from daskcoreset.constructions.tree.job import INNER_FACTOR, Settings, TreeJob
+from daskcoreset.constructions.tree.job import (
+    INNER_FACTOR,
+    Settings,
+    TreeJob,
+    check_inner_size,
+)
 from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
@@ -139,7 +144,7 @@ def build(
         `daskcoreset.sizing.auto_size`. With ``method="coverage"`` core points at most; None
         leaves their number to the diameter.
     method : str, Sensitivity, Reducer or Coverage, default="lightweight"
-        A name, such as "lightweight", "uniform", "kmeans" (with `n_clusters`), "svm" or
+        A name, such as "lightweight", "uniform", "kmeans" (with `n_clusters`), "svm",
         "logistic" or "least_squares" (with `y`), or a construction with its parameters, such as
         ``StrongKMeans(10)`` or ``SVM(lam=0.1)``; with ``strategy="tree"`` also a
         `daskcoreset.Reducer` of one's own. "coverage" draws nothing: see `diameter`.
@@ -245,7 +250,7 @@ def build(
     _check_strategy(strategy, inner_size)
     # All arguments are checked before the data are opened, which may take long for remote stores.
     rule, coverage = None, None
-    define: partial[SamplingJob] | partial[TreeJob] = partial(SamplingJob)
+    define: partial[SamplingJob] | partial[TreeJob]
     if isinstance(method, Coverage) or method == "coverage":
         max_points = check_options(
             size,
@@ -417,11 +422,8 @@ def _check_sizes(size: Any, split_every: Any, construction: Any, inner_size: Any
             raise InvalidInputError(
                 f"{name} must be at least {minimum}, got {value}; pass a larger int."
             )
-    if inner_size is not None and inner_size < size:
-        raise InvalidInputError(
-            f"inner_size={inner_size} is below size={size}: a node cannot give more rows than it "
-            f"keeps; pass at least {size}, or leave it out."
-        )
+    if inner_size is not None:
+        check_inner_size(inner_size, size)
     n_clusters = getattr(construction, "n_clusters", None) or 1
     if size < n_clusters:
         warn_user(

@@ -281,8 +281,7 @@ def map_reduce(
 
 
 def _work_on(work: Callable[[Block, int, Any], Any], rows: ReadBlock, broadcast: Any) -> Any:
-    assert rows.block is not None  # noqa: S101 - there is one where no row is invalid
-    return work(rows.block, rows.index, broadcast)
+    return work(rows.valid_block, rows.index, broadcast)
 
 
 def _same(value: T) -> T:

@@ -5,6 +5,8 @@ And what looks bad but is ordinary: constant data, duplicates, empty blocks, lar
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import itertools
 import sys
 import warnings
@@ -630,3 +632,10 @@ def test_build__stored_coreset_is_refused_for_its_weights_would_be_lost(tmp_path
 
     with pytest.raises(InvalidInputError, match=r"X is a stored coreset.*Coreset\.from_zarr"):
         build(tmp_path / "coreset.zarr", size=2)
+
+
+def test_overloads__have_every_option_of_build() -> None:
+    # `daskcoreset.build` is the function, which hides the module of this name.
+    options = importlib.import_module("daskcoreset.build")._Options.__annotations__
+    decide = {"X", "y", "compute", "dry_run"}
+    assert set(options) == set(inspect.signature(build).parameters) - decide

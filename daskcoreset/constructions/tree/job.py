@@ -87,11 +87,7 @@ class Settings:
         inner_size = optional_int("inner_size", inner_size)
         if inner_size is None:
             inner_size = INNER_FACTOR * size
-        elif inner_size < size:
-            raise InvalidInputError(
-                f"inner_size={inner_size} is below size={size}: a node cannot give more rows than "
-                f"it keeps; pass at least {size}, or leave it out."
-            )
+        check_inner_size(inner_size, size)
         check_choice("on_invalid", on_invalid, "raise", "drop")
         n_clusters = None if n_clusters is None else int(n_clusters)
         return cls(reducer, size, inner_size, resolve_seed(random_state), n_clusters, on_invalid)
@@ -163,6 +159,15 @@ class Settings:
             arguments | facts,
             n_clusters=self.n_clusters,
             normalize=normalize,
+        )
+
+
+def check_inner_size(inner_size: int, size: int) -> None:
+    """Check that the nodes below the root keep at least the rows of the result."""
+    if inner_size < size:
+        raise InvalidInputError(
+            f"inner_size={inner_size} is below size={size}: a node cannot give more rows than it "
+            f"keeps; pass at least {size}, or leave it out."
         )
 
 
