@@ -1,0 +1,87 @@
+"""Settings of the documentation, which `sphinx-build -W docs site` builds."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import daskcoreset
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import figures  # noqa: E402 - it lies beside this file
+
+project = "daskcoreset"
+author = "daskcoreset developers"
+copyright = f"2026, {author}"  # noqa: A001 - the name that Sphinx reads
+version = release = daskcoreset.__version__
+
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx-mathjax-offline",
+]
+exclude_patterns = ["_build", "**.ipynb_checkpoints"]
+# The first one is the form of the generated pages of the reference.
+source_suffix = {".rst": "restructuredtext", ".md": "myst-nb", ".ipynb": "myst-nb"}
+myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+# A name in single backticks is a link where the reference knows it.
+default_role = "py:obj"
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+templates_path = ["_templates"]
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+# Notebooks are executed by the build, in the folder they lie in.
+nb_execution_mode = "auto"
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+
+# Inventories of other projects are looked up only where the network is there.
+intersphinx_mapping: dict[str, Any] = {}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "daskcoreset"
+html_static_path = ["_static"]
+html_css_files = ["daskcoreset.css"]
+html_show_sourcelink = False
+# Pages without neighbours have no navigation at their side.
+html_sidebars = {page: [] for page in ("index", "start", "choose")}
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 7,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "tango",
+}
+
+
+def _skip(_app: Any, _what: str, name: str, _obj: Any, skip: bool, _options: Any) -> bool | None:
+    """Leave out the methods that scikit-learn adds for metadata routing."""
+    return True if re.fullmatch(r"(set_\w+_request|get_metadata_routing)", name) else None
+
+
+def setup(app: Any) -> None:
+    """Draw the figures, take in the notebooks, connect the hooks."""
+    figures.write(HERE / "_figures")
+    for notebook in sorted((HERE.parent / "notebooks").glob("*.ipynb")):
+        shutil.copy2(notebook, HERE / "notebooks" / notebook.name)
+    app.connect("autodoc-skip-member", _skip)
