@@ -74,7 +74,7 @@ html_theme_options = {
 }
 
 
-def _skip(_app: Any, _what: str, name: str, _obj: Any, skip: bool, _options: Any) -> bool | None:
+def _skip(_app: Any, _what: str, name: str, *_: Any) -> bool | None:
     """Leave out the methods that scikit-learn adds for metadata routing."""
     return True if re.fullmatch(r"(set_\w+_request|get_metadata_routing)", name) else None
 

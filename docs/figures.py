@@ -5,15 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from daskcoreset import build
 from daskcoreset.estimators import CoresetKMeans
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 INK, FAINT, BLUE, ORANGE, GREEN = "#22303c", "#8795a1", "#0a7d91", "#d9622b", "#3d8b40"
 
@@ -125,8 +128,8 @@ def _canvas(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, ax
 
 
-def _box(
-    ax: Axes, x: float, y: float, width: float, text: str, color: str, height: float = 0.78
+def _box(  # noqa: PLR0917 - read in the order of the drawing
+    ax: Axes, x: float, y: float, width: float, text: str, color: str, *, height: float = 0.78
 ) -> None:
     """Draw a box whose left edge is at x and whose middle is at height y."""
     style = "round,pad=0,rounding_size=0.08"
