@@ -197,8 +197,8 @@ def build(
     dry_run : bool, default=False
         Whether to return only the plan: reads, bytes, tasks, predicted peak memory.
     progress : bool or None, default=None
-        Whether to show a progress bar; None shows one on a terminal or in a notebook when
-        the work takes longer than a second.
+        Whether to show a progress bar; None shows one on a terminal, or in a notebook that has
+        widgets, when the work takes longer than a second.
     epsilon, delta : float, default=0.05, 0.1
         For ``size="auto"``: the relative difference of costs that is tolerated, and the
         share of random solutions on which there may be more.

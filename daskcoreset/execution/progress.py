@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import threading
 import warnings
@@ -28,7 +29,7 @@ def show_progress(progress: bool | None, lazy: Lazy[Any]) -> Iterator[None]:
     ----------
     progress : bool or None
         True shows a bar, False none; None shows one where the error stream is a terminal
-        or a notebook listens, once the work has taken a second.
+        or a notebook with widgets listens, once the work has taken a second.
     lazy : Lazy
     """
     if not _is_shown(progress):
@@ -84,7 +85,10 @@ def _is_shown(progress: bool | None) -> bool:
         return progress
     # A program without a console has no error stream at all.
     stream: Any = sys.stderr
-    return (stream is not None and stream.isatty()) or "ipykernel" in sys.modules
+    if stream is not None and stream.isatty():
+        return True
+    # Without widgets a notebook would keep the bar's lines as text.
+    return "ipykernel" in sys.modules and importlib.util.find_spec("ipywidgets") is not None
 
 
 def _nothing(steps: int) -> None:

@@ -6,6 +6,7 @@ import errno
 import os
 import struct
 import subprocess
+import importlib.util
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -128,12 +129,15 @@ def test_showing__follows_the_argument_then_the_terminal(
     assert bool(bars) is shown
 
 
-def test_showing__is_shown_in_a_notebook(
-    bars: list[Recorder], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("widgets", [True, False])
+def test_showing__is_shown_in_a_notebook_with_widgets(
+    bars: list[Recorder], monkeypatch: pytest.MonkeyPatch, widgets: bool
 ) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
     monkeypatch.setitem(sys.modules, "ipykernel", progress)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: progress if widgets else None)
     _build()
-    assert bars
+    assert bool(bars) is widgets
 
 
 def test_showing__survives_a_missing_error_stream(
