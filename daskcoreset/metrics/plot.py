@@ -160,7 +160,7 @@ def plot_error(
     -------
     matplotlib.axes.Axes
         A mean of zero or less, which a logarithm has no place for, is shown as a marker on
-        the lower edge.
+        the lower edge, and an interval that reaches zero ends there in an arrow head.
 
     Raises
     ------
@@ -192,9 +192,11 @@ def plot_error(
             x, above, width, label=name, marker=marker, ls=dash, capsize=3, ms=5, lw=1.5
         )
         color = drawn.lines[0].get_color()
-        # What has no logarithm stands on the lower edge.
+        edge = ax.get_xaxis_transform()
+        # What has no logarithm stands on the lower edge; an interval that reaches below it goes on.
+        below = x[(mean > 0) & (mean <= width)]
+        ax.plot(below, np.zeros(len(below)), "v", transform=edge, clip_on=False, color=color, ms=5)
         for x_zero in x[mean <= 0]:
-            edge = ax.get_xaxis_transform()
             ax.plot(x_zero, 0, transform=edge, clip_on=False, marker=marker, color=color, ms=5)
             ax.annotate("≤ 0", (x_zero, 0), (0, 7), edge, "offset points", color=color, ha="center")
     label_errors(ax, sizes)

@@ -26,6 +26,9 @@ _INK = 9000.0
 # Areas at which a marker can just be seen, and at which it hides its neighbours.
 _SMALLEST, _LARGEST = 2.0, 350.0
 
+# The least diameter of a marker in the legend, and the area above which markers have a rim.
+_SMALLEST_IN_LEGEND, _RIM = 3.0, 16.0
+
 # So many colours can be told apart; labels of more values are shown on a scale.
 _MAX_CLASSES = 10
 
@@ -53,7 +56,8 @@ def draw_rows(ax: Axes, shown: FloatArray, coreset: Coreset, style: dict[str, An
     order = np.argsort(-areas, kind="stable")  # large ones first, small ones on top of them
     options: dict[str, Any] = {
         "alpha": 0.75,
-        "linewidths": 0.4,
+        # A rim would cover small markers.
+        "linewidths": 0.4 if np.median(areas) > _RIM else 0.0,
         "edgecolors": "white",
         "zorder": 2,
     }
@@ -136,10 +140,17 @@ def _colors(labels: AnyArray | None) -> tuple[dict[str, Any], list[Any]]:
 
 
 def _sizes(weights: FloatArray, areas: FloatArray) -> list[Any]:
-    """Return legend handles for a light, a median and a heavy row."""
+    """Return legend handles for a light, a median and a heavy row, of sizes that differ."""
     rows = np.argsort(weights, kind="stable")[[len(weights) // 20, len(weights) // 2, -1]]
-    names = {f"weight {_short(weights[i])}": float(areas[i]) for i in rows}
-    return [_dot(float(np.sqrt(area)), name, "0.5") for name, area in names.items()]
+    diameters = np.sqrt(areas[rows])
+    # All larger by one factor where the smallest would be a speck.
+    scale = max(1.0, _SMALLEST_IN_LEGEND / float(diameters[0]))
+    handles: list[Any] = []
+    for i, diameter in zip(rows, diameters * scale, strict=True):
+        if handles and diameter < 1.15 * handles[-1].get_markersize():
+            handles.pop()
+        handles.append(_dot(float(diameter), f"weight {_short(weights[i])}", "0.5"))
+    return handles
 
 
 def _short(weight: float) -> str:
@@ -149,7 +160,7 @@ def _short(weight: float) -> str:
 def _dot(diameter: float, label: str, color: Any) -> Any:
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], ls="", marker="o", ms=diameter, color=color, mec="white", label=label)
+    return Line2D([], [], ls="", marker="o", ms=diameter, color=color, mec="none", label=label)
 
 
 # Above this a covariance matrix (8 MiB) is not gathered from the blocks.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import errno
+import importlib.util
 import os
 import struct
 import subprocess
-import importlib.util
 import sys
 import time
 from typing import TYPE_CHECKING, Any

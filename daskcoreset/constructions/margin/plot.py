@@ -109,7 +109,8 @@ def plot_gap(
     shown = np.where(errs, np.nan, lower)
     ax.plot(at, shown, color="C1", marker="s", ms=size or 2.0, lw=1.5, label="on all data")
     # The largest margin of all lies between the two.
-    ax.fill_between(at, np.maximum(best, 0.0), upper, color="C0", alpha=0.12, lw=0)
+    band = {"color": "C0", "alpha": 0.12, "lw": 0, "label": "holds the largest margin"}
+    ax.fill_between(at, np.maximum(best, 0.0), upper, **band)
     if errs.any():
         edge = ax.get_xaxis_transform()
         ax.plot(
@@ -129,7 +130,8 @@ def plot_gap(
     ax.set_ylabel("margin")
     ax.grid(visible=True, color="0.9")
     ax.set_axisbelow(True)
-    ax.legend(frameon=False, loc="upper right")
+    # Above the axes, where no curve runs.
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, fontsize="small")
     return ax
 
 
