@@ -1,0 +1,66 @@
+#!/usr/bin/env -S uv run --script
+# /// script
+# dependencies = ["nox>=2025.2.9"]
+# ///
+"""Tasks of the project: ``nox -l`` lists them, ``nox -s tests`` runs one."""
+
+from __future__ import annotations
+
+import nox
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "uv|virtualenv"
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Lint, format and types."""
+    session.install("-e", ".[test]")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("mypy")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the tests as the README does."""
+    session.install("-e", ".[test]")
+    session.run("pytest", "-n", "2", "--dist", "worksteal", *session.posargs)
+
+
+@nox.session(default=False)
+def nightly(session: nox.Session) -> None:
+    """Run the tests that the README's command leaves out."""
+    session.install("-e", ".[test]")
+    session.run(
+        "pytest", "-n", "2", "--dist", "worksteal", "-m", "nightly or hypothesis",
+        "--hypothesis-profile=nightly", *session.posargs,
+    )  # fmt: skip
+
+
+@nox.session(venv_backend="uv", default=False)
+def lowest(session: nox.Session) -> None:
+    """Run the quick tests with the lowest versions that pyproject.toml allows."""
+    session.install("--resolution=lowest-direct", "-e", ".[test]")
+    session.run(
+        "pytest", "-n", "2", "-m", "not slow and not distributed and not nightly", *session.posargs
+    )
+
+
+@nox.session(default=False)
+def docs(session: nox.Session) -> None:
+    """Build the documentation into site."""
+    session.install("-e", ".[docs]")
+    session.run("sphinx-build", "-W", "-q", "docs", "site")
+
+
+@nox.session(default=False)
+def build(session: nox.Session) -> None:
+    """Build the wheel and the source distribution, and check their metadata."""
+    session.install("build", "twine")
+    session.run("python", "-m", "build", "--outdir", "dist")
+    session.run("twine", "check", "--strict", "dist/*", external=True)
+
+
+if __name__ == "__main__":
+    nox.main()
