@@ -97,7 +97,7 @@ def write_store(
     return {name: part.shape for name, part in parts.items()}
 
 
-def find_members(path: str | os.PathLike[str]) -> tuple[str, ...]:
+def find_members(path: Any) -> tuple[str, ...]:
     """Return the names of the arrays of a Zarr group, HDF5 or .npz file; none for other files.
 
     Parameters

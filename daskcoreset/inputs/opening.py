@@ -11,6 +11,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.containers import split_container
 from daskcoreset.inputs.dataframes import arrays_of_dask, frame_source
+from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.inputs.sources import (
     Source,
     array_source,
@@ -59,7 +60,7 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
     Parameters
     ----------
     X, y, sample_weight
-        As in `daskcoreset.build`; the latter two may be None.
+        As in `daskcoreset.build`; the latter two may be None. X may be a `Reading`.
 
     Returns
     -------
@@ -72,8 +73,9 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
     InvalidTypeError
         For types and dtypes that hold no real numbers.
     """
+    X, options = ReadOptions.of(X)
     with ExitStack() as stack:  # of files, which are closed once their arrays are sources
-        members = split_container(X, y, sample_weight, stack)
+        members = split_container(X, y, sample_weight, stack, options)
         parts = {name: _opened(part, name) for name, part in members.parts.items()}
     for name, part in parts.items():
         _check_part(part, name)
