@@ -12,6 +12,7 @@ import pytest
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.inputs.parquet import ParquetFiles, parquet_files
+from daskcoreset.inputs.places import Place
 from tests.tools.sources import read
 
 
@@ -24,9 +25,9 @@ def test_parquet_files__natural_order_without_hidden_ones(tmp_path: Path) -> Non
         (tmp_path / name).touch()
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "b.pq").touch()
-    found = [Path(file).name for file in parquet_files(str(tmp_path))]
+    found = [Path(file.path).name for file in parquet_files(Place(str(tmp_path)))]
     assert found == ["b.pq", "part.9.parquet", "part.10.parquet"]
-    assert parquet_files(str(tmp_path / "a.txt")) == []
+    assert parquet_files(Place(str(tmp_path / "a.txt"))) == []
 
 
 def test_parquet__columns_in_another_order(tmp_path: Path) -> None:
