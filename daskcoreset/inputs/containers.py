@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.storage import HEADER
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
 from daskcoreset.inputs.files import Hdf5File, open_hdf5_file, open_numpy
@@ -24,7 +25,7 @@ from daskcoreset.inputs.parquet import (
     open_parquet,
     parquet_files,
 )
-from daskcoreset.inputs.places import Place, clear_errors, is_glob
+from daskcoreset.inputs.places import Place, clear_errors, is_glob, shortened
 from daskcoreset.inputs.sources import Table, import_reader
 from daskcoreset.inputs.zarr_stores import is_store, open_store, open_zarr
 
@@ -75,11 +76,7 @@ def split_container(
     beside = {"y": y, "sample_weight": sample_weight}
     arguments = {name: part for name, part in beside.items() if part is not None}
     keys = {name: part for name, part in arguments.items() if isinstance(part, str)}
-    name = (
-        ", ".join(map(os.fspath, [X] if isinstance(X, (str, os.PathLike)) else X))
-        if is_path(X)
-        else None
-    )
+    name = _name_of(X) if is_path(X) else None
     paths = _Paths(stack, options)
     paths.check_needed(X, y, sample_weight)
     container = paths.opened(X, "X", tuple(keys.values()))
@@ -90,6 +87,12 @@ def split_container(
         if part not in members.parts
     }
     return NamedArrays({**members.parts, **parts}, members.columns, name)
+
+
+def _name_of(path: Any) -> str:
+    """Return the name of a path, or of a list of them, for the provenance."""
+    names = [os.fspath(one) for one in (path if isinstance(path, (list, tuple)) else [path])]
+    return shortened([without_secrets(name, name) for name in names])
 
 
 def array_names(X: Any, stack: ExitStack) -> tuple[str, ...]:
@@ -265,10 +268,11 @@ class _Paths:
     def _open(self, place: Place, name: str, keys: tuple[str, ...]) -> Any:
         url = place.url or place.path
         with clear_errors(name, url, "a file or store"):
-            opens = [open_format for is_format, open_format in FORMATS if is_format(place)]
-        if opens:
+            fitting = (open_format for is_format, open_format in FORMATS if is_format(place))
+            open_format = next(fitting, None)
+        if open_format is not None:
             with clear_errors(name, url, "a file"):
-                return opens[0](place, name, self.stack, keys)
+                return open_format(place, name, self.stack, keys)
         with clear_errors(name, url, "a Zarr store"):
             return open_zarr(place, self.options.storage_options)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,12 @@ from daskcoreset.inputs.sources import (
     memmap_source,
     sparse_source,
 )
-from daskcoreset.inputs.zarr_stores import name_of_array, with_fast_pipeline
+from daskcoreset.inputs.zarr_stores import (
+    decoder_of,
+    is_in_process,
+    name_of_array,
+    with_fast_pipeline,
+)
 
 # Shards above this are cut between the chunks inside them.
 _HUGE_SHARD = 256 * 2**20
@@ -159,9 +165,9 @@ def _open_zarr(array: Any) -> Source:
         inner, outer = array.chunks, array.shards or array.chunks
         whole = int(np.prod(outer, dtype=np.int64)) * array.dtype.itemsize <= _HUGE_SHARD
         granularity = int((outer if whole else inner)[0])
-    return indexed_source(
-        with_fast_pipeline(array), granularity=granularity, name=name_of_array(array)
-    )
+    array = with_fast_pipeline(array)
+    source = indexed_source(array, granularity=granularity, name=name_of_array(array))
+    return replace(source, in_process=is_in_process(array), decoder=decoder_of(array))
 
 
 def _open_xarray(part: Any, name: str) -> Any:

@@ -16,7 +16,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreEr
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.dataframes import OBJECT, check_numeric, common_dtype
-from daskcoreset.inputs.places import Place, clear_errors, clear_read_errors
+from daskcoreset.inputs.places import Place, clear_errors, clear_read_errors, shortened
 from daskcoreset.inputs.sources import Loader, Source, Table, import_reader
 
 SUFFIXES = (".parquet", ".parq", ".pq")
@@ -43,6 +43,7 @@ class ArrowTable(Table):
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.in_process = False
         self.names: list[str] = []
         self.types: dict[str, list[Any]] = {}
         self.nulls: set[str] = set()
@@ -89,6 +90,7 @@ class ArrowTable(Table):
             name=self.path or None,
             columns=columns,
             in_memory=all(isinstance(piece, _InMemory) for piece in self.pieces),
+            in_process=self.in_process,
         )
 
 
@@ -300,9 +302,14 @@ class ParquetFiles(ArrowTable):
         if not isinstance(roots, ds.Dataset):
             self._root = roots[0]
             files = [file for root in roots for file in parquet_files(root)]
+            if not files:
+                raise InvalidInputError(
+                    f"X names no Parquet file: {roots[0].name!r}; check the path."
+                )
             source = _dataset_of(files, roots[0] if len(roots) == 1 else None)
-        super().__init__(", ".join(root.name for root in roots) if self._root else "")
+        super().__init__(shortened([root.name for root in roots]) if self._root else "")
 
+        self.in_process = self._root is not None and self._root.in_process
         fragments = list(source.get_fragments())
         if not all(isinstance(fragment, ds.ParquetFileFragment) for fragment in fragments):
             raise InvalidInputError(
@@ -384,7 +391,11 @@ def _dataset_of(files: Sequence[Place], root: Place | None) -> Any:
 
 def parquet_files(root: Place) -> list[Place]:
     """Return the Parquet files at a place; none where there are no such files."""
-    if root.is_file:
+    if root.filesystem is not None and root.suffix in SUFFIXES:
+        is_file = root.filesystem.info(root.path)["type"] == "file"  # or the error that says why
+    else:
+        is_file = root.is_file
+    if is_file:
         return [root] if root.suffix in SUFFIXES else []
     return [file for file in root.files() if _is_data(file, root)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -50,7 +50,8 @@ class Place:
                 raise InvalidInputError(
                     f"storage_options are for URLs, and {text!r} is a local path; leave them out."
                 )
-            return cls(str(Path(text).expanduser()))
+            # Workers may run in other folders; links stay as they are.
+            return cls(str(Path(text).expanduser().absolute()))
         import fsspec
 
         filesystem, path = fsspec.url_to_fs(text, **(options or {}))
@@ -83,13 +84,22 @@ class Place:
     def _asked(self, question: str, local: Any) -> bool:
         if self.filesystem is None:
             return bool(local(Path(self.path)))
-        return bool(getattr(self.filesystem, question)(self.path))
+        try:
+            return bool(getattr(self.filesystem, question)(self.path))
+        except Exception:  # noqa: BLE001 - what may be read need not be listed; opening it tells
+            return False
 
     def at(self, path: str) -> Place:
         """Return another place of the same file system."""
         if self.filesystem is None:
             return Place(path)
         return Place(path, self.filesystem, self.filesystem.unstrip_protocol(path))
+
+    @property
+    def in_process(self) -> bool:
+        """Whether it is in the memory of this process, where no other one sees it."""
+        protocol = getattr(self.filesystem, "protocol", ())
+        return "memory" in ([protocol] if isinstance(protocol, str) else protocol)
 
     def files(self) -> list[Place]:
         """Return the files in a folder and those below it, in the natural order of their names."""
@@ -142,6 +152,19 @@ def is_glob(location: Any) -> bool:
     if text.startswith(("http://", "https://")):  # where a question mark begins the query
         return "*" in text.partition("?")[0]
     return any(sign in text for sign in "*?[") and ("://" in text or not Path(text).exists())
+
+
+def shortened(names: Sequence[str]) -> str:
+    """Return the names of files as one: of many, the first and the last.
+
+    Examples
+    --------
+    >>> shortened(["a.npy", "b.npy", "c.npy", "d.npy"])
+    'a.npy, ..., d.npy (4 files)'
+    """
+    if len(names) <= 3:
+        return ", ".join(names)
+    return f"{names[0]}, ..., {names[-1]} ({len(names)} files)"
 
 
 # --- errors ------------------------------------------------------------------------------
@@ -234,10 +257,10 @@ _MISSING = (
 )
 _SILENT = (
     ("Endpoint", "ClientConnector", "Connection", "gaierror", "Disconnected", "Timeout"),
-    ("Could not connect", "Name or service not known", "timed out", "error sending request"),
+    ("500", "502", "503", "504", "Could not connect", "timed out", "error sending request"),
     (
-        "the server does not answer: check the host, the network, and the endpoint in "
-        'storage_options, such as {"endpoint_url": ...} for s3'
+        "the server does not answer: try again, and check the host, the network, and the endpoint "
+        'in storage_options, such as {"endpoint_url": ...} for s3'
     ),
 )
 _UNKNOWN = (
@@ -254,7 +277,7 @@ def remedy_for(error: BaseException) -> str | None:
     while link is not None and link not in chain and len(chain) < 20:
         chain.append(link)
         link = link.__cause__ or link.__context__
-    for kinds, signs, remedy in (_DENIED, _MISSING, _SILENT, _UNKNOWN):
+    for kinds, signs, remedy in (_DENIED, _SILENT, _MISSING, _UNKNOWN):
         for one in chain:
             name = type(one).__name__
             code = str(getattr(one, "status", ""))

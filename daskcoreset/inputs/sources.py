@@ -54,6 +54,10 @@ class Source:
         Whether a block is a view of what is in memory already.
     sparse_bytes : int or None
         Bytes of all rows of a sparse matrix; None for dense rows.
+    in_process : bool
+        Whether rows are stored in the memory of this process, where no other one sees them.
+    decoder : str or None
+        What decodes the chunks of a Zarr array.
     """
 
     shape: tuple[int, ...]
@@ -65,6 +69,8 @@ class Source:
     columns: tuple[str, ...] | None = None
     in_memory: bool = False
     sparse_bytes: int | None = None
+    in_process: bool = False
+    decoder: str | None = None
 
     def cut(self, rows: int) -> tuple[int, ...]:
         """Cut the rows into block sizes of about `rows` rows each.
@@ -241,7 +247,8 @@ def hdf5_source(dataset: Any, place: Place | None = None) -> Source:
 
     shape = tuple(dataset.shape or ())
     granularity = int(dataset.chunks[0]) if dataset.chunks else 1
-    return Source(shape, dataset.dtype, loader, granularity, name=f"{place.name}:{key}")
+    name = f"{place.name}:{key}"
+    return Source(shape, dataset.dtype, loader, granularity, name=name, in_process=place.in_process)
 
 
 def _hdf5_rows(place: Place, dataset: str, start: int, stop: int) -> Any:
@@ -301,9 +308,10 @@ def concatenated_source(sources: Sequence[Source], names: Sequence[str], argumen
         first.dtype,
         loader,
         pieces=tuple(itertools.chain.from_iterable(pieces)),
-        name=", ".join(names),
         columns=first.columns,
         in_memory=all(source.in_memory for source in sources),
+        in_process=any(source.in_process for source in sources),
+        decoder=first.decoder,
     )
 
 
@@ -326,7 +334,7 @@ def file_source(place: Place, shape: tuple[int, ...], dtype: np.dtype[Any], offs
     def loader(start: int, stop: int) -> Loader:
         return partial(_file_rows, place, dtype, (stop - start, *shape[1:]), offset, start)
 
-    return Source(shape, dtype, loader, name=place.name)
+    return Source(shape, dtype, loader, name=place.name, in_process=place.in_process)
 
 
 def _file_rows(

@@ -61,6 +61,8 @@ def store_name(store: Any, path: str = "") -> str:
         return store_name(inner, store.path)
     filesystem = getattr(store, "fs", None)
     text = str(store)
+    if (snapshot := getattr(getattr(store, "session", None), "snapshot_id", None)) is not None:
+        return f"{type(store).__name__}({snapshot})/{path}".rstrip("/")  # Icechunk
     if filesystem is not None:
         url = str(getattr(store, "path", ""))
         text = url if "://" in url else str(filesystem.unstrip_protocol(url))
@@ -71,6 +73,14 @@ def store_name(store: Any, path: str = "") -> str:
         text = f"{type(inner).__name__}({'/'.join(part for part in (bucket, str(prefix)) if part)})"
     text = without_secrets(text, text)
     return f"{text.rstrip('/')}/{path}" if path else text
+
+
+def is_in_process(array: Any) -> bool:
+    """Whether a Zarr array is in the memory of this process, where no other one sees it."""
+    store = array.store_path.store
+    place = Place("", getattr(store, "fs", None))
+    kinds = (type(store), type(getattr(store, "store", None)))
+    return place.in_process or any(kind.__name__.endswith("MemoryStore") for kind in kinds)
 
 
 def name_of_array(array: Any) -> str:
@@ -123,6 +133,12 @@ def _pipeline(module: str, name: str, array: Any) -> Any:
                 return made.from_codecs(array.metadata.codecs)
     except Exception:  # noqa: BLE001 - the default pipeline reads what another one does not
         return None
+
+
+def decoder_of(array: Any) -> str:
+    """Return what decodes the chunks of a Zarr array, for the plan of a build."""
+    name = pipeline_name(array)
+    return {_DEFAULT: "zarr", "ZarrsCodecPipeline": "zarrs"}.get(name, name)
 
 
 def pipeline_name(array: Any) -> str:
