@@ -306,7 +306,8 @@ class ParquetFiles(ArrowTable):
                 raise InvalidInputError(
                     f"X names no Parquet file: {roots[0].name!r}; check the path."
                 )
-            source = _dataset_of(files, roots[0] if len(roots) == 1 else None)
+            with clear_errors("X", files[0].name, "a Parquet file"):
+                source = _dataset_of(files, roots[0] if len(roots) == 1 else None)
         super().__init__(shortened([root.name for root in roots]) if self._root else "")
 
         self.in_process = self._root is not None and self._root.in_process
@@ -327,12 +328,12 @@ class ParquetFiles(ArrowTable):
         import pyarrow.dataset as ds
 
         folders = ds.get_partition_keys(fragment.partition_expression)
-        types = {name: schema.field(name).type for name in folders if name in schema.names}
-        types |= {field.name: field.type for field in fragment.physical_schema}
+        types = {field.name: field.type for field in fragment.physical_schema}
+        constants = {key: folders[key] for key in schema.names if key in folders.keys() - types}
+        types |= {key: schema.field(key).type for key in constants}
         name = self._named(fragment)
         self._add_columns(name, types)
         self.nulls |= {key for key in self._keys if key in folders and folders[key] is None}
-        constants = {key: value for key, value in folders.items() if key in types}
         for group in fragment.row_groups:
             if group.num_rows:
                 where = fragment.path, fragment.filesystem, name
