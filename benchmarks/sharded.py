@@ -26,7 +26,7 @@ from daskcoreset.inputs import zarr_stores
 COLUMNS = 20
 CHUNK_ROWS, SHARD_ROWS = 10_000, 200_000  # 0.8 and 16 MB
 SIZE = 10_000
-PIPELINES = zarr_stores._PIPELINES
+PIPELINES = zarr_stores.PIPELINES
 JOBS = ("plain read by zarrs", "build", "build by Zarr's own pipeline")
 
 
@@ -56,7 +56,7 @@ def plain_read(path: Path) -> None:
 
 def build(path: Path, *, own: bool) -> Any:
     """Build a coreset, by Zarr's own pipeline or by the fastest."""
-    zarr_stores._PIPELINES = () if own else PIPELINES
+    zarr_stores.PIPELINES = () if own else PIPELINES
     return daskcoreset.build(path, size=SIZE, random_state=0, progress=False)
 
 
@@ -94,12 +94,15 @@ def report(data: dict[str, Any]) -> str:
                 f"{low:.2f}-{high:.2f}",
             ]
         )
+    head = (
+        f"{settings['rows']:,} rows of {COLUMNS} columns, float32, zstd, shards of "
+        f"{SHARD_ROWS:,} rows in chunks of {CHUNK_ROWS:,}; {settings['turns']} turns; "
+        f"decoded by {settings['decoder']}, zarr {settings['zarr']}."
+    )
     heads = ["job", "median time", "ratio to the plain read", "quartiles"]
     return "\n".join(
         [
-            f"{settings['rows']:,} rows of {COLUMNS} columns, float32, zstd, shards of "
-            f"{SHARD_ROWS:,} rows in chunks of {CHUNK_ROWS:,}; {settings['turns']} turns; "
-            f"decoded by {settings['decoder']}, zarr {settings['zarr']}.",
+            head,
             "",
             *common.table(heads, rows),
             "",

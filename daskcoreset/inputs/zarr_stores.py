@@ -19,7 +19,7 @@ _MAX_TRIED = 4096
 
 # Pipelines that decode shards faster than that of Zarr by default, the fastest first: by zarrs,
 # which is compiled, and by Zarr from version 3.3 on.
-_PIPELINES = (
+PIPELINES = (
     ("zarrs", "ZarrsCodecPipeline"),
     ("zarr.core.codec_pipeline", "FusedCodecPipeline"),
 )
@@ -103,7 +103,7 @@ def with_fast_pipeline(array: Any) -> Any:
         return array
     import zarr
 
-    for module, name in _PIPELINES:
+    for module, name in PIPELINES:
         made = zarr.AsyncArray(metadata=array.metadata, store_path=array.store_path)
         if (pipeline := _pipeline(module, name, made)) is not None:
             # It is chosen when an array is made, by a setting of the whole process, which other
