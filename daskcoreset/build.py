@@ -135,10 +135,10 @@ def build(
         data set of pyarrow, SciPy sparse matrix, Zarr store; or the path or URL of a Zarr store,
         a Parquet file or folder, an HDF5, .npy or .npz file, a glob such as "data/*.parquet" or
         a list of paths, whose rows follow one another. Integers, booleans and float16 are
-        promoted; float32 stays float32. All sums are float64; rows less than about :math:`10^{-154}` apart
-        have squared distances of zero, and count as equal. Of the same rows in the same
-        blocks, dense or sparse, systematic draws are the same; the weights of "lightweight"
-        may differ in the last digits.
+        promoted; float32 stays float32. All sums are float64; rows less than about
+        :math:`10^{-154}` apart have squared distances of zero, and count as equal. Of the same
+        rows in the same blocks, dense or sparse, systematic draws are the same; the weights of
+        "lightweight" may differ in the last digits.
     y : array-like of shape (n,), or str, optional
         Labels that the coreset keeps for its rows. A string names a column of the data
         frame, table or Parquet data, or an array of the group or .npz file, of X; where X has

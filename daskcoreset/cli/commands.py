@@ -20,6 +20,7 @@ import daskcoreset
 from daskcoreset.cli.convert import find_members, write_store
 from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.errors import StoreError
+from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.storage import HEADER
 from daskcoreset.execution.cluster import cluster_for
 from daskcoreset.execution.progress import show_progress
@@ -142,7 +143,7 @@ def build(
     with cluster_for(scheduler, workers), show_progress(progress, lazy):
         coreset = lazy.compute()
     coreset.to_zarr(out, overwrite=overwrite)
-    made = {"store": out, **_facts(coreset)}
+    made = {"store": without_secrets(out, out), **_facts(coreset)}
     shown = ("store", "method", "rows", "n", "features", "dtype", "labels", "weight", "seed")
     seconds = round(time.perf_counter() - start, 2)
     _show("coreset", {key: made[key] for key in shown} | {"seconds": seconds})
@@ -174,7 +175,7 @@ def store(
     written = write_store(X, out, y, sample_weight, rows_per_chunk=chunks, progress=progress)
     shapes = {name: " x ".join(map(str, shape)) for name, shape in written.items()}
     seconds = round(time.perf_counter() - start, 2)
-    _show("store", {"store": out, **shapes, "seconds": seconds})
+    _show("store", {"store": without_secrets(out, out), **shapes, "seconds": seconds})
 
 
 @app.command()
@@ -185,7 +186,7 @@ def info(
 ) -> None:
     """Show what a saved coreset holds and where it comes from."""
     coreset = Coreset.from_zarr(path)
-    facts = {"store": path, **_facts(coreset)}
+    facts = {"store": without_secrets(path, path), **_facts(coreset)}
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return

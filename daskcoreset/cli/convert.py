@@ -16,6 +16,7 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
+from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import as_int
 from daskcoreset.execution.progress import count_reads
@@ -124,7 +125,8 @@ def find_members(path: Any) -> tuple[str, ...]:
 def _free_path(store: str | os.PathLike[str]) -> Path:
     text = os.fspath(store)
     if "://" in text:
-        raise InvalidInputError(f"store is the URL {text!r}; write to a local path and copy that.")
+        shown = without_secrets(text, text)
+        raise InvalidInputError(f"store is the URL {shown!r}; write to a local path and copy that.")
     # Followed through links, so that a rename replaces the directory and not the link to it.
     path = Path(text).resolve()
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):

@@ -311,7 +311,7 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         """Set the attributes of the features of data out of core."""
         self.n_features_in_ = n_features
         # Like scikit-learn: numbers that stand above columns are no names.
-        headers = getattr(X, "columns", None)
+        headers = getattr(X, "column_names", getattr(X, "columns", None))  # pyarrow, pandas
         named = headers is None or all(isinstance(name, str) for name in headers)
         if columns is not None and named:
             self.feature_names_in_ = np.array(columns, dtype=object)

@@ -45,7 +45,8 @@ class BlockSpec:
     """
 
     block_index: int
-    loaders: dict[str, Loader] = field(default_factory=dict)
+    # Not shown: logs of workers show the arguments of what failed, and URLs may hold passwords.
+    loaders: dict[str, Loader] = field(default_factory=dict, repr=False)
     start: int | None = None
 
 

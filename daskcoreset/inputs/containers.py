@@ -141,7 +141,10 @@ def _members_of(X: Any, keys: dict[str, str], chosen: Sequence[str] | None = Non
 def _check_keys(keys: dict[str, str], names: list[str], members: str) -> None:
     for name, key in keys.items():
         if key not in names:
-            raise InvalidInputError(f"{name} is {key!r}, but {members} {names}; name one of these.")
+            shown = without_secrets(key, key)
+            raise InvalidInputError(
+                f"{name} is {shown!r}, but {members} {names}; name one of these."
+            )
 
 
 def _single(part: Any, name: str, paths: _Paths) -> Any:

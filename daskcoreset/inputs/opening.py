@@ -187,7 +187,8 @@ def _open_xarray(part: Any, name: str) -> Any:
 
 def _xarray_name(part: Any) -> str | None:
     names = [part.encoding.get("source"), None if part.name is None else str(part.name)]
-    return ":".join(name for name in names if name) or None
+    text = ":".join(name for name in names if name)
+    return without_secrets(text, text) if text else None
 
 
 def _open_dask_frame(part: Any, name: str) -> Any:

@@ -16,7 +16,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreEr
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.dataframes import OBJECT, check_numeric, common_dtype
-from daskcoreset.inputs.places import Place, clear_errors, clear_read_errors, shortened
+from daskcoreset.inputs.places import Place, clear_errors, read_clearly, shortened
 from daskcoreset.inputs.sources import Loader, Source, Table, import_reader
 
 SUFFIXES = (".parquet", ".parq", ".pq")
@@ -82,14 +82,15 @@ class ArrowTable(Table):
             )
             return partial(_rows_of, reads, columns, dtype, flat=flat)
 
+        in_memory = all(isinstance(piece, _InMemory) for piece in self.pieces)
         return Source(
             (n_rows,) if flat else (n_rows, len(columns)),
             dtype,
             loader,
-            pieces=tuple(piece.rows for piece in self.pieces),
+            pieces=None if in_memory else tuple(piece.rows for piece in self.pieces),
             name=self.path or None,
             columns=columns,
-            in_memory=all(isinstance(piece, _InMemory) for piece in self.pieces),
+            in_memory=in_memory,
             in_process=self.in_process,
         )
 
@@ -262,12 +263,15 @@ class _RowGroup(Piece):
         scan = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
         file_format = ds.ParquetFileFormat(default_fragment_scan_options=scan)
         what = f"row group {self.group} of {self.name!r} (its rows {first} to {last})"
-        with clear_read_errors(what, self.path):
+
+        def read() -> Any:
             fragment = file_format.make_fragment(
                 self.path, filesystem=self.filesystem, row_groups=[self.group]
             )
             # The threads are those of Dask.
-            table = fragment.to_table(columns=stored, use_threads=False)
+            return fragment.to_table(columns=stored, use_threads=False)
+
+        table = read_clearly(lambda: what, read, self.path)
         if table.num_rows != self.rows:
             raise StoreError(
                 f"{what} has {table.num_rows} rows in place of {self.rows}; open the file again, "

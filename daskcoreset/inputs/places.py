@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from daskcoreset.core.errors import (
     CoresetError,
@@ -16,6 +16,8 @@ from daskcoreset.core.errors import (
     StoreError,
 )
 from daskcoreset.core.secrets import without_secrets
+
+T = TypeVar("T")
 
 _LOCAL = ("file", "local")
 
@@ -34,7 +36,7 @@ class Place:
         As it was given, secrets included.
     """
 
-    path: str
+    path: str = field(repr=False)  # of the web, whole URLs
     filesystem: Any = field(default=None, repr=False)
     url: str = field(default="", repr=False)
 
@@ -206,24 +208,26 @@ def _unreadable(name: str, url: str, kind: str, error: BaseException) -> Coreset
     )
 
 
-@contextmanager
-def clear_read_errors(what: str, *urls: str) -> Iterator[None]:
-    """Turn errors of reading rows into one that names what was read, for tasks on workers.
+def read_clearly(what: Callable[[], str], read: Callable[[], T], *urls: str) -> T:
+    """Return what `read` reads, or raise one error that names it, for tasks on workers.
 
     Parameters
     ----------
-    what : str
-        The rows, and where they are stored.
+    what : callable
+        Gives the rows, and where they are stored.
+    read : callable
     *urls : str
         URLs that messages may hold.
     """
     try:
-        yield
+        return read()
     except (CoresetError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - of every file system and codec
-        # Without the original: it may hold a password, and need not survive its way to the client.
-        raise read_error(what, error, *urls) from None
+        problem = read_error(what(), error, *urls)
+    # Out here, without the original as its context: that may hold a password, and what cannot be
+    # pickled would keep the error from the client.
+    raise problem
 
 
 def read_error(where: str, error: BaseException, *urls: str) -> StoreError:

@@ -19,10 +19,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from daskcoreset.core.errors import CoresetError, InvalidInputError, StoreError
+from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.inputs.places import Place, clear_read_errors, read_error
+from daskcoreset.inputs.places import Place, read_clearly
 from daskcoreset.inputs.zarr_stores import damaged_chunk
 
 # Reads one range of rows when called, an ndarray or SciPy sparse; picklable, cheap to make.
@@ -181,14 +181,11 @@ def indexed_source(array: Any, *, granularity: int = 1, name: str | None = None)
 
 
 def _sliced_rows(array: Any, name: str | None, start: int, stop: int) -> AnyArray:
-    try:
-        return np.asarray(array[start:stop])
-    except (CoresetError, MemoryError):
-        raise
-    except Exception as error:  # noqa: BLE001 - of every store and codec
+    def what() -> str:
         where = "" if name is None else f" of {name!r}"
-        what = f"{damaged_chunk(array, start, stop)}rows {start} to {stop}{where}"
-        raise read_error(what, error) from None
+        return f"{damaged_chunk(array, start, stop)}rows {start} to {stop}{where}"
+
+    return read_clearly(what, lambda: np.asarray(array[start:stop]))
 
 
 def memmap_source(array: np.memmap[Any, Any]) -> Source:
@@ -225,8 +222,10 @@ def _mapped_rows(
     reach = [(length - 1) * stride for length, stride in zip(shape, strides, strict=True)]
     low = first + sum(min(0, r) for r in reach)
     high = first + sum(max(0, r) for r in reach) + dtype.itemsize
-    with clear_read_errors(f"{shape[0]} rows from byte {first} of {path!r}"):
-        raw = np.memmap(path, np.uint8, "r", low, (high - low,))
+    raw = read_clearly(
+        lambda: f"{shape[0]} rows from byte {first} of {path!r}",
+        lambda: np.memmap(path, np.uint8, "r", low, (high - low,)),
+    )
     return np.ndarray(shape, dtype, raw, first - low, strides)
 
 
@@ -252,9 +251,12 @@ def hdf5_source(dataset: Any, place: Place | None = None) -> Source:
 
 
 def _hdf5_rows(place: Place, dataset: str, start: int, stop: int) -> Any:
+    def read() -> Any:
+        with open_hdf5(place) as file:
+            return file[dataset][start:stop]
+
     what = f"rows {start} to {stop} of the data set {dataset!r} in {place.name!r}"
-    with clear_read_errors(what, place.url), open_hdf5(place) as file:
-        return file[dataset][start:stop]
+    return read_clearly(lambda: what, read, place.url)
 
 
 @contextmanager
@@ -343,8 +345,7 @@ def _file_rows(
     row_bytes = dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64))
     first, n_bytes = offset + start * row_bytes, shape[0] * row_bytes
     what = f"rows {start} to {start + shape[0]} of {place.name!r}"
-    with clear_read_errors(what, place.url):
-        raw = place.read(first, first + n_bytes)
+    raw = read_clearly(lambda: what, lambda: place.read(first, first + n_bytes), place.url)
     if len(raw) != n_bytes:
         reason = "the file is cut short" if len(raw) < n_bytes else "the server sends no ranges"
         raise StoreError(

@@ -20,7 +20,7 @@ import zarr
 
 from daskcoreset import Coreset, build
 from daskcoreset.cli.main import main
-from daskcoreset.core.errors import CoresetError, InvalidInputError
+from daskcoreset.core.errors import CoresetError, InvalidInputError, StoreError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.inputs.blocks import row_blocks
@@ -227,7 +227,7 @@ def shown(call: Callable[[], Any]) -> tuple[str, str]:
         call()
     error = caught.value
     assert error.__cause__ is None
-    assert error.__suppress_context__
+    assert error.__suppress_context__ or error.__context__ is None
     # Without the lines of source, which hold what the test itself passes.
     lines = traceback.format_exception_only(error)
     return str(error), "".join(lines)
@@ -331,3 +331,23 @@ def test_command_line__hands_on_options_and_shows_none(
     assert_no_secret(captured.out, captured.err)
     saved = "".join(path.read_text("latin1") for path in tmp_path.rglob("zarr.json"))
     assert_no_secret(saved)
+
+
+@pytest.mark.distributed
+def test_errors__of_workers_arrive_whole_and_no_log_has_a_secret(
+    cluster: Any, files: FileServer
+) -> None:
+    from distributed import Client
+
+    write(fsspec.filesystem("file"), str(files.folder))
+    base = files.url.replace("://", "://me:S3CRET@")
+    with Client(cluster) as client:
+        for name in ("x.npy", "d.h5", "d.parquet"):
+            files.failing.clear()
+            url = f"{base}/{name}?sig=t0ken"
+            lazy = build(url, size=9, chunks=60, compute=False)
+            files.failing[name] = 403
+            with pytest.raises(StoreError, match="access is denied") as caught:
+                lazy.compute()
+            assert caught.value.__cause__ is None
+            assert_no_secret(str(caught.value), str(client.get_worker_logs()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import pickle
 from pathlib import Path
 from typing import Any
@@ -85,11 +86,15 @@ def test_stores__fsspec_and_obstore(s3: S3Server) -> None:
     assert str(found.provenance["source"]).endswith("/d.zarr)/X")
 
 
+def icechunk_repository(folder: Path) -> Any:
+    icechunk = pytest.importorskip("icechunk", reason="icechunk is not installed")
+    storage = icechunk.local_filesystem_storage(str(folder / "ice"))
+    return icechunk.Repository.create(storage)
+
+
 @pytest.mark.filterwarnings("default")  # of a storage that is not safe for many writers
 def test_stores__icechunk(tmp_path: Path) -> None:
-    icechunk = pytest.importorskip("icechunk", reason="icechunk is not installed")
-    storage = icechunk.local_filesystem_storage(str(tmp_path / "ice"))
-    repository = icechunk.Repository.create(storage)
+    repository = icechunk_repository(tmp_path)
     session = repository.writable_session("main")
     fill(session.store)
     snapshot = session.commit("rows")
@@ -108,11 +113,15 @@ def test_stores__of_nothing() -> None:
 
 
 @pytest.mark.distributed
-def test_stores__of_this_process_are_refused_on_a_cluster(cluster: Any) -> None:
+@pytest.mark.filterwarnings("default")
+def test_stores__of_this_process_are_refused_on_a_cluster(cluster: Any, tmp_path: Path) -> None:
     from distributed import Client
 
     with Client(cluster):
-        for store in (fill(MemoryStore()), fill(FsspecStore.from_url("memory://on-a-cluster"))):
+        stores = [fill(MemoryStore()), fill(FsspecStore.from_url("memory://on-a-cluster"))]
+        if importlib.util.find_spec("icechunk"):
+            stores.append(fill(icechunk_repository(tmp_path).writable_session("main").store))
+        for store in stores:
             with pytest.raises(InvalidInputError, match="the workers of a cluster do not see"):
                 build(store, "y", size=20, chunks=CHUNK)
 
