@@ -20,7 +20,7 @@ import numpy as np
 from daskcoreset.core.blocks import Block, BlockSchema, InvalidRow, ReadBlock, validate_block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.execution.clone import clone_after
-from daskcoreset.execution.lazy import LEAF, OURS, Lazy
+from daskcoreset.execution.lazy import LEAF, OURS, Lazy, active_client
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.blocks import BlockSpec, RowBlocks
 
@@ -473,6 +473,7 @@ def _map_blocks(
     import dask.array as da
     from dask.layers import ArrayValuesDep
 
+    _check_workers_see(blocks)
     specs: Any = _Literals(name, blocks.specs)
     operands: list[Any] = [ArrayValuesDep(((1,) * blocks.n_blocks,), specs), "i"]
     operands += [broadcast.as_array(), ""] if isinstance(broadcast, Lazy) else [broadcast, None]
@@ -489,6 +490,25 @@ def _map_blocks(
         concatenate=False,
         meta=np.empty((0,) * len(axes), dtype=dtype),
     )
+
+
+def _check_workers_see(blocks: RowBlocks) -> None:
+    """Check that what is stored can be read by the workers of the active client."""
+    if blocks.are_views or not blocks.specs or active_client() is None:
+        return
+    import cloudpickle
+
+    problem = "X is stored in the memory of this process" if blocks.in_process else None
+    try:
+        if problem is None:
+            cloudpickle.dumps(blocks.specs[0].loaders)
+    except Exception as error:  # noqa: BLE001 - of every kind of store
+        problem = f"X cannot be sent to other processes ({type(error).__name__})"
+    if problem is not None:
+        raise InvalidInputError(
+            f"{problem}, and the workers of a cluster do not see it; write it to a store that they "
+            f"all see, commit the session that it is in, pass the array, or close the client."
+        )
 
 
 def _run_block(
