@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, BlockSchema, InvalidRow, ReadBlock, validate_block
+from daskcoreset.core.blocks import (
+    Block,
+    BlockSchema,
+    InvalidRow,
+    ReadBlock,
+    find_undeclared_dtype,
+    validate_block,
+)
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.execution.clone import clone_after
 from daskcoreset.execution.lazy import LEAF, OURS, Lazy
@@ -302,8 +309,12 @@ def read_block(spec: BlockSpec, arrays: Mapping[str, Any], schema: BlockSchema) 
     schema : BlockSchema
     """
     parts = {name: load() for name, load in spec.loaders.items()} | dict(arrays)
-    rows = validate_block(parts["X"], parts.get("y"), parts.get("sample_weight"), schema)
-    return replace(rows, index=spec.block_index, start=spec.start)
+    index, size = spec.block_index, spec.size
+    if (problem := find_undeclared_dtype(parts, schema, index)) is not None:
+        return ReadBlock(int(parts["X"].shape[0]), None, problem, index, spec.start)
+    others = parts.get("y"), parts.get("sample_weight")
+    rows = validate_block(parts["X"], *others, schema, index=index, size=size)
+    return replace(rows, index=index, start=spec.start)
 
 
 def tree_reduce(

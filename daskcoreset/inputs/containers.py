@@ -183,7 +183,8 @@ def _opened(part: Any, name: str, stack: ExitStack, keys: tuple[str, ...] = ()) 
         path = path.removeprefix("file://")
     if "://" in path:
         return _open_zarr(path, name)
-    path = str(Path(path).expanduser())
+    # Workers may run in other folders; links stay as they are.
+    path = str(Path(path).expanduser().absolute())
     if not Path(path).exists():
         raise InvalidInputError(f"{name} names no file or folder: {path!r}; check the path.")
     return _open_local(path, name, stack, keys)

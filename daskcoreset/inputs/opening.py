@@ -19,6 +19,12 @@ from daskcoreset.inputs.sources import (
     memmap_source,
     sparse_source,
 )
+from daskcoreset.inputs.stored import (
+    MissingChunks,
+    StoredArray,
+    with_stored,
+    with_stored_in_graph,
+)
 
 # Shards above this are cut between the chunks inside them.
 _HUGE_SHARD = 256 * 2**20
@@ -48,18 +54,28 @@ class OpenedData(NamedTuple):
     name: str | None
 
     @property
+    def text_labels(self) -> bool | None:
+        """Whether y holds text or objects, and not numbers; None where there is no y."""
+        y = self.arrays.get("y", self.sources.get("y"))
+        return None if y is None else np.dtype(y.dtype).kind not in "biuf"
+
+    @property
     def X(self) -> Any:  # noqa: N802 - the name of the argument
         """The rows."""
         return self.arrays["X"] if "X" in self.arrays else self.sources["X"]
 
 
-def open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
+def open_all(
+    X: Any, y: Any, sample_weight: Any, missing_chunks: MissingChunks = "raise"
+) -> OpenedData:
     """Open X, and y and sample_weight where given; nothing is read but shapes and dtypes.
 
     Parameters
     ----------
     X, y, sample_weight
         As in `daskcoreset.build`; the latter two may be None.
+    missing_chunks : {"raise", "fill"}, default="raise"
+        As in `daskcoreset.build`.
 
     Returns
     -------
@@ -74,7 +90,7 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
     """
     with ExitStack() as stack:  # of files, which are closed once their arrays are sources
         members = split_container(X, y, sample_weight, stack)
-        parts = {name: _opened(part, name) for name, part in members.parts.items()}
+        parts = {name: _opened(part, name, missing_chunks) for name, part in members.parts.items()}
     for name, part in parts.items():
         _check_part(part, name)
     _check_lengths(parts)
@@ -90,19 +106,21 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
 # --- one part ----------------------------------------------------------------------------
 
 
-def _opened(part: Any, name: str) -> Any:
+def _opened(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
     """Open a container with chunks, files or labels, or else an array in memory."""
     module = type(part).__module__.split(".")[0]
-    if isinstance(part, Source) or _is_dask_array(part):
+    if isinstance(part, Source):
         return part
+    if _is_dask_array(part):
+        return with_stored_in_graph(part, missing_chunks)
     if module == "xarray":
-        return _open_xarray(part, name)
+        return _open_xarray(part, name, missing_chunks)
     if hasattr(part, "__dask_graph__"):
         return _open_dask_frame(part, name)
     if module == "h5py" and hasattr(part, "dtype"):
         return hdf5_source(part)
     if module == "zarr" and hasattr(part, "chunks"):
-        return _open_zarr(part)
+        return _open_zarr(part, missing_chunks)
     return _open_memory(part, name)
 
 
@@ -138,16 +156,17 @@ def _as_array(part: Any, name: str) -> AnyArray:
         ) from error
 
 
-def _open_zarr(array: Any) -> Source:
+def _open_zarr(array: Any, missing_chunks: MissingChunks) -> Source:
     granularity = 1
     if array.ndim:
         inner, outer = array.chunks, array.shards or array.chunks
         whole = int(np.prod(outer, dtype=np.int64)) * array.dtype.itemsize <= _HUGE_SHARD
         granularity = int((outer if whole else inner)[0])
-    return indexed_source(array, granularity=granularity, name=str(array.store_path))
+    stored = StoredArray.of(array, missing_chunks)
+    return indexed_source(stored, granularity=granularity, name=str(stored.array.store_path))
 
 
-def _open_xarray(part: Any, name: str) -> Any:
+def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
     if not hasattr(part, "dims") or not hasattr(part, "variable"):
         raise InvalidTypeError(
             f"{name} is an xarray {type(part).__name__}; pass one DataArray, for example "
@@ -155,7 +174,9 @@ def _open_xarray(part: Any, name: str) -> Any:
         )
     data = part.variable._data  # noqa: SLF001 - `.data` would load a lazily opened file whole
     if isinstance(data, np.ndarray) or hasattr(data, "__dask_graph__"):
-        return _opened(part.data, name)
+        return _opened(part.data, name, missing_chunks)
+    part = part.copy(deep=False)
+    part.variable._data = with_stored(data, missing_chunks)  # noqa: SLF001 - as above
     stored = part.encoding.get("shards") or part.encoding.get("chunks")
     stored = stored or part.encoding.get("chunksizes")
     granularity = int(stored[0]) if stored and len(stored) == part.ndim else 1
