@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack, overload
 
@@ -30,6 +31,7 @@ from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.plan import BuildPlan, plan_build
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.inputs.options import MissingChunks, ReadOptions, reading
 from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
 
 _SAMPLINGS = ("systematic", "multinomial")
@@ -55,6 +57,9 @@ class _Options(TypedDict, total=False):
     delta: float
     n_clusters: int | None
     diameter: float | None
+    storage_options: Mapping[str, Any] | None
+    columns: Sequence[str] | None
+    missing_chunks: MissingChunks
 
 
 @overload
@@ -113,6 +118,9 @@ def build(
     delta: float = 0.1,
     n_clusters: int | None = None,
     diameter: float | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    columns: Sequence[str] | None = None,
+    missing_chunks: MissingChunks = "raise",
 ) -> Coreset | Lazy[Coreset] | BuildPlan:
     r"""Build a coreset: a small weighted subset that stands for all rows.
 
@@ -211,6 +219,24 @@ def build(
         point, whose weight is that of the rows nearest to it. None finds the diameter for
         `size` core points. `daskcoreset.coverage.Coverage` has more options.
 
+    storage_options : mapping of str to object or None, default=None
+        For the file system of a URL, by the names that fsspec has for it, as in Dask, pandas and
+        Zarr: ``{"anon": True}``, ``{"key": ..., "secret": ...}``. None takes what the environment
+        says. They are handed to the workers, and never kept, printed or saved.
+    columns : sequence of str or None, default=None
+        Features to read, in this order, of a data frame, a table or Parquet files; None takes
+        all columns but those that `y` and `sample_weight` name.
+    missing_chunks : {"raise", "fill"}, default="raise"
+        What a chunk of a Zarr array is that is not stored, be it a whole one or one inside a
+        shard: a `StoreError` that names chunk and store, or, by "fill", rows of the array's fill
+        value. Zarr leaves out chunks that hold nothing but the fill value unless it is told
+        ``write_empty_chunks=True``, and nothing that it stores tells such a chunk from one that
+        was lost or never written: whoever wrote the store has to say so. "fill" holds for `X`,
+        `y` and `sample_weight`. It fills nothing where an array has no fill value (null in
+        format 2), and a store that a worker cannot see, or that holds another array there, is an
+        error in any case. Checked are Zarr arrays, also inside Dask arrays by ``da.from_zarr``
+        and in what xarray opened; not those that functions in a graph open for themselves.
+
     Returns
     -------
     Coreset, or Lazy, or BuildPlan
@@ -248,6 +274,7 @@ def build(
     flags = {"normalize": normalize, "compute": compute, "dry_run": dry_run}
     _check_flags(epsilon, delta, progress, **flags)
     _check_strategy(strategy, inner_size)
+    options = ReadOptions(storage_options, columns, missing_chunks)
     # All arguments are checked before the data are opened, which may take long for remote stores.
     rule, coverage = None, None
     define: partial[SamplingJob] | partial[TreeJob]
@@ -291,6 +318,7 @@ def build(
         _check_sampling(construction, sampling, passes)
         final_draw = FinalDraw(construction, int(rows), sampling, resolve_seed(random_state))
         define = partial(SamplingJob, final_draw=final_draw, passes=passes, n_clusters=n_clusters)
+    X = reading(X, options, (y, sample_weight))
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     if coverage is not None:
         return build_cover(coverage, blocks, split_every=split_every, progress=progress)

@@ -23,6 +23,7 @@ from daskcoreset.core.errors import StoreError
 from daskcoreset.core.storage import HEADER
 from daskcoreset.execution.cluster import cluster_for
 from daskcoreset.execution.progress import show_progress
+from daskcoreset.inputs.options import ReadOptions, reading
 from daskcoreset.sensitivities import CONSTRUCTIONS, resolve_method
 
 app = typer.Typer(
@@ -48,6 +49,21 @@ In = Annotated[str, typer.Argument(metavar="IN", help="Zarr, Parquet, HDF5, .npy
 Out = Annotated[str, typer.Argument(metavar="OUT", help="Zarr store to make.")]
 Labels = Annotated[str | None, typer.Option(metavar="KEY", help="Member of IN to keep as labels.")]
 Weights = Annotated[str | None, typer.Option(metavar="KEY", help="Member of IN that weighs rows.")]
+StorageOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        metavar="KEY=VALUE",
+        help="For the file system of a URL; may be repeated. Values that are JSON are read so.",
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--column", metavar="NAME", help="Feature to read; may be repeated."),
+]
+MissingChunks = Annotated[
+    Any, _choice("raise", "fill", text="Zarr chunks that are not stored: an error, or filled.")
+]
 Rows = Annotated[int | None, typer.Option(min=1, metavar="ROWS", help="Rows per block.")]
 Progress = Annotated[
     bool | None, typer.Option(help="Show a bar; by default only on a terminal.", show_default=False)
@@ -93,6 +109,9 @@ def build(
     passes: Annotated[int, typer.Option(min=1, max=2, help="Reads of the data.")] = 1,
     labels: Labels = None,
     weights: Weights = None,
+    columns: Columns = None,
+    storage_option: StorageOptions = None,
+    missing_chunks: MissingChunks = "raise",
     chunks: Rows = None,
     on_invalid: Annotated[
         str, _choice("raise", "drop", text="What becomes of rows with NaN or infinity.")
@@ -115,6 +134,8 @@ def build(
     options: dict[str, Any] = {"size": size, "method": construction, "random_state": seed}
     options |= {"sampling": sampling, "passes": passes, "on_invalid": on_invalid}
     options |= {"sample_weight": weights, "chunks": chunks or "auto"}
+    options |= {"storage_options": _mapping(storage_option), "columns": columns or None}
+    options["missing_chunks"] = missing_chunks
     source = _absolute(source)
     if dry_run:
         with cluster_for(scheduler, workers):  # its workers decide how much memory is taken
@@ -142,6 +163,9 @@ def store(
         int | None, typer.Option(min=1, metavar="ROWS", help="Rows per chunk; 16 MiB by default.")
     ] = None,
     *,
+    columns: Columns = None,
+    storage_option: StorageOptions = None,
+    missing_chunks: MissingChunks = "raise",
     progress: Progress = None,
 ) -> None:
     """Write the rows of IN as a Zarr store OUT, which build reads fast.
@@ -149,10 +173,11 @@ def store(
     OUT has the arrays X and, where IN has or names them, y and sample_weight.
     """
     start = time.perf_counter()
-    members = find_members(source)
+    X = reading(source, ReadOptions(_mapping(storage_option), columns or None, missing_chunks))
+    members = find_members(X)
     y = labels or ("y" if "y" in members else None)
     sample_weight = weights or ("sample_weight" if "sample_weight" in members else None)
-    written = write_store(source, out, y, sample_weight, rows_per_chunk=chunks, progress=progress)
+    written = write_store(X, out, y, sample_weight, rows_per_chunk=chunks, progress=progress)
     shapes = {name: " x ".join(map(str, shape)) for name, shape in written.items()}
     seconds = round(time.perf_counter() - start, 2)
     _show("store", {"store": out, **shapes, "seconds": seconds})
@@ -200,6 +225,22 @@ def _absolute(source: str) -> str:
     # For workers in another folder, and for the provenance, which outlives this one.
     path = Path(source).expanduser()
     return str(path.resolve()) if "://" not in source and path.exists() else source
+
+
+def _mapping(pairs: list[str] | None) -> dict[str, Any] | None:
+    """Return storage options; no message shows a value, which may be a password."""
+    if not pairs:
+        return None
+    mapping: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (key and equals):
+            raise typer.BadParameter("--storage-option has no name or no =; give KEY=VALUE.")
+        try:
+            mapping[key] = json.loads(value)
+        except ValueError:
+            mapping[key] = value
+    return mapping
 
 
 def _facts(coreset: Coreset) -> dict[str, Any]:

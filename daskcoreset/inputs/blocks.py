@@ -270,11 +270,10 @@ def _rechunked(arrays: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[st
                 f"be paired; call {name}.compute_chunk_sizes() first."
             )
         chunks = (sizes, *((length,) for length in array.shape[1:]))
-        if chunks != array.chunks:
-            # Of a block that is cut or merged nobody would see that it was too long.
-            array = _with_declared_shapes(array, name)
+        # Of a block that is cut or merged nobody would see that it was too long.
+        checked = array if chunks == array.chunks else _with_declared_shapes(array, name)
         # Shuffles of the cluster write to disk what a few concatenations do in memory.
-        aligned[name] = array.rechunk(chunks, method="tasks")
+        aligned[name] = checked.rechunk(chunks, method="tasks")
     return aligned
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.storage import HEADER
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
+from daskcoreset.inputs.options import DEFAULTS, ReadOptions, check_columns, is_path
 from daskcoreset.inputs.parquet import open_parquet, parquet_files
 from daskcoreset.inputs.sources import Table, import_reader
 
@@ -39,7 +41,9 @@ class NamedArrays(NamedTuple):
     name: str | None = None
 
 
-def split_container(X: Any, y: Any, sample_weight: Any, stack: ExitStack) -> NamedArrays:
+def split_container(
+    X: Any, y: Any, sample_weight: Any, stack: ExitStack, options: ReadOptions = DEFAULTS
+) -> NamedArrays:
     """Open paths, and select X, y and sample_weight in a container.
 
     Parameters
@@ -52,6 +56,7 @@ def split_container(X: Any, y: Any, sample_weight: Any, stack: ExitStack) -> Nam
         path where X is none.
     stack : contextlib.ExitStack
         Closes the files that are opened.
+    options : ReadOptions
 
     Returns
     -------
@@ -62,23 +67,26 @@ def split_container(X: Any, y: Any, sample_weight: Any, stack: ExitStack) -> Nam
     arguments = {name: part for name, part in beside.items() if part is not None}
     keys = {name: part for name, part in arguments.items() if isinstance(part, str)}
     name = os.fspath(X) if isinstance(X, (str, os.PathLike)) else None
-    container = _opened(X, "X", stack, tuple(keys.values()))
-    members = _members_of(container, keys)
+    paths = _Paths(stack, options)
+    paths.check_needed(X, y, sample_weight)
+    container = paths.opened(X, "X", tuple(keys.values()))
+    members = _members_of(container, keys, options.columns)
     parts = {
-        part: _single(value, part, stack)
+        part: _single(value, part, paths)
         for part, value in arguments.items()
         if part not in members.parts
     }
     return NamedArrays({**members.parts, **parts}, members.columns, name)
 
 
-def array_names(path: str | os.PathLike[str], stack: ExitStack) -> tuple[str, ...]:
+def array_names(X: Any, stack: ExitStack) -> tuple[str, ...]:
     """Return the names of the arrays of a stored group; none for anything else."""
-    container = _opened(path, "X", stack)
+    path, options = ReadOptions.of(X)
+    container = _Paths(stack, options).opened(path, "X")
     return tuple(_array_names(container)) if _is_group(container) else ()
 
 
-def _members_of(X: Any, keys: dict[str, str]) -> NamedArrays:
+def _members_of(X: Any, keys: dict[str, str], chosen: Sequence[str] | None = None) -> NamedArrays:
     """Return X and the members that `keys` name; X alone where it is one array."""
     # The class is asked, for a Delayed object claims to have every attribute.
     if hasattr(type(X), "columns") and hasattr(type(X), "iloc"):
@@ -89,9 +97,15 @@ def _members_of(X: Any, keys: dict[str, str]) -> NamedArrays:
         return NamedArrays(split_columns(X, keys))
     if isinstance(X, Table):
         _check_keys(keys, X.names, f"{X.path!r} has the columns")
-        features = tuple(name for name in X.names if name not in keys.values())
+        check_columns(chosen or (), X.names)
+        features = tuple(name for name in chosen or X.names if name not in keys.values())
         columns = {name: X.column(key) for name, key in keys.items()}
         return NamedArrays({"X": X.table(features), **columns})
+    if chosen is not None:
+        raise InvalidInputError(
+            "columns names features of data frames, tables and Parquet files, and X is none of "
+            "them; leave columns out, and pass the columns of the array, X[:, [0, 1]]."
+        )
     if _is_group(X):
         names = _array_names(X)
         if HEADER in getattr(X, "attrs", {}):
@@ -112,14 +126,14 @@ def _check_keys(keys: dict[str, str], names: list[str], members: str) -> None:
             raise InvalidInputError(f"{name} is {key!r}, but {members} {names}; name one of these.")
 
 
-def _single(part: Any, name: str, stack: ExitStack) -> Any:
+def _single(part: Any, name: str, paths: _Paths) -> Any:
     """Open an array, or the path of one, that is not in the container of X."""
     if isinstance(part, str) and "://" not in part and not Path(part).expanduser().exists():
         raise InvalidInputError(
             f"{name} is {part!r}, which is no file, and X has no columns or arrays by name; "
             f"pass the array."
         )
-    opened = _opened(part, name, stack)
+    opened = paths.opened(part, name)
     if isinstance(opened, Table):
         if len(opened.names) != 1:
             raise InvalidInputError(
@@ -174,20 +188,35 @@ def _select_array(group: Any, name: str, names: tuple[str, ...]) -> Any:
 # --- paths -------------------------------------------------------------------------------
 
 
-def _opened(part: Any, name: str, stack: ExitStack, keys: tuple[str, ...] = ()) -> Any:
-    """Open a path; anything else is returned as it is."""
-    if not isinstance(part, (str, os.PathLike)):
-        return part
-    path = os.fspath(part)
-    if path.startswith("file://"):
-        path = path.removeprefix("file://")
-    if "://" in path:
-        return _open_zarr(path, name)
-    # Workers may run in other folders; links stay as they are.
-    path = str(Path(path).expanduser().absolute())
-    if not Path(path).exists():
-        raise InvalidInputError(f"{name} names no file or folder: {path!r}; check the path.")
-    return _open_local(path, name, stack, keys)
+@dataclass(frozen=True)
+class _Paths:
+    """Opens paths and URLs; `stack` closes the files."""
+
+    stack: ExitStack
+    options: ReadOptions
+
+    def check_needed(self, *parts: Any) -> None:
+        """Check that there is a URL that the storage options can be for."""
+        if self.options.storage_options is not None and not any(map(is_path, parts)):
+            raise InvalidInputError(
+                f"storage_options are for URLs, and X is a {type(parts[0]).__name__}; leave them "
+                f"out, or pass a URL."
+            )
+
+    def opened(self, part: Any, name: str, keys: tuple[str, ...] = ()) -> Any:
+        """Open a path; anything else is returned as it is."""
+        if not isinstance(part, (str, os.PathLike)):
+            return part
+        path = os.fspath(part)
+        if path.startswith("file://"):
+            path = path.removeprefix("file://")
+        if "://" in path:
+            return _open_zarr(path, name, self.options)
+        # Workers may run in other folders; links stay as they are.
+        path = str(Path(path).expanduser().absolute())
+        if not Path(path).exists():
+            raise InvalidInputError(f"{name} names no file or folder: {path!r}; check the path.")
+        return _open_local(path, name, self.stack, keys)
 
 
 def _open_local(path: str, name: str, stack: ExitStack, keys: tuple[str, ...]) -> Any:
@@ -225,11 +254,12 @@ def _open_numpy(path: str, name: str, stack: ExitStack, _keys: tuple[str, ...]) 
     return sp.load_npz(path)
 
 
-def _open_zarr(path: str, name: str) -> Any:
+def _open_zarr(path: str, name: str, options: ReadOptions = DEFAULTS) -> Any:
     import zarr
 
     try:
-        return zarr.open(path, mode="r")
+        storage = None if options.storage_options is None else dict(options.storage_options)
+        return zarr.open(path, mode="r", storage_options=storage)
     except Exception as error:
         raise _unreadable(path, name, "a Zarr store", error) from error
 

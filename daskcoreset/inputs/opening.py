@@ -11,6 +11,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.containers import split_container
 from daskcoreset.inputs.dataframes import arrays_of_dask, frame_source
+from daskcoreset.inputs.options import MissingChunks, ReadOptions
 from daskcoreset.inputs.sources import (
     Source,
     array_source,
@@ -19,12 +20,7 @@ from daskcoreset.inputs.sources import (
     memmap_source,
     sparse_source,
 )
-from daskcoreset.inputs.stored import (
-    MissingChunks,
-    StoredArray,
-    with_stored,
-    with_stored_in_graph,
-)
+from daskcoreset.inputs.stored import StoredArray, with_stored, with_stored_in_graph
 
 # Shards above this are cut between the chunks inside them.
 _HUGE_SHARD = 256 * 2**20
@@ -65,17 +61,13 @@ class OpenedData(NamedTuple):
         return self.arrays["X"] if "X" in self.arrays else self.sources["X"]
 
 
-def open_all(
-    X: Any, y: Any, sample_weight: Any, missing_chunks: MissingChunks = "raise"
-) -> OpenedData:
+def open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
     """Open X, and y and sample_weight where given; nothing is read but shapes and dtypes.
 
     Parameters
     ----------
     X, y, sample_weight
-        As in `daskcoreset.build`; the latter two may be None.
-    missing_chunks : {"raise", "fill"}, default="raise"
-        As in `daskcoreset.build`.
+        As in `daskcoreset.build`; the latter two may be None. X may be a `Reading`.
 
     Returns
     -------
@@ -88,9 +80,11 @@ def open_all(
     InvalidTypeError
         For types and dtypes that hold no real numbers.
     """
+    X, options = ReadOptions.of(X)
     with ExitStack() as stack:  # of files, which are closed once their arrays are sources
-        members = split_container(X, y, sample_weight, stack)
-        parts = {name: _opened(part, name, missing_chunks) for name, part in members.parts.items()}
+        members = split_container(X, y, sample_weight, stack, options)
+        missing = options.missing_chunks
+        parts = {name: _opened(part, name, missing) for name, part in members.parts.items()}
     for name, part in parts.items():
         _check_part(part, name)
     _check_lengths(parts)
@@ -109,10 +103,8 @@ def open_all(
 def _opened(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
     """Open a container with chunks, files or labels, or else an array in memory."""
     module = type(part).__module__.split(".")[0]
-    if isinstance(part, Source):
-        return part
-    if _is_dask_array(part):
-        return with_stored_in_graph(part, missing_chunks)
+    if isinstance(part, Source) or _is_dask_array(part):
+        return part if isinstance(part, Source) else with_stored_in_graph(part, missing_chunks)
     if module == "xarray":
         return _open_xarray(part, name, missing_chunks)
     if hasattr(part, "__dask_graph__"):

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import itertools
 import os
 import socket
 import uuid
@@ -27,14 +26,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.typing import AnyArray
-
-MissingChunks: TypeAlias = Literal["raise", "fill"]
+from daskcoreset.inputs.options import MissingChunks
 
 # Openings whose metadata this process has seen: of these none are read again.
 _seen: set[str] = set()
@@ -99,7 +97,8 @@ class StoredArray:
     @property
     def dtype(self) -> np.dtype[Any]:
         """As stored."""
-        return np.dtype(self.array.dtype)
+        dtype: np.dtype[Any] = np.dtype(self.array.dtype)
+        return dtype
 
     @property
     def oindex(self) -> _Indexed:
@@ -198,7 +197,8 @@ class StoredArray:
         if fill is not None:
             remedy += f', or pass missing_chunks="fill" if rows of {fill!s} are meant'
         return StoreError(
-            f"{chunk} of {self.array.store_path} is not stored{row}, as seen on {_here()}; {remedy}."
+            f"{chunk} of {self.array.store_path} is not stored{row}, as seen on {_here()}; "
+            f"{remedy}."
         )
 
 
@@ -229,7 +229,8 @@ def _found_from_anywhere(array: Any) -> Any:
     if type(store) is LocalStore:
         found: Any = LocalStore(store.root.absolute(), read_only=True)
     elif type(store) is ZipStore and not store.path.is_absolute():
-        found = ZipStore(store.path.absolute(), mode="r")
+        found = copy.copy(store)
+        found.path = store.path.absolute()
     else:
         return array
     return _rebuilt(array, StorePath(found, array.store_path.path), array.metadata)
@@ -273,7 +274,8 @@ def _bounds(key: Any, shape: tuple[int, ...]) -> list[tuple[int, int]] | None:
     if len(parts) > len(shape) or not all(isinstance(part, slice) for part in parts):
         return None
     bounds = []
-    for length, part in itertools.zip_longest(shape, parts, fillvalue=slice(None)):
+    padded = (*parts, *(slice(None),) * (len(shape) - len(parts)))
+    for length, part in zip(shape, padded, strict=True):
         start, stop, step = part.indices(length)
         if step != 1:
             return None
@@ -308,8 +310,9 @@ def _filled_regions(
 def _is_fill(values: AnyArray, fill: Any) -> AnyArray:
     array = np.asarray(values)
     if array.dtype.kind == "f" and np.isnan(fill):
-        return np.isnan(array)
-    return np.asarray(array == fill)
+        array, fill = np.isnan(array), True
+    filled: AnyArray = np.asarray(array == fill)
+    return filled
 
 
 # --- arrays inside of others -------------------------------------------------------------

@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from daskcoreset.constructions.sampling.job import DataFacts
 from daskcoreset.constructions.tree import persistence
@@ -41,6 +41,7 @@ from daskcoreset.core.typing import Sampling
 from daskcoreset.core.validation import as_path
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import Sensitivity
 
 _KIND = "coreset-stream"
@@ -340,7 +341,10 @@ class CoresetStream:
         """Levels that hold a coreset, the highest first."""
         return self._state.levels
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> CoresetStream:
+    @takes_reading
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> CoresetStream:
         """Take further rows.
 
         Parameters
@@ -352,6 +356,8 @@ class CoresetStream:
             Labels: for all rows of the stream or for none.
         sample_weight : array-like of shape (n,), or str, optional
             Input weights; ones by default.
+        storage_options, columns, missing_chunks
+            As in `daskcoreset.build`.
 
         Returns
         -------
