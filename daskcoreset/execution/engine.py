@@ -26,8 +26,9 @@ from daskcoreset.core.blocks import (
     validate_block,
 )
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.execution.agreement import Environment, check_here, environment
 from daskcoreset.execution.clone import clone_after
-from daskcoreset.execution.lazy import LEAF, OURS, Lazy
+from daskcoreset.execution.lazy import LEAF, OURS, Lazy, active_client
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.blocks import BlockSpec, RowBlocks
 
@@ -484,13 +485,15 @@ def _map_blocks(
     import dask.array as da
     from dask.layers import ArrayValuesDep
 
+    # Workers compare themselves, for some may join later.
+    expected = None if active_client() is None else environment()
     specs: Any = _Literals(name, blocks.specs)
     operands: list[Any] = [ArrayValuesDep(((1,) * blocks.n_blocks,), specs), "i"]
     operands += [broadcast.as_array(), ""] if isinstance(broadcast, Lazy) else [broadcast, None]
     for array in clone_after(list(blocks.arrays.values()), broadcast, name):
         operands += [array, "ij" if array.ndim == 2 else "i"]
     return da.blockwise(
-        partial(_run_block, work, blocks.schema, tuple(blocks.arrays)),
+        partial(_run_block, work, blocks.schema, tuple(blocks.arrays), expected),
         axes,
         *operands,
         name=name,  # never of a result: hashing every spec would cost more
@@ -502,15 +505,17 @@ def _map_blocks(
     )
 
 
-def _run_block(
+def _run_block(  # noqa: PLR0917 - Dask gives them by position
     work: Callable[[ReadBlock, Any], Any],
     schema: BlockSchema,
     names: tuple[str, ...],
+    expected: Environment | None,
     spec: BlockSpec,
     broadcast: Any,
     *arrays: Any,
 ) -> Any:
     """Read a block, of whose parts those with `names` arrive as Dask blocks, and work on it."""
+    check_here(expected)
     # Of an axis that the result has not, Dask hands over the list of its blocks: one.
     parts = (part[0] if isinstance(part, list) else part for part in arrays)
     return work(read_block(spec, dict(zip(names, parts, strict=True)), schema), broadcast)

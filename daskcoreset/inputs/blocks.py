@@ -280,6 +280,7 @@ def _rechunked(arrays: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[st
 def _with_declared_shapes(array: Any, name: str) -> Any:
     """Return the array, whose blocks raise an error where they are not as long as they declare."""
     import dask.array as da
+    from dask.array.utils import meta_from_array
     from dask.layers import ArrayBlockIdDep, ArrayChunkShapeDep
 
     axes = tuple(range(array.ndim))
@@ -293,7 +294,7 @@ def _with_declared_shapes(array: Any, name: str) -> Any:
         ArrayChunkShapeDep(array.chunks),
         axes,
         align_arrays=False,
-        meta=array._meta,  # noqa: SLF001 - what Dask declares of a block
+        meta=meta_from_array(array),
     )
 
 

@@ -138,13 +138,16 @@ class StoredArray:
         """Raise an error unless this process sees the array that was opened."""
         if self.metadata is None or (self.opening in _seen and not again):
             return
+        now, reason = None, ""
         try:
             now = _reopened(self.array)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - every kind of store has errors of its own
+            reason = type(error).__name__
+        if now is None:  # raised here, for errors of stores as causes do not pickle
             raise StoreError(
-                f"{self.array.store_path} cannot be read on {_here()} ({type(error).__name__}); "
-                f"make the store visible to every worker, by the same path."
-            ) from error
+                f"{self.array.store_path} cannot be read on {_here()} ({reason}); make the store "
+                f"visible to every worker, by the same path."
+            )
         if _digest(now) != self.metadata or now.shape[:1] < self.array.shape[:1]:
             raise self.changed(now)
         _seen.add(self.opening)
