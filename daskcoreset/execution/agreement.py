@@ -106,9 +106,12 @@ def _numba_target() -> str:
         import llvmlite.binding as llvm
     except ImportError:
         return _LACKING
-    name = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
+    host = str(llvm.get_host_cpu_name())
+    name = os.environ.get("NUMBA_CPU_NAME") or host
     features = os.environ.get("NUMBA_CPU_FEATURES")
-    return f"{name} with {features}" if features else str(name)
+    if features is None:  # those of the processor, whatever the name says
+        return name if name == host else f"{name} on {host}"
+    return f"{name} with {features}" if features else f"{name} alone"
 
 
 def disagreement(expected: Environment, found: Environment) -> Disagreement:

@@ -119,7 +119,7 @@ def test_build__worker_that_joins_between_definition_and_run(
 @pytest.mark.slow
 def test_build__worker_with_another_processor(cluster: RealCluster) -> None:
     cluster.start_worker(env={"OPENBLAS_CORETYPE": "Prescott", "NUMBA_CPU_NAME": "nehalem"})
-    with pytest.warns(CoresetWarning, match=r"tcp://.*numba for nehalem in place of"):
+    with pytest.warns(CoresetWarning, match=r"tcp://.*numba for nehalem on "):
         build()
 
 
