@@ -133,16 +133,20 @@ def build(
     X : array-like of shape (n, d), or path
         A Dask array (dense or sparse blocks, unknown chunk sizes allowed), NumPy array or
         memmap, Zarr array, or group with the array "X", HDF5 data set, xarray DataArray
-        (rows along its first dimension), pandas or Dask DataFrame, SciPy sparse matrix;
-        or the path or URL of a Zarr store, or the path of a Parquet file or folder, an
-        HDF5, .npy or .npz file. Integers, booleans and float16 are promoted; float32
-        stays float32. All sums are float64; rows less than about :math:`10^{-154}` apart
-        have squared distances of zero, and count as equal. Of the same rows in the same
-        blocks, dense or sparse, systematic draws are the same; the weights of "lightweight"
+        (rows along its first dimension), pandas, polars or Dask DataFrame, table or Parquet
+        data set of pyarrow, SciPy sparse matrix, Zarr store; or the path or URL of a Zarr store,
+        a Parquet file or folder, an HDF5, .npy or .npz file, a glob such as "data/*.parquet" or
+        a list of paths, whose rows follow one another. Integers, booleans and float16 are
+        promoted; float32 stays float32. All sums are float64; rows less than about
+        :math:`10^{-154}` apart have squared distances of zero, and count as equal. Blocks that
+        are not what their Dask array declares are errors: other rows or columns, and dtypes that
+        would change values, such as float64 where float32 was declared. Of the same rows in the
+        same blocks, dense or sparse, systematic draws are the same; the weights of "lightweight"
         may differ in the last digits.
     y : array-like of shape (n,), or str, optional
         Labels that the coreset keeps for its rows. A string names a column of the data
-        frame or Parquet data, or an array of the Zarr group or .npz file, of X.
+        frame, table or Parquet data, or an array of the group or .npz file, of X; where X has
+        none, it is a path, URL or glob.
     size : int, "auto" or None, default=None
         Rows wanted, m. None takes 10,000, or 100 a cluster where the construction is for more
         than a hundred: so many cost a solver next to nothing, and an error of the kind that

@@ -73,7 +73,7 @@ def is_in_memory(*parts: Any) -> bool:
     >>> is_in_memory([[1.0], [2.0]], None), is_in_memory("data.zarr")
     (True, False)
     """
-    return all(_is_in_memory(part) for part in parts)
+    return not is_path(parts[0]) and all(_is_in_memory(part) for part in parts)
 
 
 def _is_in_memory(part: Any) -> bool:
@@ -81,7 +81,7 @@ def _is_in_memory(part: Any) -> bool:
     if isinstance(part, np.memmap) or hasattr(part, "__dask_graph__"):
         return False
     if part is None or isinstance(part, (np.ndarray, list, tuple, numbers.Number)):
-        return not is_path(part)
+        return True
     if hasattr(type(part), "iloc") or hasattr(part, "tocsr"):
         return True
     # An array of another library, unless its dtype is NumPy's: then it is likely on disk.

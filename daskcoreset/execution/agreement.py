@@ -88,7 +88,7 @@ def environment() -> Environment:
 
 
 def _processor() -> dict[str, str]:
-    import threadpoolctl
+    import threadpoolctl  # type: ignore[import-untyped] # it has no stubs
 
     libraries = threadpoolctl.threadpool_info()
     blas = {str(one.get("architecture")) for one in libraries if one["user_api"] == "blas"}

@@ -485,6 +485,11 @@ def _map_blocks(
     import dask.array as da
     from dask.layers import ArrayValuesDep
 
+    if blocks.in_process and active_client() is not None:
+        raise InvalidInputError(
+            "X is stored in the memory of this process, which the workers of a cluster do not see; "
+            "write it to a store that they all see, pass the array, or close the client."
+        )
     # Workers compare themselves, for some may join later.
     expected = None if active_client() is None else environment()
     specs: Any = _Literals(name, blocks.specs)

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.inputs.containers import split_container
+from daskcoreset.inputs.containers import Rows, split_container
 from daskcoreset.inputs.dataframes import arrays_of_dask, frame_source
 from daskcoreset.inputs.options import MissingChunks, ReadOptions
 from daskcoreset.inputs.sources import (
     Source,
     array_source,
+    concatenated_source,
     hdf5_source,
     indexed_source,
     memmap_source,
     sparse_source,
 )
 from daskcoreset.inputs.stored import StoredArray, with_stored, with_stored_in_graph
+from daskcoreset.inputs.zarr_stores import (
+    decoder_of,
+    is_in_process,
+    name_of_array,
+    with_fast_pipeline,
+)
 
 # Shards above this are cut between the chunks inside them.
 _HUGE_SHARD = 256 * 2**20
@@ -84,7 +93,12 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
     with ExitStack() as stack:  # of files, which are closed once their arrays are sources
         members = split_container(X, y, sample_weight, stack, options)
         missing = options.missing_chunks
-        parts = {name: _opened(part, name, missing) for name, part in members.parts.items()}
+        parts = {
+            name: _opened_rows(part, missing)
+            if isinstance(part, Rows)
+            else _opened(part, name, missing)
+            for name, part in members.parts.items()
+        }
     for name, part in parts.items():
         _check_part(part, name)
     _check_lengths(parts)
@@ -94,10 +108,17 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
     # The name of a Dask array is a hash, which does not identify its data.
     if (source := sources.get("X")) is not None:
         columns, data_name = columns or source.columns, source.name or data_name
+    if data_name is not None:
+        data_name = without_secrets(data_name, data_name)
     return OpenedData(arrays, sources, _is_sparse(parts["X"]), columns, data_name)
 
 
 # --- one part ----------------------------------------------------------------------------
+
+
+def _opened_rows(rows: Rows, missing_chunks: MissingChunks) -> Source:
+    sources = [_opened(array, rows.argument, missing_chunks) for array in rows.arrays]
+    return concatenated_source(sources, rows.names, rows.argument)
 
 
 def _opened(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
@@ -155,7 +176,11 @@ def _open_zarr(array: Any, missing_chunks: MissingChunks) -> Source:
         whole = int(np.prod(outer, dtype=np.int64)) * array.dtype.itemsize <= _HUGE_SHARD
         granularity = int((outer if whole else inner)[0])
     stored = StoredArray.of(array, missing_chunks)
-    return indexed_source(stored, granularity=granularity, name=str(stored.array.store_path))
+    # Last, for another array than that which was passed is read.
+    array = with_fast_pipeline(stored.array)
+    stored = replace(stored, array=array)
+    source = indexed_source(stored, granularity=granularity, name=name_of_array(array))
+    return replace(source, in_process=is_in_process(array), decoder=decoder_of(array))
 
 
 def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:

@@ -101,7 +101,8 @@ def reading(X: Any, options: ReadOptions, beside: Sequence[Any] = ()) -> Any:
         return X
     if isinstance(X, Iterator):
         return _batches(X, options)
-    if hasattr(type(X), "columns") and options.storage_options is None:
+    is_frame = hasattr(type(X), "columns") and type(X).__name__ != "LazyFrame"
+    if is_frame and options.storage_options is None:
         return select_columns(X, options.columns, beside)
     return Reading(X, options)
 

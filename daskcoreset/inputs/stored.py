@@ -33,6 +33,7 @@ import numpy as np
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.options import MissingChunks
+from daskcoreset.inputs.zarr_stores import name_of_array
 
 # Openings whose metadata this process has seen: of these none are read again.
 _seen: set[str] = set()
@@ -145,8 +146,8 @@ class StoredArray:
             reason = type(error).__name__
         if now is None:  # raised here, for errors of stores as causes do not pickle
             raise StoreError(
-                f"{self.array.store_path} cannot be read on {_here()} ({reason}); make the store "
-                f"visible to every worker, by the same path."
+                f"{name_of_array(self.array)} cannot be read on {_here()} ({reason}); make the "
+                f"store visible to every worker, by the same path."
             )
         if _digest(now) != self.metadata or now.shape[:1] < self.array.shape[:1]:
             raise self.changed(now)
@@ -155,7 +156,7 @@ class StoredArray:
     def changed(self, now: Any) -> StoreError:
         """Return the error of a store that holds another array than was opened."""
         return StoreError(
-            f"{self.array.store_path} holds another array on {_here()} than was opened: shape "
+            f"{name_of_array(self.array)} holds another array on {_here()} than was opened: shape "
             f"{now.shape}, dtype {now.dtype}, or its codecs, in place of {self.shape}, "
             f"{self.dtype}; let every worker see the same store, and open it again if it was "
             f"written anew."
@@ -200,7 +201,7 @@ class StoredArray:
         if fill is not None:
             remedy += f', or pass missing_chunks="fill" if rows of {fill!s} are meant'
         return StoreError(
-            f"{chunk} of {self.array.store_path} is not stored{row}, as seen on {_here()}; "
+            f"{chunk} of {name_of_array(self.array)} is not stored{row}, as seen on {_here()}; "
             f"{remedy}."
         )
 

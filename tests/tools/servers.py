@@ -109,7 +109,7 @@ class FileServer:
 def file_server(folder: Path) -> Iterator[FileServer]:
     """Serve a folder by HTTP."""
     served = FileServer("", folder)
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_FileHandler, served)) as server:
+    with _QuietServer(("127.0.0.1", 0), partial(_FileHandler, served)) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         served.url = f"http://127.0.0.1:{server.server_port}"
@@ -118,6 +118,13 @@ def file_server(folder: Path) -> Iterator[FileServer]:
         finally:
             server.shutdown()
             thread.join(10)
+
+
+class _QuietServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: Any) -> None:
+        pass  # clients that go away leave their connections open
 
 
 class _FileHandler(BaseHTTPRequestHandler):
