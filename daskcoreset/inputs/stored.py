@@ -117,7 +117,7 @@ class StoredArray:
         bounds = _bounds(key, self.shape)
         if bounds is None:
             return self.checked(values, lambda array: array[key])
-        filled = list(_filled_regions(values, bounds, self._chunks, self._fill))
+        filled = list(_filled_regions(values, bounds, self._chunk_lengths, self._fill))
         if filled:
             self.check_store(again=True)
         if not self._may_be_filled:
@@ -167,7 +167,7 @@ class StoredArray:
         return self.missing_chunks == "fill" and self.array.fill_value is not None
 
     @cached_property
-    def _chunks(self) -> tuple[int, ...]:
+    def _chunk_lengths(self) -> tuple[int, ...]:
         try:
             return tuple(map(int, self.array.chunks))
         except (NotImplementedError, TypeError):
@@ -191,11 +191,11 @@ class StoredArray:
     def _missing(self, position: tuple[int, ...] | None) -> StoreError:
         chunk, row = "a chunk", ""
         if position is not None:
-            outer = self.array.shards or self._chunks
+            outer = self.array.shards or self._chunk_lengths
             chunk = f"chunk {self.array.metadata.encode_chunk_key(_number(position, outer))!r}"
             row = f" (row {position[0]} of the array)"
             if self.array.shards:
-                inner = ".".join(map(str, _number(position, self._chunks)))
+                inner = ".".join(map(str, _number(position, self._chunk_lengths)))
                 chunk = f"chunk {inner} in the shard{chunk.removeprefix('chunk')}"
         fill, remedy = self.array.fill_value, "restore it"
         if fill is not None:
