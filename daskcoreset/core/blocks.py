@@ -278,8 +278,8 @@ def _of_classes(labels: AnyArray, class_weight: tuple[tuple[Any, float], ...]) -
 
 def _mismatch(name: str, shape: tuple[int, ...], n_rows: int, index: int) -> InvalidRow:
     return InvalidRow(
-        f"{name} has a block of shape {shape} beside a block of X with {n_rows} rows, block "
-        f"{index}; give {name} one entry for every row of X, in the same chunks."
+        f"in block {index} {name} has a block of shape {shape} beside a block of X with {n_rows} "
+        f"rows; give {name} one entry for every row of X, in the same chunks."
     )
 
 
