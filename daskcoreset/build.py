@@ -31,7 +31,7 @@ from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.plan import BuildPlan, plan_build
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.blocks import row_blocks
-from daskcoreset.inputs.options import ReadOptions, reading
+from daskcoreset.inputs.options import MissingChunks, ReadOptions, reading
 from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
 
 _SAMPLINGS = ("systematic", "multinomial")
@@ -59,6 +59,7 @@ class _Options(TypedDict, total=False):
     diameter: float | None
     storage_options: Mapping[str, Any] | None
     columns: Sequence[str] | None
+    missing_chunks: MissingChunks
 
 
 @overload
@@ -119,6 +120,7 @@ def build(
     diameter: float | None = None,
     storage_options: Mapping[str, Any] | None = None,
     columns: Sequence[str] | None = None,
+    missing_chunks: MissingChunks = "raise",
 ) -> Coreset | Lazy[Coreset] | BuildPlan:
     r"""Build a coreset: a small weighted subset that stands for all rows.
 
@@ -136,9 +138,11 @@ def build(
         a Parquet file or folder, an HDF5, .npy or .npz file, a glob such as "data/*.parquet" or
         a list of paths, whose rows follow one another. Integers, booleans and float16 are
         promoted; float32 stays float32. All sums are float64; rows less than about
-        :math:`10^{-154}` apart have squared distances of zero, and count as equal. Of the same
-        rows in the same blocks, dense or sparse, systematic draws are the same; the weights of
-        "lightweight" may differ in the last digits.
+        :math:`10^{-154}` apart have squared distances of zero, and count as equal. Blocks that
+        are not what their Dask array declares are errors: other rows or columns, and dtypes that
+        would change values, such as float64 where float32 was declared. Of the same rows in the
+        same blocks, dense or sparse, systematic draws are the same; the weights of "lightweight"
+        may differ in the last digits.
     y : array-like of shape (n,), or str, optional
         Labels that the coreset keeps for its rows. A string names a column of the data
         frame, table or Parquet data, or an array of the group or .npz file, of X; where X has
@@ -226,6 +230,16 @@ def build(
     columns : sequence of str or None, default=None
         Features to read, in this order, of a data frame, a table or Parquet files; None takes
         all columns but those that `y` and `sample_weight` name.
+    missing_chunks : {"raise", "fill"}, default="raise"
+        What a chunk of a Zarr array is that is not stored, be it a whole one or one inside a
+        shard: a `StoreError` that names chunk and store, or, by "fill", rows of the array's fill
+        value. Zarr leaves out chunks that hold nothing but the fill value unless it is told
+        ``write_empty_chunks=True``, and nothing that it stores tells such a chunk from one that
+        was lost or never written: whoever wrote the store has to say so. "fill" holds for `X`,
+        `y` and `sample_weight`. It fills nothing where an array has no fill value (null in
+        format 2), and a store that a worker cannot see, or that holds another array there, is an
+        error in any case. Checked are Zarr arrays, also inside Dask arrays by ``da.from_zarr``
+        and in what xarray opened; not those that functions in a graph open for themselves.
 
     Returns
     -------
@@ -264,7 +278,7 @@ def build(
     flags = {"normalize": normalize, "compute": compute, "dry_run": dry_run}
     _check_flags(epsilon, delta, progress, **flags)
     _check_strategy(strategy, inner_size)
-    options = ReadOptions(storage_options, columns)
+    options = ReadOptions(storage_options, columns, missing_chunks)
     # All arguments are checked before the data are opened, which may take long for remote stores.
     rule, coverage = None, None
     define: partial[SamplingJob] | partial[TreeJob]

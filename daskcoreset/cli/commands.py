@@ -62,6 +62,9 @@ Columns = Annotated[
     list[str] | None,
     typer.Option("--column", metavar="NAME", help="Feature to read; may be repeated."),
 ]
+MissingChunks = Annotated[
+    Any, _choice("raise", "fill", text="Zarr chunks that are not stored: an error, or filled.")
+]
 Rows = Annotated[int | None, typer.Option(min=1, metavar="ROWS", help="Rows per block.")]
 Progress = Annotated[
     bool | None, typer.Option(help="Show a bar; by default only on a terminal.", show_default=False)
@@ -109,6 +112,7 @@ def build(
     weights: Weights = None,
     columns: Columns = None,
     storage_option: StorageOptions = None,
+    missing_chunks: MissingChunks = "raise",
     chunks: Rows = None,
     on_invalid: Annotated[
         str, _choice("raise", "drop", text="What becomes of rows with NaN or infinity.")
@@ -132,6 +136,7 @@ def build(
     options |= {"sampling": sampling, "passes": passes, "on_invalid": on_invalid}
     options |= {"sample_weight": weights, "chunks": chunks or "auto"}
     options |= {"storage_options": _mapping(storage_option), "columns": columns or None}
+    options["missing_chunks"] = missing_chunks
     source = _absolute(source)
     if dry_run:
         with cluster_for(scheduler, workers):  # its workers decide how much memory is taken
@@ -161,6 +166,7 @@ def store(
     *,
     columns: Columns = None,
     storage_option: StorageOptions = None,
+    missing_chunks: MissingChunks = "raise",
     progress: Progress = None,
 ) -> None:
     """Write the rows of IN as a Zarr store OUT, which build reads fast.
@@ -168,7 +174,7 @@ def store(
     OUT has the arrays X and, where IN has or names them, y and sample_weight.
     """
     start = time.perf_counter()
-    X = reading(source, ReadOptions(_mapping(storage_option), columns or None))
+    X = reading(source, ReadOptions(_mapping(storage_option), columns or None, missing_chunks))
     members = find_members(X)
     y = labels or ("y" if "y" in members else None)
     sample_weight = weights or ("sample_weight" if "sample_weight" in members else None)

@@ -176,6 +176,8 @@ def _create(group: zarr.Group, name: str, part: Any, rows: int) -> Any:
         # Decodes 1.6 times as fast as the default, zstd; reading is bound by that.
         compressors=[BloscCodec(cname="lz4", shuffle="shuffle", typesize=part.dtype.itemsize)],
         dimension_names=_DIMENSIONS[name],
+        # A chunk of zeros, such as labels of one class, is no lost chunk.
+        config={"write_empty_chunks": True},
     )
 
 

@@ -342,7 +342,8 @@ class Coreset(WeightedPoints):
         **options
             As in `daskcoreset.audit`, which does the work: ``solutions``, ``n_clusters``,
             ``objective``, ``sample_weight``, ``sample_size``, ``random_state``, ``confidence``,
-            ``chunks``, ``on_invalid``, ``progress``, ``storage_options``, ``columns``.
+            ``chunks``, ``on_invalid``, ``progress``, ``storage_options``, ``columns``,
+            ``missing_chunks``.
 
         Returns
         -------
@@ -371,7 +372,7 @@ class Coreset(WeightedPoints):
         **options
             As in `daskcoreset.plotting.plot_coreset`, which does the work: ``ax``,
             ``sample_weight``, ``bins``, ``legend``, ``on_invalid``, ``storage_options``,
-            ``columns``, and what the marks take.
+            ``columns``, ``missing_chunks``, and what the marks take.
 
         Returns
         -------

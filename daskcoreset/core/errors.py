@@ -21,6 +21,7 @@ __all__ = [
     "InvalidTypeError",
     "MissingDependencyError",
     "StoreError",
+    "WorkerMismatchError",
 ]
 
 
@@ -46,6 +47,10 @@ class DataUnavailableError(CoresetError, FileNotFoundError):
 
 class MissingDependencyError(CoresetError, ImportError):
     """An optional package is missing."""
+
+
+class WorkerMismatchError(CoresetError, RuntimeError):
+    """A worker has another version of this package than the client, or lacks a package."""
 
 
 class CoresetWarning(UserWarning):

@@ -438,7 +438,7 @@ class UnlabelledModel(CoresetModel):
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows; a string where `daskcoreset.build` takes names.
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns

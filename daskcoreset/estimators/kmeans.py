@@ -146,7 +146,7 @@ class ClusteringModel(
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns
@@ -357,7 +357,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns
@@ -376,7 +376,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns

@@ -248,7 +248,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns
@@ -272,7 +272,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns
@@ -290,7 +290,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns
@@ -312,7 +312,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns
@@ -332,7 +332,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         X : array-like of shape (n, d), or path
         sample_weight : array-like of shape (n,), or str, optional
             The total weight stands where the number of rows stands without weights.
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns
@@ -351,7 +351,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         ----------
         X : array-like of shape (n, d), or path
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns

@@ -17,8 +17,16 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, BlockSchema, InvalidRow, ReadBlock, validate_block
+from daskcoreset.core.blocks import (
+    Block,
+    BlockSchema,
+    InvalidRow,
+    ReadBlock,
+    find_undeclared_dtype,
+    validate_block,
+)
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.execution.agreement import Environment, check_here, environment
 from daskcoreset.execution.clone import clone_after
 from daskcoreset.execution.lazy import LEAF, OURS, Lazy, active_client
 from daskcoreset.execution.progress import show_progress
@@ -302,8 +310,12 @@ def read_block(spec: BlockSpec, arrays: Mapping[str, Any], schema: BlockSchema) 
     schema : BlockSchema
     """
     parts = {name: load() for name, load in spec.loaders.items()} | dict(arrays)
-    rows = validate_block(parts["X"], parts.get("y"), parts.get("sample_weight"), schema)
-    return replace(rows, index=spec.block_index, start=spec.start)
+    index, size = spec.block_index, spec.size
+    if (problem := find_undeclared_dtype(parts, schema, index)) is not None:
+        return ReadBlock(int(parts["X"].shape[0]), None, problem, index, spec.start)
+    others = parts.get("y"), parts.get("sample_weight")
+    rows = validate_block(parts["X"], *others, schema, index=index, size=size)
+    return replace(rows, index=index, start=spec.start)
 
 
 def tree_reduce(
@@ -474,13 +486,15 @@ def _map_blocks(
     from dask.layers import ArrayValuesDep
 
     _check_workers_see(blocks)
+    # Workers compare themselves, for some may join later.
+    expected = None if active_client() is None else environment()
     specs: Any = _Literals(name, blocks.specs)
     operands: list[Any] = [ArrayValuesDep(((1,) * blocks.n_blocks,), specs), "i"]
     operands += [broadcast.as_array(), ""] if isinstance(broadcast, Lazy) else [broadcast, None]
     for array in clone_after(list(blocks.arrays.values()), broadcast, name):
         operands += [array, "ij" if array.ndim == 2 else "i"]
     return da.blockwise(
-        partial(_run_block, work, blocks.schema, tuple(blocks.arrays)),
+        partial(_run_block, work, blocks.schema, tuple(blocks.arrays), expected),
         axes,
         *operands,
         name=name,  # never of a result: hashing every spec would cost more
@@ -511,15 +525,17 @@ def _check_workers_see(blocks: RowBlocks) -> None:
         )
 
 
-def _run_block(
+def _run_block(  # noqa: PLR0917 - Dask gives them by position
     work: Callable[[ReadBlock, Any], Any],
     schema: BlockSchema,
     names: tuple[str, ...],
+    expected: Environment | None,
     spec: BlockSpec,
     broadcast: Any,
     *arrays: Any,
 ) -> Any:
     """Read a block, of whose parts those with `names` arrive as Dask blocks, and work on it."""
+    check_here(expected)
     # Of an axis that the result has not, Dask hands over the list of its blocks: one.
     parts = (part[0] if isinstance(part, list) else part for part in arrays)
     return work(read_block(spec, dict(zip(names, parts, strict=True)), schema), broadcast)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
+from daskcoreset.execution.agreement import check_workers, in_worker
+
 if TYPE_CHECKING:
     from dask.typing import Key
 
@@ -96,6 +98,8 @@ class Lazy(Generic[T]):
 
         value: Any
         with _free_worker(), dask.config.set(_choice_of_scheduler(options)):
+            if (client := _client_for(options)) is not None:
+                check_workers(client)
             (value,) = dask.compute(Alone(self._graph, self._key), **_local(options))
             # Here, and under the same choice: what it warns about must reach the caller, and
             # blocks that it reads again must not wait for the worker that it would occupy.
@@ -141,6 +145,16 @@ def _choice_of_scheduler(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in ("scheduler", "num_workers", "pool") if name in options}
 
 
+def _client_for(options: Mapping[str, Any]) -> Any:
+    """Return the client that a compute with these options uses, or None."""
+    import dask
+
+    chosen = options.get("scheduler") or dask.config.get("scheduler", None)
+    if chosen in (None, "distributed", "dask.distributed"):
+        return active_client()
+    return None
+
+
 def _local(options: dict[str, Any]) -> dict[str, Any]:
     """Compute on threads where no client can be."""
     import dask
@@ -158,14 +172,9 @@ def _free_worker() -> AbstractContextManager[Any]:
 
     A worker of one thread that computed in a task would otherwise wait for itself.
     """
-    distributed = sys.modules.get("distributed")
-    if distributed is None:
+    if not in_worker():
         return nullcontext()
-    try:
-        distributed.get_worker()
-    except ValueError:  # not in a task of a worker
-        return nullcontext()
-    return distributed.worker_client()  # type: ignore[no-any-return]
+    return sys.modules["distributed"].worker_client()  # type: ignore[no-any-return]
 
 
 def _named_by_last_part(graph: Any) -> Any:

@@ -8,6 +8,7 @@ computed and no row is read here.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -42,12 +43,15 @@ class BlockSpec:
         Of the parts that are not Dask collections, by their names.
     start : int or None
         Number of the first row; None where Dask does not know it.
+    size : int or None
+        Rows as declared; None where Dask does not know them.
     """
 
     block_index: int
     # Not shown: logs of workers show the arguments of what failed, and URLs may hold passwords.
     loaders: dict[str, Loader] = field(default_factory=dict, repr=False)
     start: int | None = None
+    size: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +184,9 @@ def row_blocks(
     if isinstance(X, RowBlocks):  # opened before, for a reason of the library's own
         return X
     opened = open_all(X, y, sample_weight)
-    schema = BlockSchema(int(opened.X.shape[1]), opened.X.dtype, on_invalid)
+    schema = BlockSchema(
+        int(opened.X.shape[1]), opened.X.dtype, on_invalid, text_labels=opened.text_labels
+    )
     sizes = _block_sizes(opened, schema, None if chunks == "auto" else int(chunks))
     arrays = _rechunked(opened.arrays, sizes)
     n_blocks = arrays["X"].numblocks[0] if sizes is None else len(sizes)
@@ -273,9 +279,43 @@ def _rechunked(arrays: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[st
                 f"be paired; call {name}.compute_chunk_sizes() first."
             )
         chunks = (sizes, *((length,) for length in array.shape[1:]))
+        # Of a block that is cut or merged nobody would see that it was too long.
+        checked = array if chunks == array.chunks else _with_declared_shapes(array, name)
         # Shuffles of the cluster write to disk what a few concatenations do in memory.
-        aligned[name] = array.rechunk(chunks, method="tasks")
+        aligned[name] = checked.rechunk(chunks, method="tasks")
     return aligned
+
+
+def _with_declared_shapes(array: Any, name: str) -> Any:
+    """Return the array, whose blocks raise an error where they are not as long as they declare."""
+    import dask.array as da
+    from dask.array.utils import meta_from_array
+    from dask.layers import ArrayBlockIdDep, ArrayChunkShapeDep
+
+    axes = tuple(range(array.ndim))
+    return da.blockwise(
+        partial(_declared_shape, name),
+        axes,
+        array,
+        axes,
+        ArrayBlockIdDep(array.chunks),
+        axes,
+        ArrayChunkShapeDep(array.chunks),
+        axes,
+        align_arrays=False,
+        meta=meta_from_array(array),
+    )
+
+
+def _declared_shape(
+    name: str, block: Any, position: tuple[int, ...], declared: tuple[int, ...]
+) -> Any:
+    if tuple(block.shape) != tuple(declared):
+        raise InvalidInputError(
+            f"{name} has shape {tuple(block.shape)} in its block {position}, whose chunks declare "
+            f"{tuple(declared)}; make the chunks of {name} agree with its blocks."
+        )
+    return block
 
 
 def _check_unknown(opened: OpenedData, chunk_rows: int | None) -> None:
@@ -311,7 +351,7 @@ def _specs(
     for block_index, size in enumerate(sizes):
         stop = start + size
         loaders = {name: source.loader(start, stop) for name, source in sources.items()}
-        specs.append(BlockSpec(block_index, loaders, start))
+        specs.append(BlockSpec(block_index, loaders, start, size))
         start = stop
     return tuple(specs)
 

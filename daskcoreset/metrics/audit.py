@@ -302,7 +302,7 @@ def audit(
         so, and raises otherwise.
     progress : bool or None, default=None
         As in `build`.
-    storage_options, columns
+    storage_options, columns, missing_chunks
         As in `daskcoreset.build`.
 
     Returns

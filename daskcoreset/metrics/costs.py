@@ -59,7 +59,7 @@ def svm_sensitivity(
         Whether the easy case counts as three alpha, as in the proof, or as two, as printed.
     random_state : int, Generator, RandomState or None, default=0
         For the clusters and the rough solution.
-    storage_options, columns
+    storage_options, columns, missing_chunks
         As in `daskcoreset.build`.
 
     Returns
@@ -169,7 +169,7 @@ def svm_report(
         b, where `w` holds none; zero by default.
     classes : sequence of two labels, optional
         Which label is -1 and which +1, in this order; needed where X has rows of one only.
-    storage_options, columns
+    storage_options, columns, missing_chunks
         As in `daskcoreset.build`.
 
     Returns
@@ -383,7 +383,7 @@ def kmeans_cost(
         One solution, or several to be evaluated in the same read.
     sample_weight : array-like of shape (n,), optional
         Input weights u; ones by default.
-    storage_options, columns
+    storage_options, columns, missing_chunks
         As in `daskcoreset.build`.
 
     Returns
@@ -477,7 +477,7 @@ def distortion(
         where a coreset that misses something is wrong.
     sample_weight : array-like of shape (n,), optional
         Input weights u of the data.
-    storage_options, columns
+    storage_options, columns, missing_chunks
         As in `daskcoreset.build`.
 
     Returns

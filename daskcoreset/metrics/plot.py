@@ -77,7 +77,7 @@ def plot_coreset(
         Whether to explain sizes, and the colours of labels.
     on_invalid : {"raise", "drop"} or None, default=None
         As in `daskcoreset.audit`.
-    storage_options, columns
+    storage_options, columns, missing_chunks
         As in `daskcoreset.build`.
     **style
         For ``Axes.scatter``, over what is chosen here: ``alpha``, ``cmap``, ``color``, ...

@@ -174,7 +174,7 @@ class ActiveMaxMargin:
             already is never overwritten: `resume` it.
         chunks, on_invalid
             As in `daskcoreset.build`.
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns
@@ -234,7 +234,7 @@ class ActiveMaxMargin:
             As given to `start`, or to `ActiveRun.save`; it is kept there further.
         X, sample_weight, chunks, on_invalid
             As given to `start`.
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns

@@ -338,7 +338,7 @@ class MaxMarginCoreset:
             Two labels of any kind, or more with `positive`.
         sample_weight : array-like of shape (n,), or str, optional
             Rows of weight zero are left out.
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns

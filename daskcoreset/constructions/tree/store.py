@@ -222,7 +222,7 @@ class CoresetTree:
             Kept with it, as text.
         progress : bool or None, default=False
             As in `daskcoreset.build`.
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns
@@ -263,7 +263,7 @@ class CoresetTree:
             As in `append`.
         time : str, date, datetime or number, optional
             The new time; None keeps the old one.
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns

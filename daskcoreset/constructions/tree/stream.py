@@ -356,7 +356,7 @@ class CoresetStream:
             Labels: for all rows of the stream or for none.
         sample_weight : array-like of shape (n,), or str, optional
             Input weights; ones by default.
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns

@@ -149,7 +149,7 @@ class StructuredMaxMargin(DecisionModel):
             The label of every row.
         groups : array-like of shape (n,), or str, optional
             Neighbouring rows of one value are one example; without it every row is.
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns
@@ -254,7 +254,7 @@ class StructuredMaxMargin(DecisionModel):
         X : array-like of shape (n, d), or path
         groups : array-like of shape (n,), or str, optional
             As in `fit`. Out of core, no boundary of blocks may cut an example.
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns
@@ -307,7 +307,7 @@ class StructuredMaxMargin(DecisionModel):
             Not together with groups.
         groups : array-like of shape (n,), or str, optional
             As in `fit`; blocks may cut examples.
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns
@@ -338,7 +338,7 @@ class StructuredMaxMargin(DecisionModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns
+        storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
 
         Returns
