@@ -372,7 +372,7 @@ def test_errors__of_servers_without_ranges(monkeypatch: pytest.MonkeyPatch) -> N
     fsspec.filesystem("memory").pipe_file("/ranges/x.npy", npy(X))
     lazy = build("memory://ranges/x.npy", size=9, chunks=60, compute=False)
     monkeypatch.setattr(Place, "read", lambda *_: npy(X))
-    with pytest.raises(StoreError, match="rows .* came: the server sends no ranges"):
+    with pytest.raises(StoreError, match=r"rows .* came: the server sends no ranges"):
         lazy.compute()
 
 
