@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
-# A URL in a text ends at a blank, a quotation mark or a bracket; a chained one at "::".
-_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<rest>(?:(?!::)[^\s'\"<>])*)")
+# Between chained URLs; a password may hold two colons as well.
+_CHAIN = r"::(?=[A-Za-z][A-Za-z0-9+.-]*://)"
+
+# A URL in a text ends at a blank, a quotation mark or a bracket, or where the next one begins.
+_URL = re.compile(rf"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<rest>(?:(?!{_CHAIN})[^\s'\"<>])*)")
 
 _PORT = re.compile(r"[^:]*|\[[0-9A-Fa-f:.]*\]|(?:[^:]*|\[[0-9A-Fa-f:.]*\]):\d*")
 
@@ -38,7 +41,7 @@ def without_secrets(text: str, *urls: str) -> str:
     """
     for url in sorted(urls, key=len, reverse=True):
         if "://" in url:
-            clean = "::".join(_whole(part) for part in url.split("::"))
+            clean = "::".join(_whole(part) for part in re.split(_CHAIN, url))
             text = clean if text == url else text.replace(url, clean)
     return _URL.sub(lambda found: found["scheme"] + _cleaned(found["rest"]), text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -95,7 +96,7 @@ class ArrowTable(Table):
         )
 
 
-class Piece:
+class Piece(ABC):
     """Rows of a table that are stored together.
 
     Attributes
@@ -105,9 +106,9 @@ class Piece:
 
     rows: int
 
+    @abstractmethod
     def cut(self, columns: Sequence[str], first: int, last: int) -> Callable[[], Any]:
         """Return what reads some columns of some rows as an Arrow table; picklable."""
-        raise NotImplementedError
 
 
 def _rows_of(

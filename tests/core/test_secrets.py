@@ -53,6 +53,7 @@ def test_without_secrets__nothing_of_them_is_left(
 
 
 @given(user=TEXT, word=RAW, token=RAW)
+@example(user=":", word="a::b", token="")
 @example(user="me", word="a/b", token="")
 @example(user="me", word="a?b#c", token="")
 def test_without_secrets__quoted_or_not(user: str, word: str, token: str) -> None:
