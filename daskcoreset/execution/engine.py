@@ -470,7 +470,8 @@ def _map_blocks(
     new_axes: dict[str, int] | None = None,
 ) -> Any:
     """Define `work` on every block as a Dask array, whose tasks fuse with the reads."""
-    import dask.array as da
+    # Not of expressions, whatever Dask is set to.
+    from dask.array.blockwise import blockwise
     from dask.layers import ArrayValuesDep
 
     specs: Any = _Literals(name, blocks.specs)
@@ -478,7 +479,7 @@ def _map_blocks(
     operands += [broadcast.as_array(), ""] if isinstance(broadcast, Lazy) else [broadcast, None]
     for array in clone_after(list(blocks.arrays.values()), broadcast, name):
         operands += [array, "ij" if array.ndim == 2 else "i"]
-    return da.blockwise(
+    return blockwise(
         partial(_run_block, work, blocks.schema, tuple(blocks.arrays)),
         axes,
         *operands,

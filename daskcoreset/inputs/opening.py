@@ -11,6 +11,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.containers import split_container
 from daskcoreset.inputs.dataframes import arrays_of_dask, frame_source
+from daskcoreset.inputs.expressions import as_tasks
 from daskcoreset.inputs.sources import (
     Source,
     array_source,
@@ -94,7 +95,7 @@ def _opened(part: Any, name: str) -> Any:
     """Open a container with chunks, files or labels, or else an array in memory."""
     module = type(part).__module__.split(".")[0]
     if isinstance(part, Source) or _is_dask_array(part):
-        return part
+        return as_tasks(part)
     if module == "xarray":
         return _open_xarray(part, name)
     if hasattr(part, "__dask_graph__"):
@@ -197,11 +198,6 @@ def _is_sparse(part: Any) -> bool:
 
 
 def _check_part(part: Any, name: str) -> None:
-    if _is_dask_array(part) and hasattr(part, "expr"):
-        raise InvalidTypeError(
-            f"{name} is a Dask array of the array query planner, which loses the blocks; set "
-            f"DASK_ARRAY__QUERY_PLANNING=False before dask is imported."
-        )
     shape, dtype = tuple(part.shape), np.dtype(part.dtype)
     if name == "X" and len(shape) != 2:
         raise InvalidInputError(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -156,17 +153,3 @@ def test_row_blocks__stored_bytes_and_names(tmp_path: Path) -> None:
 def name_of(folder: Path) -> Path:
     np.save(folder / "labels.npy", Y)
     return folder / "labels.npy"
-
-
-def test_row_blocks__query_planner_is_refused() -> None:
-    script = (
-        "import dask.array as da, daskcoreset\n"
-        "try:\n"
-        "    daskcoreset.build(da.ones((10, 2), chunks=5), size=3)\n"
-        "except TypeError as error:\n"
-        "    assert 'query planner' in str(error) and 'QUERY_PLANNING=False' in str(error)\n"
-        "else:\n"
-        "    raise SystemExit('not refused')\n"
-    )
-    environment = {**os.environ, "DASK_ARRAY__QUERY_PLANNING": "True"}
-    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
