@@ -21,6 +21,7 @@ from daskcoreset.core.blocks import Block, BlockSchema, InvalidRow, ReadBlock, v
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.execution.clone import clone_after
 from daskcoreset.execution.lazy import LEAF, OURS, Lazy
+from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.blocks import BlockSpec, RowBlocks
 
@@ -221,7 +222,7 @@ class Engine:
         if not isinstance(value, Lazy):
             return value
         with show_progress(progress, value):
-            return value.compute()
+            return value.compute(**compute_options(self.blocks))
 
 
 def map_reduce(

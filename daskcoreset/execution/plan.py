@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from daskcoreset.execution.lazy import Lazy, active_client
+from daskcoreset.execution.local import runs_here
 from daskcoreset.inputs.blocks import RowBlocks
 
 # Temporaries of a leaf beside the points: weights, scores, distances, inclusion, float64.
@@ -43,6 +44,9 @@ class BuildPlan:
         Threads of the largest worker: blocks that it holds at a time.
     peak_bytes : int or None
         Predicted peak memory of a worker beyond what the interpreter and its packages hold.
+    here : bool
+        Whether threads of this process do the work although a client is active, for the data are
+        in its memory.
     """
 
     reads: int
@@ -53,6 +57,7 @@ class BuildPlan:
     block_bytes: int | None
     threads: int
     peak_bytes: int | None
+    here: bool = False
 
     def __str__(self) -> str:
         rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
@@ -63,6 +68,7 @@ class BuildPlan:
             f"{_count(self.reads, 'read')} of {rows} rows in {blocks}{largest}: "
             f"{_size(self.bytes_read)} in all, {tasks}, "
             f"peak {_size(self.peak_bytes)} per worker of {_count(self.threads, 'thread')}"
+            f"{', here, for the data are in memory' if self.here else ''}"
         )
 
 
@@ -83,7 +89,8 @@ def plan_build(
         Threads of a worker; by default those of the active client's largest worker, or one
         for every core.
     """
-    threads = threads or (1 if blocks.in_memory else threads_of_a_worker())
+    here = runs_here(blocks)
+    threads = threads or (1 if blocks.in_memory else threads_of_a_worker(here=here))
     peak = block_bytes = None
     row_bytes = _row_bytes(blocks)
     if blocks.sizes is not None and row_bytes is not None:
@@ -102,6 +109,7 @@ def plan_build(
         block_bytes=block_bytes,
         threads=threads,
         peak_bytes=peak,
+        here=here,
     )
 
 
@@ -116,13 +124,16 @@ def _stored_row_bytes(blocks: RowBlocks) -> float:
     return (blocks.stored_bytes or 0) / (blocks.n_rows or 1)
 
 
-def threads_of_a_worker() -> int:
-    """Return the threads that share the memory of one worker, where a build would run now."""
+def threads_of_a_worker(*, here: bool = False) -> int:
+    """Return the threads that share the memory of one worker, where a build would run now.
+
+    With `here`, those of this process although a client is active.
+    """
     import dask
 
     scheduler = dask.config.get("scheduler", None)
     client = active_client() if scheduler in (None, "distributed", "dask.distributed") else None
-    if client is not None and (threads := client.nthreads()):
+    if client is not None and not here and (threads := client.nthreads()):
         return int(max(threads.values()))
     if scheduler in _ONE_THREAD:
         return 1
