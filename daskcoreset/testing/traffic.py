@@ -82,7 +82,12 @@ def count_bytes() -> None:
     if _originals:
         return
     _originals.update(part=tcp.read_bytes_rw, read=tcp.TCP.read, write=tcp.TCP.write)
-    tcp.read_bytes_rw, tcp.TCP.read, tcp.TCP.write = _part, _read, _write  # type: ignore[method-assign]
+    for owner, name, replacement in (
+        (tcp, "read_bytes_rw", _part),
+        (tcp.TCP, "read", _read),
+        (tcp.TCP, "write", _write),
+    ):
+        setattr(owner, name, replacement)
 
 
 async def _part(stream: Any, count: int) -> Any:

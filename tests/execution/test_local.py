@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,11 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "MEMORY_BYTES", 40_000)
 
 
-class Tasks(Callback):  # type: ignore[misc] # Dask has no types
+class Tasks(Callback):
     """Counts tasks of local schedulers."""
 
     def __init__(self) -> None:
-        super().__init__(posttask=self._count)
+        super().__init__(posttask=self._count)  # type: ignore[no-untyped-call] # Dask has no types
         self.count = 0
 
     def _count(self, *_: Any) -> None:
@@ -91,7 +92,7 @@ def test_build__of_large_arrays_stays_here_with_an_active_client(cluster: Any) -
     expected = build(ROWS, size=100, random_state=0)
     searched = build(ROWS, size="auto", n_clusters=2, epsilon=0.3, random_state=0)
     labels = (ROWS[:, 0] > 10).astype(int)
-    jobs = {
+    jobs: dict[str, Callable[[], Any]] = {
         "lists": lambda: build(ROWS.tolist(), size=100, random_state=0),
         "pandas": lambda: build(
             pd.DataFrame(ROWS, columns=list("abcde")), size=100, random_state=0

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 import zarr
@@ -72,7 +73,9 @@ def test_build__sends_the_coreset_and_no_candidates(
     cluster: Any, rows: str, method: str, passes: Any
 ) -> None:
     def job() -> Coreset:
-        return build(rows, "y", method=method, size=5000, passes=passes, random_state=0)
+        return build(
+            rows, "y", method=method, size=5000, passes=passes, chunks=10_000, random_state=0
+        )
 
     coreset, traffic = traffic_of(cluster, job)
     # Weights come twice: those of the rows, too. The candidates are four times as many rows.
@@ -88,18 +91,18 @@ def test_build__that_reads_blocks_again_is_the_same(cluster: Any, tmp_path: Path
     X[55_000:] *= 1000.0  # nearly all of the scores are in one block
     path = str(tmp_path / "skewed.zarr")
     zarr.create_array(path, data=X, chunks=(5000, 3))
-    coreset, _ = traffic_of(cluster, lambda: build(path, size=6000, random_state=0))
-    here = build(path, size=6000, random_state=0)
+    coreset, _ = traffic_of(cluster, lambda: build(path, size=6000, chunks=5000, random_state=0))
+    here = build(path, size=6000, chunks=5000, random_state=0)
     assert coreset.provenance["blocks_read_again"] == here.provenance["blocks_read_again"] == 1
     np.testing.assert_array_equal(coreset.points, here.points)
     np.testing.assert_array_equal(coreset.weights, here.weights)
 
 
 def test_kernel__sends_half_of_a_hessian(cluster: Any, rows: str) -> None:
+    X, y = da.from_zarr(f"{rows}/X"), da.from_zarr(f"{rows}/y")
     model = CSVRGClassifier(max_points=200, random_state=0)
-    fitted, traffic = traffic_of(cluster, lambda: model.fit(rows, "y"))
+    fitted, traffic = traffic_of(cluster, lambda: model.fit(X, y))
     reads = len(fitted.trace_)
-    print('MEASURED', traffic.scheduler, reads)
     # Beside the triangles: rows drawn to begin with, core points and queries.
     drawn = 15_000 * (8 * 8 + 3 * 8) + 4 * 400 * 8 * 8 + reads * 3 * 200 * 9 * 8
     assert traffic.scheduler < 2 * (reads * 200 * 201 // 2 * 8 + drawn) + 2 * CONTROL
