@@ -28,6 +28,7 @@ from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import Sampling
 from daskcoreset.core.validation import check_choice, check_flag, is_int
 from daskcoreset.execution.lazy import Lazy
+from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import BuildPlan, plan_build
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.blocks import row_blocks
@@ -350,7 +351,7 @@ def _run(
         return job.compute_in_memory()
     lazy = job.lazy()
     with show_progress(progress, lazy):
-        return lazy.compute()
+        return lazy.compute(**compute_options(job.blocks))
 
 
 def _check_flags(epsilon: Any, delta: Any, progress: Any, **flags: Any) -> None:

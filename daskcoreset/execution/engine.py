@@ -29,6 +29,7 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.execution.agreement import Environment, check_here, environment
 from daskcoreset.execution.clone import clone_after
 from daskcoreset.execution.lazy import LEAF, OURS, Lazy, active_client
+from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.blocks import BlockSpec, RowBlocks
 
@@ -229,7 +230,7 @@ class Engine:
         if not isinstance(value, Lazy):
             return value
         with show_progress(progress, value):
-            return value.compute()
+            return value.compute(**compute_options(self.blocks))
 
 
 def map_reduce(
@@ -482,7 +483,8 @@ def _map_blocks(
     new_axes: dict[str, int] | None = None,
 ) -> Any:
     """Define `work` on every block as a Dask array, whose tasks fuse with the reads."""
-    import dask.array as da
+    # Not of expressions, whatever Dask is set to.
+    from dask.array.blockwise import blockwise
     from dask.layers import ArrayValuesDep
 
     _check_workers_see(blocks)
@@ -493,7 +495,7 @@ def _map_blocks(
     operands += [broadcast.as_array(), ""] if isinstance(broadcast, Lazy) else [broadcast, None]
     for array in clone_after(list(blocks.arrays.values()), broadcast, name):
         operands += [array, "ij" if array.ndim == 2 else "i"]
-    return da.blockwise(
+    return blockwise(
         partial(_run_block, work, blocks.schema, tuple(blocks.arrays), expected),
         axes,
         *operands,

@@ -61,9 +61,9 @@ class Lazy(Generic[T]):
     def __dask_optimize__(self) -> Callable[..., Any]:
         # The very function of arrays: where a compute mixes several, Dask optimises by kind and
         # returns the results by kind too, whatever the order in which they were asked for.
-        import dask.array as da
+        from dask.array.core import Array
 
-        return da.Array.__dask_optimize__  # type: ignore[no-any-return]
+        return Array.__dask_optimize__  # type: ignore[no-any-return]
 
     @property
     def __dask_scheduler__(self) -> Callable[..., Any]:
@@ -107,9 +107,9 @@ class Lazy(Generic[T]):
 
     def as_array(self) -> Any:
         """Return the value as a 0-d object array, the form in which `blockwise` takes it."""
-        import dask.array as da
+        from dask.array.core import Array
 
-        return da.Array(self._graph, layer_of(self._key), (), meta=np.empty((), dtype=object))
+        return Array(self._graph, layer_of(self._key), (), meta=np.empty((), dtype=object))
 
     @property
     def n_tasks(self) -> int:
@@ -130,9 +130,9 @@ class Alone(Lazy[T]):
     @staticmethod
     def optimize(graph: Any, keys: Any, **_: Any) -> Any:
         """Fuse tasks as arrays do, without the aliases that this leaves."""
-        import dask.array as da
+        from dask.array.core import Array
 
-        return _named_by_last_part(da.Array.__dask_optimize__(graph, keys))
+        return _named_by_last_part(Array.__dask_optimize__(graph, keys))
 
 
 def _finished(results: Sequence[Any], finish: Callable[[Any], T]) -> T:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from daskcoreset.execution.lazy import Lazy, active_client
+from daskcoreset.execution.local import runs_here
 from daskcoreset.inputs.blocks import RowBlocks
 
 # Temporaries of a leaf beside the points: weights, scores, distances, inclusion, float64.
@@ -46,6 +47,9 @@ class BuildPlan:
     decoder : str or None
         What decodes the chunks of a Zarr array: "zarrs" where it is installed and the array has
         shards, else "zarr", or the pipeline that Zarr's settings name. None for other inputs.
+    here : bool
+        Whether threads of this process do the work although a client is active, for the data are
+        in its memory.
     """
 
     reads: int
@@ -57,6 +61,7 @@ class BuildPlan:
     threads: int
     peak_bytes: int | None
     decoder: str | None = None
+    here: bool = False
 
     def __str__(self) -> str:
         rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
@@ -68,6 +73,7 @@ class BuildPlan:
             f"{_count(self.reads, 'read')} of {rows} rows in {blocks}{largest}: "
             f"{_size(self.bytes_read)} in all{decoded}, {tasks}, "
             f"peak {_size(self.peak_bytes)} per worker of {_count(self.threads, 'thread')}"
+            f"{', here, for the data are in memory' if self.here else ''}"
         )
 
 
@@ -88,7 +94,8 @@ def plan_build(
         Threads of a worker; by default those of the active client's largest worker, or one
         for every core.
     """
-    threads = threads or (1 if blocks.in_memory else threads_of_a_worker())
+    here = runs_here(blocks)
+    threads = threads or (1 if blocks.in_memory else threads_of_a_worker(here=here))
     peak = block_bytes = None
     row_bytes = _row_bytes(blocks)
     if blocks.sizes is not None and row_bytes is not None:
@@ -108,6 +115,7 @@ def plan_build(
         threads=threads,
         peak_bytes=peak,
         decoder=blocks.decoder,
+        here=here,
     )
 
 
@@ -122,13 +130,16 @@ def _stored_row_bytes(blocks: RowBlocks) -> float:
     return (blocks.stored_bytes or 0) / (blocks.n_rows or 1)
 
 
-def threads_of_a_worker() -> int:
-    """Return the threads that share the memory of one worker, where a build would run now."""
+def threads_of_a_worker(*, here: bool = False) -> int:
+    """Return the threads that share the memory of one worker, where a build would run now.
+
+    With `here`, those of this process although a client is active.
+    """
     import dask
 
     scheduler = dask.config.get("scheduler", None)
     client = active_client() if scheduler in (None, "distributed", "dask.distributed") else None
-    if client is not None and (threads := client.nthreads()):
+    if client is not None and not here and (threads := client.nthreads()):
         return int(max(threads.values()))
     if scheduler in _ONE_THREAD:
         return 1

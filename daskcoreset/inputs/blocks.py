@@ -28,6 +28,10 @@ SMALL_BYTES = 8 * 2**20
 # Chunks above this are split.
 HUGE_BYTES = 256 * 2**20
 
+# An array in memory up to this is one block, which takes no scheduler; a larger one is cut, so that
+# all cores work on it.
+MEMORY_BYTES = 2 * TARGET_BYTES
+
 # So many chunks cost nothing, however small they are.
 FEW_BLOCKS = 64
 
@@ -80,6 +84,8 @@ class RowBlocks:
         Whether rows are stored in the memory of this process, where no other one sees them.
     decoder : str or None
         What decodes the chunks of X, where they are those of a Zarr array.
+    memory_bytes : int
+        Bytes of the parts that are in the memory of this process: tasks carry them to workers.
     """
 
     schema: BlockSchema
@@ -94,6 +100,7 @@ class RowBlocks:
     are_views: bool
     in_process: bool = False
     decoder: str | None = None
+    memory_bytes: int = 0
 
     @property
     def n_blocks(self) -> int:
@@ -203,6 +210,7 @@ def row_blocks(
         are_views=not arrays and all(source.in_memory for source in opened.sources.values()),
         in_process=any(source.in_process for source in opened.sources.values()),
         decoder=getattr(opened.X, "decoder", None),
+        memory_bytes=_memory_bytes(opened),
     )
 
 
@@ -237,8 +245,8 @@ def _block_sizes(
 
 
 def _source_cut(X: Source, row_bytes: int) -> tuple[int, ...]:
-    if X.in_memory and X.shape[0] * row_bytes <= HUGE_BYTES:
-        return (X.shape[0],)  # of moderate size in memory: one block, no scheduler
+    if X.in_memory and X.shape[0] * row_bytes <= MEMORY_BYTES:
+        return (X.shape[0],)
     if SMALL_BYTES <= X.granularity * row_bytes <= TARGET_BYTES:
         # What is stored together is a block already; two at a time would be decoded into twice
         # the memory, and copied.
@@ -354,6 +362,21 @@ def _specs(
         specs.append(BlockSpec(block_index, loaders, start, size))
         start = stop
     return tuple(specs)
+
+
+def _memory_bytes(opened: OpenedData) -> int:
+    held = sum(source.stored_bytes for source in opened.sources.values() if source.in_memory)
+    # `dask.array.from_array` puts blocks of an ndarray into the graph; X and y may share them.
+    layers = {
+        name: layer
+        for array in opened.arrays.values()
+        for name, layer in array.dask.layers.items()
+        if layer.is_materialized()
+    }
+    for layer in layers.values():
+        if isinstance(next(iter(layer.values()), None), np.ndarray):
+            held += sum(getattr(block, "nbytes", 0) for block in layer.values())
+    return held
 
 
 def _stored_bytes(opened: OpenedData, sizes: tuple[int, ...] | None) -> int | None:

@@ -14,6 +14,7 @@ from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.containers import Rows, split_container
 from daskcoreset.inputs.dataframes import arrays_of_dask, frame_source
 from daskcoreset.inputs.options import MissingChunks, ReadOptions
+from daskcoreset.inputs.expressions import as_tasks
 from daskcoreset.inputs.sources import (
     Source,
     array_source,
@@ -124,8 +125,10 @@ def _opened_rows(rows: Rows, missing_chunks: MissingChunks) -> Source:
 def _opened(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
     """Open a container with chunks, files or labels, or else an array in memory."""
     module = type(part).__module__.split(".")[0]
-    if isinstance(part, Source) or _is_dask_array(part):
-        return part if isinstance(part, Source) else with_stored_in_graph(part, missing_chunks)
+    if isinstance(part, Source):
+        return part
+    if _is_dask_array(part):
+        return with_stored_in_graph(as_tasks(part), missing_chunks)
     if module == "xarray":
         return _open_xarray(part, name, missing_chunks)
     if hasattr(part, "__dask_graph__"):
@@ -236,11 +239,6 @@ def _is_sparse(part: Any) -> bool:
 
 
 def _check_part(part: Any, name: str) -> None:
-    if _is_dask_array(part) and hasattr(part, "expr"):
-        raise InvalidTypeError(
-            f"{name} is a Dask array of the array query planner, which loses the blocks; set "
-            f"DASK_ARRAY__QUERY_PLANNING=False before dask is imported."
-        )
     shape, dtype = tuple(part.shape), np.dtype(part.dtype)
     if name == "X" and len(shape) != 2:
         raise InvalidInputError(

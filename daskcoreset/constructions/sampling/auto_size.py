@@ -22,6 +22,7 @@ from daskcoreset.core.sampling import merge_duplicates
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int
 from daskcoreset.execution.engine import map_reduce
+from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.objectives import Objective
 
@@ -148,7 +149,7 @@ class _Search:
             builds = first.lazy(), second.lazy()
             with show_progress(self.progress, builds[0]):
                 # Of Dask collections, whose blocks both builds read from the same keys, one read.
-                first, second = dask.compute(*builds)
+                first, second = dask.compute(*builds, **compute_options(self.job.blocks))
             return first, second
 
     def _repeat_warnings(self) -> None:

@@ -17,6 +17,7 @@ from daskcoreset.constructions.sampling.messages import (
 )
 from daskcoreset.core.blocks import Block, class_codes, concatenate
 from daskcoreset.core.errors import (
+    CoresetError,
     InvalidInputError,
     ignore_overflow,
     no_scores_error,
@@ -81,6 +82,11 @@ class Selection:
         """Finalized summary of all the data; None where all rows were taken without one."""
         return self.results.value.summary
 
+    def without_candidates(self) -> Selection:
+        """Return the same, with what is known of all the data, and no rows but those drawn."""
+        report = BlockReport(self.results.value.weights, self.summary)
+        return replace(self, results=replace(self.results, value=report))
+
 
 @dataclass(frozen=True)
 class FinalDraw:
@@ -139,6 +145,25 @@ class FinalDraw:
             return DrawRequest(summary, dict(zip(blocks, targets, strict=True)))
         quotas = split_quota(self.size, total_scores, stream(self.seed, Stage.QUOTAS))
         return DrawRequest(summary, dict(zip(blocks, quotas, strict=True)))
+
+    def draw_where_gathered(
+        self, results: Results, request: DrawRequest, second: Results
+    ) -> Selection:
+        """Draw from the candidates of the second read, and leave them where they are."""
+        return self.draw_requested(results, request, second).without_candidates()
+
+    def draw_if_enough(self, results: Results) -> Selection | Results:
+        """Draw from the candidates of the last fold, and leave them where they are.
+
+        Returns
+        -------
+        Selection, or BlockResults
+            The results for `draw_proposed` where it will read blocks again, or raise.
+        """
+        try:
+            return self.draw_proposed(results, _refuse).without_candidates()
+        except (_RereadNeeded, CoresetError):
+            return results
 
     def draw_requested(self, results: Results, request: DrawRequest, second: Results) -> Selection:
         """Draw from the candidates of the second read."""
@@ -272,6 +297,14 @@ class FinalDraw:
         check_report(results)
         rows, indices = _gather(list(results.value.candidates), results.offsets())
         return Selection(rows, rows.weights, indices, results, rereads, complete=True)
+
+
+class _RereadNeeded(Exception):  # noqa: N818 - no error, but a way out
+    """Blocks must be read again."""
+
+
+def _refuse(*_: object) -> Results:
+    raise _RereadNeeded
 
 
 class Draw(NamedTuple):

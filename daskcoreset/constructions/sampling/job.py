@@ -147,9 +147,11 @@ class SamplingJob:
             )
             summary = engine.apply(_summary_of, results)
         if self.passes == 1:
-            return engine.read(self._reduction(self._proposals), summary), partial(
-                self._select_proposed, engine
-            )
+            results = engine.read(self._reduction(self._proposals), summary)
+            if engine.lazy:
+                # Where the candidates are, which are several times the rows that are drawn.
+                results = engine.apply(final_draw.draw_if_enough, results)
+            return results, partial(self._select_proposed, engine)
         if self._sums_scores:
             # Quotas of independent draws must follow the exact sums, or weights are biased.
             reduction = self._reduction(partial(sum_scores, construction))
@@ -157,7 +159,7 @@ class SamplingJob:
             results = engine.apply(_with_total_scores, results, sums)
         request = engine.apply(final_draw.request, results)
         second = engine.read(self._reduction(final_draw.request_chunk()), request)
-        return engine.apply(_triple, results, request, second), self._select_requested
+        return engine.apply(final_draw.draw_where_gathered, results, request, second), _same
 
     @property
     def _proposals(self) -> ProposeCandidates:
@@ -184,16 +186,15 @@ class SamplingJob:
         results: Results = engine.compute(engine.read(self._reduction(chunk), request))
         return results
 
-    # The three ends: what the blocks sent becomes a selection on the caller's side.
+    # Two of the ends: what the blocks sent becomes a selection on the caller's side.
 
     def _select_all(self, results: Results) -> Selection:
         return self.final_draw.draw_requested(results, DrawRequest(None, None), results)
 
-    def _select_proposed(self, engine: Engine, results: Results) -> Selection:
-        return self.final_draw.draw_proposed(results, partial(self._reread, engine))
-
-    def _select_requested(self, triple: tuple[Results, DrawRequest, Results]) -> Selection:
-        return self.final_draw.draw_requested(*triple)
+    def _select_proposed(self, engine: Engine, drawn: Selection | Results) -> Selection:
+        if isinstance(drawn, Selection):
+            return drawn
+        return self.final_draw.draw_proposed(drawn, partial(self._reread, engine))
 
     def _coreset(self, selection: Selection) -> Coreset:
         draw, rows = self.final_draw, selection.rows
@@ -318,7 +319,5 @@ def _with_total_scores(results: Results, sums: Results) -> Results:
     return replace(results, value=replace(results.value, total_scores=sums.value.total_scores))
 
 
-def _triple(
-    results: Results, request: DrawRequest, second: Results
-) -> tuple[Results, DrawRequest, Results]:
-    return results, request, second
+def _same(selection: Selection) -> Selection:
+    return selection

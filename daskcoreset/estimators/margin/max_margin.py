@@ -33,7 +33,7 @@ from daskcoreset.estimators.kernel.kernels import resolve_gamma
 from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.estimators.margin.soft import SOFT_ROWS, soft_kernel, soft_planes, uniform_rows
 from daskcoreset.execution.engine import BlockResults
-from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.blocks import HUGE_BYTES, RowBlocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 # The epsilon of data in one block of memory, where reading costs nothing.
@@ -251,7 +251,7 @@ class MaxMarginClassifier(HardMarginModel):
         return self._fit(X, y, sample_weight)
 
     def _separate(self, blocks: RowBlocks, first: BlockResults[FirstRead]) -> None:
-        exact = blocks.in_memory
+        exact = blocks.are_views and blocks.memory_bytes <= HUGE_BYTES
         epsilon = min(self.epsilon, _EXACT) if exact else self.epsilon
         several = len(self.classes_) > 2
         if several and self.kernel == "linear":
