@@ -313,9 +313,9 @@ def _run(
     if dry_run:
         return plan_build(job.blocks, job.lazy(), job.reads, job.n_candidates)
     if not compute:
-        return job.lazy()
-    if job.in_memory:
-        return job.compute_in_memory()
+        return job.lazy(progress)
+    if not job.is_graph:
+        return job.compute_now(progress)
     lazy = job.lazy()
     with show_progress(progress, lazy):
         return lazy.compute()
