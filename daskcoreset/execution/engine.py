@@ -8,7 +8,6 @@ memory.
 
 from __future__ import annotations
 
-import itertools
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from daskcoreset.core.block_values import BlockValues, merge_values, values_of
 from daskcoreset.core.blocks import Block, BlockSchema, InvalidRow, ReadBlock, validate_block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.execution.clone import clone_after
@@ -94,34 +94,33 @@ class BlockResults(Generic[T]):
     ----------
     value : object
         Merged over the blocks; None where a row is invalid.
-    sizes : dict of int to int
+    sizes : mapping of int to int
         Rows of every block as read, by its index.
-    kept : dict of int to int
+    kept : mapping of int to int
         The same after invalid rows were dropped.
     invalid : tuple of (int, InvalidRow) or None
         The first block with an invalid row, and the row.
     """
 
     value: T
-    sizes: dict[int, int]
-    kept: dict[int, int] = field(default_factory=dict)
+    sizes: Mapping[int, int]
+    kept: Mapping[int, int] = field(default_factory=dict)
     invalid: tuple[int, InvalidRow] | None = None
 
     @property
     def n_rows(self) -> int:
         """Rows read in all."""
-        return sum(self.sizes.values())
+        return sum(values_of(self.sizes).tolist())
 
     @property
     def n_kept(self) -> int:
         """Rows left in all, after invalid ones were dropped."""
-        return sum(self.kept.values())
+        return sum(values_of(self.kept).tolist())
 
-    def offsets(self) -> dict[int, int]:
+    def offsets(self) -> BlockValues[int]:
         """Return the number of the first row of every block."""
-        blocks = sorted(self.sizes)
-        starts = itertools.accumulate((self.sizes[block] for block in blocks), initial=0)
-        return dict(zip(blocks, starts, strict=False))
+        sizes = values_of(self.sizes).astype(np.int64)
+        return BlockValues(sorted(self.sizes), np.cumsum(sizes) - sizes)
 
     def row(self, block_index: int, position: int) -> int:
         """Return the number, in the whole data, of a row of a block.
@@ -162,8 +161,8 @@ def _combined_results(
     invalid = [part.invalid for part in parts if part.invalid is not None]
     return BlockResults(
         None if invalid else combine([part.value for part in parts]),
-        {block: rows for part in parts for block, rows in part.sizes.items()},
-        {block: rows for part in parts for block, rows in part.kept.items()},
+        merge_values([part.sizes for part in parts]),
+        merge_values([part.kept for part in parts]),
         min(invalid, key=lambda row: row[0]) if invalid else None,
     )
 

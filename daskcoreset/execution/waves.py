@@ -125,7 +125,9 @@ def _culled(wave: Lazy[T]) -> Lazy[T]:
     }
     if len(small) < len(graph.layers):
         # Culling adds a token to the names, by which layers would no longer find one another.
-        culled = {name.rpartition("-")[0]: layer for name, layer in graph.cull({key}).layers.items()}
+        culled = {
+            name.rpartition("-")[0]: layer for name, layer in graph.cull({key}).layers.items()
+        }
         layers = {name: graph.layers[name] if name in small else culled[name] for name in culled}
         needs = {name: graph.dependencies[name] & layers.keys() for name in layers}
         graph = HighLevelGraph(layers, needs)
