@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from daskcoreset.execution.lazy import Lazy, active_client
+from daskcoreset.execution.lazy import Lazy, active_client, leaf_layers
 from daskcoreset.inputs.blocks import RowBlocks
 
 # Temporaries of a leaf beside the points: weights, scores, distances, inclusion, float64.
@@ -36,13 +36,16 @@ class BuildPlan:
     bytes_read : int or None
         Decoded bytes of all reads together; None where the number of rows is unknown.
     tasks : int
-        Tasks that will run; none for one block in memory, which needs no scheduler.
+        Tasks that will run; none for one block in memory, which needs no scheduler. In waves an
+        estimate.
     block_bytes : int or None
         Bytes of the largest block of points.
     threads : int
         Threads of the largest worker: blocks that it holds at a time.
     peak_bytes : int or None
         Predicted peak memory of a worker beyond what the interpreter and its packages hold.
+    waves : int
+        Graphs that each read takes, one after another; one up to 131,072 blocks.
     """
 
     reads: int
@@ -53,12 +56,15 @@ class BuildPlan:
     block_bytes: int | None
     threads: int
     peak_bytes: int | None
+    waves: int = 1
 
     def __str__(self) -> str:
         rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
         blocks = _count(self.n_blocks, "block")
         largest = "" if self.block_bytes is None else f" of at most {_size(self.block_bytes)}"
         tasks = _count(self.tasks, "task") if self.tasks else "no scheduler"
+        if self.waves > 1:
+            tasks += f" in waves, {self.waves:,} a read"
         return (
             f"{_count(self.reads, 'read')} of {rows} rows in {blocks}{largest}: "
             f"{_size(self.bytes_read)} in all, {tasks}, "
@@ -67,7 +73,13 @@ class BuildPlan:
 
 
 def plan_build(
-    blocks: RowBlocks, lazy: Lazy[Any], reads: int, candidates: float, threads: int | None = None
+    blocks: RowBlocks,
+    lazy: Lazy[Any],
+    reads: int,
+    candidates: float,
+    threads: int | None = None,
+    *,
+    waves: int = 1,
 ) -> BuildPlan:
     """Predict what a build costs.
 
@@ -75,13 +87,15 @@ def plan_build(
     ----------
     blocks : RowBlocks
     lazy : Lazy
-        The graph of the build.
+        The graph of the build, or of a build from some of the blocks.
     reads : int
     candidates : float
         Rows that are gathered at the root.
     threads : int, optional
         Threads of a worker; by default those of the active client's largest worker, or one
         for every core.
+    waves : int, default=1
+        Of each read.
     """
     threads = threads or (1 if blocks.in_memory else threads_of_a_worker())
     peak = block_bytes = None
@@ -98,11 +112,16 @@ def plan_build(
         n_blocks=blocks.n_blocks,
         n_rows=blocks.n_rows,
         bytes_read=None if blocks.stored_bytes is None else reads * blocks.stored_bytes,
-        tasks=0 if blocks.in_memory else lazy.n_tasks,
+        tasks=0 if blocks.in_memory else _tasks(lazy, blocks.n_blocks),
         block_bytes=block_bytes,
         threads=threads,
         peak_bytes=peak,
+        waves=waves,
     )
+
+
+def _tasks(lazy: Lazy[Any], n_blocks: int) -> int:
+    return round(lazy.n_tasks * n_blocks / max(leaf_layers(lazy).values()))
 
 
 def _row_bytes(blocks: RowBlocks) -> float | None:
