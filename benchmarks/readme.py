@@ -26,18 +26,9 @@ import time_to_accuracy
 
 DOCS = Path(__file__).parent.parent / "docs"
 
-MODULES = {
-    module.NAME: module
-    for module in (
-        quality,
-        table1,
-        svm_offline,
-        svm_queries,
-        svm_streaming,
-        time_to_accuracy,
-        scale,
-    )  # fmt: skip
-}
+_WRITTEN = (quality, table1, svm_offline, svm_queries, svm_streaming, time_to_accuracy, scale)
+
+MODULES = {module.NAME: module for module in _WRITTEN}
 
 
 def placed(text: str, name: str, table: str) -> str:

@@ -49,7 +49,7 @@ TITLES = {
 
 PAGE = """# Builds of very many blocks
 
-<!-- Written by benchmarks/readme.py from benchmarks/results/scale.json; edit benchmarks/scale.py. -->
+<!-- Written by benchmarks/readme.py from benchmarks/results/scale.json and benchmarks/scale.py. -->
 
 A build reads its blocks as tasks of a graph. Up to 131,072 blocks a read is one graph; what is sent
 to the scheduler holds a few tens of bytes a block, far below the 10 MB at which Dask warns.
@@ -75,8 +75,8 @@ The limit is what takes longest where all parts work side by side, each at its f
 take longer.
 
 - *Workers*: more of them help.
-- *Scheduler*: one process, a few hundred to a few thousand blocks a second. Larger blocks (`chunks=`)
-  help: blocks of 256 MB need a third of the tasks.
+- *Scheduler*: one process, some thousand blocks a second on a quiet machine. Larger blocks
+  (`chunks=`) help: of 256 MB they need a third of the tasks.
 - *Store*: taken to give 100 GB a second to one user, which is an assumption.
 - *Client and root*: the client defines the waves and merges what they leave. It keeps numbers of
   every block as arrays, and, where scores follow from summaries of the blocks, those summaries and
@@ -368,10 +368,12 @@ def page(data: dict[str, Any]) -> str:
             costs,
         ),
         "",
-        f"The overheads are those of {largest['sampling']['blocks']:,} blocks in {waves_run} waves of "
-        f"at most {made['wave']:,} ([all numbers](../benchmarks/results/scale.md)), where the "
-        f"scheduler knew {known:,} tasks at most. A million blocks were not run: the table computes "
-        "them.",
+        (
+            f"The overheads are those of {largest['sampling']['blocks']:,} blocks in {waves_run} "
+            f"waves of at most {made['wave']:,} ([all numbers](../benchmarks/results/scale.md)), "
+            f"where the scheduler knew {known:,} tasks at most. A million blocks were not run: the "
+            "tables compute them."
+        ),
         "",
         *(line for name in BUILDS for line in ("", TITLES[name], "", *projection(results, name))),
         *LIMITS,

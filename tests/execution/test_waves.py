@@ -244,7 +244,7 @@ def test_build__a_worker_killed_in_a_wave_changes_no_bit(
 
 def test_estimators__in_waves_as_in_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = da.from_array(X, chunks=(ROWS, 3))
-    model = CoresetKMeans(3, coreset_size=60, random_state=0, progress=False)
+    model = CoresetKMeans(3, size=60, random_state=0)
     centers = model.fit(rows).cluster_centers_
     monkeypatch.setattr(waves, "GRAPH_BLOCKS", WAVE)
     np.testing.assert_array_equal(model.fit(rows).cluster_centers_, centers)
