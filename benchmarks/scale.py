@@ -17,6 +17,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -75,14 +76,13 @@ The limit is what takes longest where all parts work side by side, each at its f
 take longer.
 
 - *Workers*: more of them help.
-- *Scheduler*: one process, some thousand blocks a second on a quiet machine. Larger blocks
-  (`chunks=`) help: of 256 MB they need a third of the tasks.
+- *Scheduler*: one process, whatever the number of workers. Larger blocks (`chunks=`)
+  help: of 256 MB they need a third of the tasks.
 - *Store*: taken to give 100 GB a second to one user, which is an assumption.
 - *Client and root*: the client defines the waves and merges what they leave. It keeps numbers of
   every block as arrays, and, where scores follow from summaries of the blocks, those summaries and
-  at least one candidate row a block: some kilobytes a block with `build(X)`, which for ten million
-  blocks is more than a usual client has. The tree keeps a few coresets whatever the number of
-  blocks.
+  at least one candidate row a block: with `build(X)` more than a kilobyte a block, or ten
+  gigabytes for ten million. The tree keeps a few coresets whatever the number of blocks.
 """.splitlines()
 BUILDS = {"sampling": {}, "tree": {"strategy": "tree"}}
 
@@ -368,11 +368,12 @@ def page(data: dict[str, Any]) -> str:
             costs,
         ),
         "",
-        (
+        *textwrap.wrap(
             f"The overheads are those of {largest['sampling']['blocks']:,} blocks in {waves_run} "
             f"waves of at most {made['wave']:,} ([all numbers](../benchmarks/results/scale.md)), "
             f"where the scheduler knew {known:,} tasks at most. A million blocks were not run: the "
-            "tables compute them."
+            "tables compute them.",
+            width=100,
         ),
         "",
         *(line for name in BUILDS for line in ("", TITLES[name], "", *projection(results, name))),

@@ -20,8 +20,8 @@ from daskcoreset.inputs.blocks import RowBlocks
 
 T = TypeVar("T")
 
-# Blocks of one graph at most. A scheduler takes some 3 KB for each, so 400 MB a read; half as many
-# would leave workers idle twice as often, at the end of a wave (benchmarks/scale.py).
+# Blocks of one graph at most. A scheduler takes about 6 KB for each (benchmarks/scale.py), so 0.8 GB;
+# waves of fewer blocks would take less, and leave workers idle more often, at the end of each.
 GRAPH_BLOCKS = 2**17
 
 
