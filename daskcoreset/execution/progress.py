@@ -43,8 +43,10 @@ def show_progress(progress: bool | None, lazy: Lazy[Any]) -> Iterator[None]:
 
 
 @contextmanager
-def watch_blocks(advance: Callable[[int], None], layers: dict[str, int]) -> Iterator[None]:
-    """Advance a bar by the blocks of some layers while the body computes them, in the end by all.
+def watch_blocks(
+    advance: Callable[[int], None], layers: dict[str, int]
+) -> Iterator[Callable[[], int]]:
+    """Advance a bar by the blocks of some layers while the body computes them.
 
     Parameters
     ----------
@@ -52,9 +54,15 @@ def watch_blocks(advance: Callable[[int], None], layers: dict[str, int]) -> Iter
         As `count_reads` yields it.
     layers : dict of str to int
         Blocks of each layer, by its name.
+
+    Yields
+    ------
+    callable
+        ``missed()``: blocks that were not counted, for a scheduler forgets some between two
+        questions.
     """
     if advance is ignore_steps:
-        yield
+        yield lambda: 0
         return
     counted = 0
 
@@ -65,9 +73,7 @@ def watch_blocks(advance: Callable[[int], None], layers: dict[str, int]) -> Iter
 
     # Both at once, for a setting of Dask may send the work past an active client.
     with _on_this_machine(count, layers), _on_a_cluster(count, layers):
-        yield
-    # A scheduler forgets blocks between two questions.
-    advance(max(0, sum(layers.values()) - counted))
+        yield lambda: max(0, sum(layers.values()) - counted)
 
 
 @contextmanager

@@ -20,8 +20,8 @@ from daskcoreset.inputs.blocks import RowBlocks
 
 T = TypeVar("T")
 
-# Blocks of one graph at most. A scheduler takes about 6 KB for each (benchmarks/scale.py), so 0.8 GB;
-# waves of fewer blocks would take less, and leave workers idle more often, at the end of each.
+# Blocks of one graph at most. A scheduler takes about 6 KB for each (benchmarks/scale.py), so
+# 0.8 GB; waves of fewer blocks take less, and leave workers idle more often, at the end of each.
 GRAPH_BLOCKS = 2**17
 
 
@@ -107,8 +107,10 @@ def _computed(
 ) -> Iterator[list[T]]:
     for blocks in waves:
         wave = define(blocks, levels)
-        with watch_blocks(advance, dict.fromkeys(leaf_layers(wave), len(blocks))):
-            yield _culled(wave).compute()
+        with watch_blocks(advance, dict.fromkeys(leaf_layers(wave), len(blocks))) as missed:
+            parts = _culled(wave).compute()
+        advance(missed())
+        yield parts
 
 
 def _culled(wave: Lazy[T]) -> Lazy[T]:
