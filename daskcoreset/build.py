@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack, overload
 
@@ -31,11 +32,15 @@ from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import BuildPlan, plan_build
 from daskcoreset.execution.progress import show_progress
+from daskcoreset.execution.waves import waves_of
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import MissingChunks, ReadOptions, reading
 from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
 
 _SAMPLINGS = ("systematic", "multinomial")
+
+# Blocks whose tasks are counted for the plan of a build in waves.
+_SAMPLE_BLOCKS = 1024
 
 
 class _Options(TypedDict, total=False):
@@ -206,7 +211,9 @@ def build(
         Results merged by one task of the reduction tree.
     compute : bool, default=True
         Whether to compute now. With False, a Dask collection comes back: pass it to
-        ``dask.compute`` with other work, or call its ``compute()``.
+        ``dask.compute`` with other work, or call its ``compute()``. It is the graph of the whole
+        build up to 131,072 blocks; of more, whose reads run as several graphs one after another,
+        it is one task that runs these where it is computed.
     dry_run : bool, default=False
         Whether to return only the plan: reads, bytes, tasks, predicted peak memory.
     progress : bool or None, default=None
@@ -344,11 +351,15 @@ def _run(
 ) -> Coreset | Lazy[Coreset] | BuildPlan:
     """Return the plan of a job, its graph, or its coreset."""
     if dry_run:
-        return plan_build(job.blocks, job.lazy(), job.reads, job.n_candidates)
+        _, waves = waves_of(job.blocks.n_blocks, job.split_every)
+        sample = job
+        if len(waves) > 1:  # so many blocks show what one of them takes
+            sample = replace(job, blocks=job.blocks.select(list(waves[0][:_SAMPLE_BLOCKS])))
+        return plan_build(job.blocks, sample.lazy(), job.reads, job.n_candidates, waves=len(waves))
     if not compute:
-        return job.lazy()
-    if job.in_memory:
-        return job.compute_in_memory()
+        return job.lazy(progress)
+    if not job.is_graph:
+        return job.compute_now(progress)
     lazy = job.lazy()
     with show_progress(progress, lazy):
         return lazy.compute(**compute_options(job.blocks))

@@ -55,6 +55,15 @@ class Block:
             positions if self.rows is None else self.rows[positions],
         )
 
+    def part(self, rows: slice) -> Block:
+        """Return neighbouring rows, as views of dense ones."""
+        return Block(
+            self.points[rows],
+            self.weights[rows],
+            None if self.labels is None else self.labels[rows],
+            None if self.rows is None else self.rows[rows],
+        )
+
     def all_rows(self) -> Block:
         """Return the block with its rows numbered."""
         return self if self.rows is not None else self.take(np.arange(len(self)))

@@ -8,15 +8,16 @@ memory.
 
 from __future__ import annotations
 
-import itertools
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from daskcoreset.core.block_values import BlockValues, merge_values, values_of
 from daskcoreset.core.blocks import (
     Block,
     BlockSchema,
@@ -30,11 +31,10 @@ from daskcoreset.execution.agreement import Environment, check_here, environment
 from daskcoreset.execution.clone import clone_after
 from daskcoreset.execution.lazy import LEAF, OURS, Lazy, active_client
 from daskcoreset.execution.local import compute_options
-from daskcoreset.execution.progress import show_progress
+from daskcoreset.execution.merging import Merger, levels_below_root
+from daskcoreset.execution.progress import count_reads, ignore_steps, show_progress
+from daskcoreset.execution.waves import Divisible, fits_one_graph, merge_waves
 from daskcoreset.inputs.blocks import BlockSpec, RowBlocks
-
-if TYPE_CHECKING:
-    from dask.typing import Key
 
 T = TypeVar("T")
 
@@ -103,34 +103,33 @@ class BlockResults(Generic[T]):
     ----------
     value : object
         Merged over the blocks; None where a row is invalid.
-    sizes : dict of int to int
+    sizes : mapping of int to int
         Rows of every block as read, by its index.
-    kept : dict of int to int
+    kept : mapping of int to int
         The same after invalid rows were dropped.
     invalid : tuple of (int, InvalidRow) or None
         The first block with an invalid row, and the row.
     """
 
     value: T
-    sizes: dict[int, int]
-    kept: dict[int, int] = field(default_factory=dict)
+    sizes: Mapping[int, int]
+    kept: Mapping[int, int] = field(default_factory=dict)
     invalid: tuple[int, InvalidRow] | None = None
 
     @property
     def n_rows(self) -> int:
         """Rows read in all."""
-        return sum(self.sizes.values())
+        return sum(values_of(self.sizes).tolist())
 
     @property
     def n_kept(self) -> int:
         """Rows left in all, after invalid ones were dropped."""
-        return sum(self.kept.values())
+        return sum(values_of(self.kept).tolist())
 
-    def offsets(self) -> dict[int, int]:
+    def offsets(self) -> BlockValues[int]:
         """Return the number of the first row of every block."""
-        blocks = sorted(self.sizes)
-        starts = itertools.accumulate((self.sizes[block] for block in blocks), initial=0)
-        return dict(zip(blocks, starts, strict=False))
+        sizes = values_of(self.sizes).astype(np.int64)
+        return BlockValues(sorted(self.sizes), np.cumsum(sizes) - sizes)
 
     def row(self, block_index: int, position: int) -> int:
         """Return the number, in the whole data, of a row of a block.
@@ -171,15 +170,15 @@ def _combined_results(
     invalid = [part.invalid for part in parts if part.invalid is not None]
     return BlockResults(
         None if invalid else combine([part.value for part in parts]),
-        {block: rows for part in parts for block, rows in part.sizes.items()},
-        {block: rows for part in parts for block, rows in part.kept.items()},
+        merge_values([part.sizes for part in parts]),
+        merge_values([part.kept for part in parts]),
         min(invalid, key=lambda row: row[0]) if invalid else None,
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Engine:
-    """Reads of the same blocks: each as a graph, or in memory where no graph is worth it.
+    """Reads of the same blocks: each as a graph, or at once.
 
     Attributes
     ----------
@@ -187,17 +186,34 @@ class Engine:
     split_every : int, default=16
         As in `daskcoreset.build`.
     lazy : bool, default=False
-        Whether reads are defined, as `Lazy` values, or done in memory.
+        Whether reads are defined, as `Lazy` values, or done at once: in memory, or in waves where
+        one graph would not hold all blocks.
+    advance : callable
+        Is told how many blocks are done, by reads in waves.
     """
 
     blocks: RowBlocks
     split_every: int = 16
     lazy: bool = False
+    advance: Callable[[int], None] = ignore_steps
 
     @classmethod
     def immediate(cls, blocks: RowBlocks, split_every: int = 16) -> Engine:
         """Return the engine for reads whose results are used at once, see `compute`."""
-        return cls(blocks, split_every, lazy=not blocks.in_memory)
+        return cls(blocks, split_every, lazy=not blocks.in_memory and fits_one_graph(blocks))
+
+    @contextmanager
+    def shown(self, progress: bool | None, reads: int = 1) -> Iterator[Engine]:
+        """Yield the engine with a bar for so many reads at once, where these take long."""
+        in_waves = not self.lazy and not fits_one_graph(self.blocks)
+        with count_reads(progress if in_waves else False, reads * self.blocks.n_blocks) as advance:
+            yield replace(self, advance=advance)
+
+    def on(self, blocks: RowBlocks) -> Engine:
+        """Return the engine that reads some of the blocks alone."""
+        if self.lazy or fits_one_graph(self.blocks):
+            return replace(self, blocks=blocks)
+        return Engine.immediate(blocks, self.split_every)
 
     def read(self, reduction: Reduction[T], broadcast: Any = None) -> Any:
         """Read all blocks once.
@@ -213,6 +229,8 @@ class Engine:
         BlockResults, or Lazy of it
         """
         run: Callable[..., Any] = tree_reduce if self.lazy else tree_reduce_in_memory
+        if not self.lazy and not fits_one_graph(self.blocks):
+            run = partial(tree_reduce_in_waves, advance=self.advance)
         return run(
             self.blocks,
             partial(_chunk_results, reduction.chunk),
@@ -284,7 +302,8 @@ def map_reduce(
     if broadcast is not None and engine.lazy:
         broadcast = apply(partial(_same, broadcast))
     reduction: Reduction[T] = Reduction(partial(_work_on, work), partial(reduce, merge))
-    results: BlockResults[T] = engine.compute(engine.read(reduction, broadcast), progress)
+    with engine.shown(progress) as shown:
+        results: BlockResults[T] = shown.compute(shown.read(reduction, broadcast), progress)
     results.check()
     return results
 
@@ -326,7 +345,9 @@ def tree_reduce(
     *,
     broadcast: Any = None,
     split_every: int = 16,
-) -> Lazy[T]:
+    part: range | None = None,
+    levels: int | None = None,
+) -> Lazy[Any]:
     """Define one read of the data: `leaf` on every block, merged by a tree of `combine`.
 
     Parameters
@@ -342,15 +363,24 @@ def tree_reduce(
     split_every : int, default=16
         Parts merged by one task. Sixteen keeps the tree under 7 % of the tasks and its
         depth at four for 65,536 blocks.
+    part : range, optional
+        Positions of the blocks to read, by default all.
+    levels : int or None, default=None
+        Levels of the tree; its value is then the list of the parts that are left. None merges all.
 
     Returns
     -------
     Lazy
         Nothing is computed.
     """
-    from dask._task_spec import List, Task, TaskRef
     from dask.highlevelgraph import HighLevelGraph
 
+    from daskcoreset.execution.fold import FoldLayer
+
+    if part is None:
+        part = range(blocks.n_blocks)
+    elif not blocks.arrays:
+        blocks, part = blocks.select(list(part)), range(len(part))
     token = uuid.uuid4().hex
     # A second axis has one block: kept, for a contracted index would not fuse.
     axes = "ij" if "X" in blocks.arrays else "i"
@@ -364,17 +394,8 @@ def tree_reduce(
         dtype=object,
     )
     name = f"{OURS}fold-{token}"
-    layer: dict[Key, Any] = {}
-
-    def merged(keys: Sequence[Key], *position: int) -> Key:
-        key: Key = (name, *position)
-        layer[key] = Task(key, combine, List(*map(TaskRef, keys)))
-        return key
-
-    tail = (0,) * (len(axes) - 1)
-    keys: list[Key] = [(leaves.name, i, *tail) for i in range(blocks.n_blocks)]
-    root = merged(_merge_neighbours(keys, lambda group: merged(group, len(layer)), split_every))
-    return Lazy(HighLevelGraph.from_collections(name, layer, dependencies=[leaves]), root)
+    layer = FoldLayer(name, leaves.name, len(axes), part, combine, split_every, levels)
+    return Lazy(HighLevelGraph.from_collections(name, layer, dependencies=[leaves]), layer.root)
 
 
 def tree_reduce_in_memory(
@@ -389,18 +410,61 @@ def tree_reduce_in_memory(
 
     Same leaves, same tree, same bits as `tree_reduce`; for data that no graph is worth.
     """
-    parts = [leaf(read_block(spec, {}, blocks.schema), broadcast) for spec in blocks.specs]
-    return combine(_merge_neighbours(parts, combine, split_every))
+    merger: Merger[T] = Merger(
+        combine, split_every, levels_below_root(blocks.n_blocks, split_every)
+    )
+    for spec in blocks.specs:
+        merger.add(leaf(read_block(spec, {}, blocks.schema), broadcast))
+    return combine(merger.parts())
 
 
-def _merge_neighbours(
-    parts: Sequence[T], merge: Callable[[Sequence[T]], T], split_every: int
-) -> Sequence[T]:
-    """Merge `split_every` neighbours at a time until no more than so many are left."""
-    while len(parts) > split_every:
-        groups = [parts[start : start + split_every] for start in range(0, len(parts), split_every)]
-        parts = [group[0] if len(group) == 1 else merge(group) for group in groups]
-    return parts
+def tree_reduce_in_waves(
+    blocks: RowBlocks,
+    leaf: Callable[[ReadBlock, Any], BlockResults[T]],
+    combine: Callable[[Sequence[BlockResults[T]]], BlockResults[T]],
+    *,
+    broadcast: Any = None,
+    split_every: int = 16,
+    advance: Callable[[int], None] = ignore_steps,
+) -> BlockResults[T]:
+    """Read more blocks than one graph holds, now: see `daskcoreset.execution.waves`.
+
+    Same leaves, same tree, same bits as `tree_reduce`.
+    """
+
+    def define(part: range, levels: int) -> Lazy[list[BlockResults[T]]]:
+        value = broadcast
+        if isinstance(broadcast, Divisible):
+            value = broadcast.of_blocks(part.start, part.stop)
+        if value is not None:
+            value = apply(partial(_same, value))
+        return tree_reduce(
+            blocks,
+            leaf,
+            combine,
+            broadcast=value,
+            split_every=split_every,
+            part=part,
+            levels=levels,
+        )
+
+    return merge_waves(
+        define, combine, blocks.n_blocks, split_every, ends=_has_invalid, advance=advance
+    )
+
+
+def _has_invalid(results: BlockResults[Any]) -> bool:
+    return results.invalid is not None
+
+
+def deferred(function: Callable[[], T]) -> Lazy[T]:
+    """Define a call of a function that computes graphs of its own, such as waves."""
+    return apply(_same, None).then(partial(_called, function))
+
+
+def _called(function: Callable[[], T], nothing: None) -> T:
+    del nothing
+    return function()
 
 
 def apply(function: Callable[..., T], *values: Any) -> Lazy[T]:
@@ -550,7 +614,7 @@ class _Literals:
     name: str
     # Dask hashes what `repr` returns: with the values in it, every block would be printed,
     # at ten times the cost of the rest of the graph.
-    values: tuple[Any, ...] = field(repr=False)
+    values: Sequence[Any] = field(repr=False)
 
     def __getitem__(self, index: tuple[int, ...]) -> Any:
         return self.values[index[0]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from daskcoreset.execution.lazy import Lazy, active_client
+from daskcoreset.execution.lazy import Lazy, active_client, leaf_layers
 from daskcoreset.execution.local import runs_here
 from daskcoreset.inputs.blocks import RowBlocks
 
@@ -37,7 +37,8 @@ class BuildPlan:
     bytes_read : int or None
         Decoded bytes of all reads together; None where the number of rows is unknown.
     tasks : int
-        Tasks that will run; none for one block in memory, which needs no scheduler.
+        Tasks that will run; none for one block in memory, which needs no scheduler. In waves an
+        estimate.
     block_bytes : int or None
         Bytes of the largest block of points.
     threads : int
@@ -50,6 +51,8 @@ class BuildPlan:
     here : bool
         Whether threads of this process do the work although a client is active, for the data are
         in its memory.
+    waves : int
+        Graphs that each read takes, one after another; one up to 131,072 blocks.
     """
 
     reads: int
@@ -62,6 +65,7 @@ class BuildPlan:
     peak_bytes: int | None
     decoder: str | None = None
     here: bool = False
+    waves: int = 1
 
     def __str__(self) -> str:
         rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
@@ -69,6 +73,8 @@ class BuildPlan:
         decoded = "" if self.decoder is None else f", decoded by {self.decoder}"
         largest = "" if self.block_bytes is None else f" of at most {_size(self.block_bytes)}"
         tasks = _count(self.tasks, "task") if self.tasks else "no scheduler"
+        if self.waves > 1:
+            tasks += f" in waves, {self.waves:,} a read"
         return (
             f"{_count(self.reads, 'read')} of {rows} rows in {blocks}{largest}: "
             f"{_size(self.bytes_read)} in all{decoded}, {tasks}, "
@@ -78,7 +84,13 @@ class BuildPlan:
 
 
 def plan_build(
-    blocks: RowBlocks, lazy: Lazy[Any], reads: int, candidates: float, threads: int | None = None
+    blocks: RowBlocks,
+    lazy: Lazy[Any],
+    reads: int,
+    candidates: float,
+    threads: int | None = None,
+    *,
+    waves: int = 1,
 ) -> BuildPlan:
     """Predict what a build costs.
 
@@ -86,13 +98,15 @@ def plan_build(
     ----------
     blocks : RowBlocks
     lazy : Lazy
-        The graph of the build.
+        The graph of the build, or of a build from some of the blocks.
     reads : int
     candidates : float
         Rows that are gathered at the root.
     threads : int, optional
         Threads of a worker; by default those of the active client's largest worker, or one
         for every core.
+    waves : int, default=1
+        Of each read.
     """
     here = runs_here(blocks)
     threads = threads or (1 if blocks.in_memory else threads_of_a_worker(here=here))
@@ -110,13 +124,18 @@ def plan_build(
         n_blocks=blocks.n_blocks,
         n_rows=blocks.n_rows,
         bytes_read=None if blocks.stored_bytes is None else reads * blocks.stored_bytes,
-        tasks=0 if blocks.in_memory else lazy.n_tasks,
+        tasks=0 if blocks.in_memory else _tasks(lazy, blocks.n_blocks),
         block_bytes=block_bytes,
         threads=threads,
         peak_bytes=peak,
         decoder=blocks.decoder,
         here=here,
+        waves=waves,
     )
+
+
+def _tasks(lazy: Lazy[Any], n_blocks: int) -> int:
+    return round(lazy.n_tasks * n_blocks / max(leaf_layers(lazy).values()))
 
 
 def _row_bytes(blocks: RowBlocks) -> float | None:

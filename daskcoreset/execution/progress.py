@@ -36,13 +36,45 @@ def show_progress(progress: bool | None, lazy: Lazy[Any]) -> Iterator[None]:
         yield
         return
     layers = leaf_layers(lazy)
-    with (
-        count_reads(True, sum(layers.values())) as advance,
-        # Both at once, for a setting of Dask may send the work past an active client.
-        _on_this_machine(advance, layers),
-        _on_a_cluster(advance, layers),
-    ):
+    if not layers:  # it has graphs of its own, and a bar for them
         yield
+        return
+    with count_reads(True, sum(layers.values())) as advance, watch_blocks(advance, layers):
+        yield
+
+
+@contextmanager
+def watch_blocks(
+    advance: Callable[[int], None], layers: dict[str, int]
+) -> Iterator[Callable[[], int]]:
+    """Advance a bar by the blocks of some layers while the body computes them.
+
+    Parameters
+    ----------
+    advance : callable
+        As `count_reads` yields it.
+    layers : dict of str to int
+        Blocks of each layer, by its name.
+
+    Yields
+    ------
+    callable
+        ``missed()``: blocks that were not counted, for a scheduler forgets some between two
+        questions.
+    """
+    if advance is ignore_steps:
+        yield lambda: 0
+        return
+    counted = 0
+
+    def count(steps: int) -> None:
+        nonlocal counted
+        counted += steps
+        advance(steps)
+
+    # Both at once, for a setting of Dask may send the work past an active client.
+    with _on_this_machine(count, layers), _on_a_cluster(count, layers):
+        yield lambda: max(0, sum(layers.values()) - counted)
 
 
 @contextmanager
@@ -74,7 +106,7 @@ def count_reads(
     """
     bar = _Bar(total, unit) if _is_shown(progress) else None
     try:
-        yield _nothing if bar is None else bar.advance
+        yield ignore_steps if bar is None else bar.advance
     finally:
         if bar is not None:
             bar.close()
@@ -91,7 +123,8 @@ def _is_shown(progress: bool | None) -> bool:
     return "ipykernel" in sys.modules and importlib.util.find_spec("ipywidgets") is not None
 
 
-def _nothing(steps: int) -> None:
+def ignore_steps(steps: int) -> None:
+    """Show nothing: what `count_reads` yields without a bar."""
     del steps
 
 

@@ -7,14 +7,16 @@ computed and no row is read here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from daskcoreset.core.blocks import BlockSchema
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.typing import IndexArray
 from daskcoreset.core.validation import check_choice, is_choice, is_int, too_many_zeros
 from daskcoreset.inputs.opening import OpenedData, open_all
 from daskcoreset.inputs.sources import Loader, Source, even_cut
@@ -59,6 +61,50 @@ class BlockSpec:
 
 
 @dataclass(frozen=True, eq=False)
+class StoredSpecs(Sequence[BlockSpec]):
+    """The specs of blocks that are not in memory, each made when it is asked for.
+
+    A graph is sent with the sources and two numbers a block, in place of as many loaders.
+
+    Attributes
+    ----------
+    sources : dict of str to Source
+        None of them in memory, by their names.
+    indices : sequence of int
+        Indices of the blocks.
+    bounds : ndarray of shape (n, 2), int64, or None
+        Their first rows, and the rows after their last ones; None where Dask does not know them.
+    """
+
+    sources: dict[str, Source]
+    indices: Sequence[int]
+    bounds: IndexArray | None
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @overload
+    def __getitem__(self, position: int) -> BlockSpec: ...
+
+    @overload
+    def __getitem__(self, position: slice) -> StoredSpecs: ...
+
+    def __getitem__(self, position: int | slice) -> BlockSpec | StoredSpecs:
+        if isinstance(position, slice):
+            return self.select(range(len(self))[position])
+        if self.bounds is None:
+            return BlockSpec(self.indices[position])
+        start, stop = self.bounds[position].tolist()
+        loaders = {name: source.loader(start, stop) for name, source in self.sources.items()}
+        return BlockSpec(self.indices[position], loaders, start, stop - start)
+
+    def select(self, positions: Sequence[int]) -> StoredSpecs:
+        """Return the specs of some blocks."""
+        bounds = None if self.bounds is None else self.bounds[list(positions)]
+        return StoredSpecs(self.sources, [self.indices[i] for i in positions], bounds)
+
+
+@dataclass(frozen=True, eq=False)
 class RowBlocks:
     """The data, cut into blocks of rows.
 
@@ -66,7 +112,7 @@ class RowBlocks:
     ----------
     schema : BlockSchema
         Number of features, promoted dtype, treatment of invalid rows.
-    specs : tuple of BlockSpec
+    specs : sequence of BlockSpec
         One for every block.
     sizes : tuple of int, or None
         Rows of every block; None where Dask does not know them.
@@ -89,7 +135,7 @@ class RowBlocks:
     """
 
     schema: BlockSchema
-    specs: tuple[BlockSpec, ...]
+    specs: Sequence[BlockSpec]
     sizes: tuple[int, ...] | None
     arrays: dict[str, Any]
     has_labels: bool
@@ -140,9 +186,12 @@ class RowBlocks:
 
     def select(self, positions: list[int]) -> RowBlocks:
         """Return some of the blocks; they keep their indices."""
+        specs = self.specs
         return replace(
             self,
-            specs=tuple(self.specs[i] for i in positions),
+            specs=specs.select(positions)
+            if isinstance(specs, StoredSpecs)
+            else tuple(specs[i] for i in positions),
             sizes=None if self.sizes is None else tuple(self.sizes[i] for i in positions),
             arrays={name: array.blocks[positions] for name, array in self.arrays.items()},
         )
@@ -352,16 +401,14 @@ def _check_unknown(opened: OpenedData, chunk_rows: int | None) -> None:
 
 def _specs(
     sources: dict[str, Source], sizes: tuple[int, ...] | None, n_blocks: int
-) -> tuple[BlockSpec, ...]:
+) -> Sequence[BlockSpec]:
     if sizes is None:
-        return tuple(map(BlockSpec, range(n_blocks)))
-    specs, start = [], 0
-    for block_index, size in enumerate(sizes):
-        stop = start + size
-        loaders = {name: source.loader(start, stop) for name, source in sources.items()}
-        specs.append(BlockSpec(block_index, loaders, start, size))
-        start = stop
-    return tuple(specs)
+        return StoredSpecs({}, range(n_blocks), None)
+    stops = np.cumsum(sizes, dtype=np.int64)
+    bounds = np.stack([stops - sizes, stops], axis=1)
+    specs = StoredSpecs(sources, range(n_blocks), bounds)
+    # Rows in memory travel with the task that needs them, never all with each graph.
+    return tuple(specs) if any(source.in_memory for source in sources.values()) else specs
 
 
 def _memory_bytes(opened: OpenedData) -> int:

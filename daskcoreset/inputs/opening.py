@@ -13,8 +13,8 @@ from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.containers import Rows, split_container
 from daskcoreset.inputs.dataframes import arrays_of_dask, frame_source
-from daskcoreset.inputs.options import MissingChunks, ReadOptions
 from daskcoreset.inputs.expressions import as_tasks
+from daskcoreset.inputs.options import MissingChunks, ReadOptions
 from daskcoreset.inputs.sources import (
     Source,
     array_source,
@@ -125,10 +125,9 @@ def _opened_rows(rows: Rows, missing_chunks: MissingChunks) -> Source:
 def _opened(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
     """Open a container with chunks, files or labels, or else an array in memory."""
     module = type(part).__module__.split(".")[0]
-    if isinstance(part, Source):
-        return part
-    if _is_dask_array(part):
-        return with_stored_in_graph(as_tasks(part), missing_chunks)
+    if isinstance(part, Source) or _is_dask_array(part):
+        part = as_tasks(part)
+        return part if isinstance(part, Source) else with_stored_in_graph(part, missing_chunks)
     if module == "xarray":
         return _open_xarray(part, name, missing_chunks)
     if hasattr(part, "__dask_graph__"):

@@ -172,11 +172,9 @@ def _sparse_rows(data: AnyArray, indices: AnyArray, indptr: AnyArray, n_columns:
 
 def indexed_source(array: Any, *, granularity: int = 1, name: str | None = None) -> Source:
     """Return the source of arrays with ``shape``, ``dtype`` and slices: Zarr, xarray."""
-
-    def loader(start: int, stop: int) -> Loader:
-        return partial(_sliced_rows, array, name, start, stop)
-
     shape = tuple(int(length) for length in array.shape)
+    # Loaders of what is stored are partial functions, which pickle by name: a graph has sources.
+    loader = partial(partial, _sliced_rows, array, name)
     return Source(shape, np.dtype(array.dtype), loader, max(1, granularity), name=name)
 
 
@@ -203,11 +201,21 @@ def memmap_source(array: np.memmap[Any, Any]) -> Source:
     path, first, strides = os.fspath(filename), base.offset + ahead, array.strides
     shape, dtype = array.shape, array.dtype  # the array itself would stay mapped
 
-    def loader(start: int, stop: int) -> Loader:
-        rows = (stop - start, *shape[1:])
-        return partial(_mapped_rows, path, first + start * strides[0], dtype, rows, strides)
-
+    loader = partial(_mapped_loader, path, first, dtype, shape[1:], strides)
     return Source(shape, dtype, loader, name=path)
+
+
+def _mapped_loader(  # noqa: PLR0917 - all of them are always given
+    path: str,
+    first: int,
+    dtype: np.dtype[Any],
+    row_shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    start: int,
+    stop: int,
+) -> Loader:
+    rows = (stop - start, *row_shape)
+    return partial(_mapped_rows, path, first + start * strides[0], dtype, rows, strides)
 
 
 def _mapped_rows(
@@ -241,9 +249,7 @@ def hdf5_source(dataset: Any, place: Place | None = None) -> Source:
                 f"save its file to disk, or pass the array, dataset[:]."
             )
 
-    def loader(start: int, stop: int) -> Loader:
-        return partial(_hdf5_rows, place, key, start, stop)
-
+    loader = partial(partial, _hdf5_rows, place, key)
     shape = tuple(dataset.shape or ())
     granularity = int(dataset.chunks[0]) if dataset.chunks else 1
     name = f"{place.name}:{key}"

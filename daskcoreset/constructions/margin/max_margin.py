@@ -175,7 +175,7 @@ class Run:
             core.intercept,
             self.per_block,
             self.in_all,
-            self.first.offsets(),
+            dict(self.first.offsets()),
             self.center,
             measure,
         )

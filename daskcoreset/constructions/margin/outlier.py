@@ -211,7 +211,7 @@ class Search:
         self.shared = SharedProblems(
             blocks,
             first.classes,
-            read.offsets(),
+            dict(read.offsets()),
             options.k,
             options.intercept,
             options.epsilon,

@@ -142,8 +142,8 @@ class _Search:
         # Warnings about a coreset that is only a step concern nobody.
         with warnings.catch_warnings(record=True) as self.warnings_of_step:
             warnings.simplefilter("always")
-            if self.job.in_memory:
-                return first.compute_in_memory(), second.compute_in_memory()
+            if not self.job.is_graph:
+                return first.compute_now(self.progress), second.compute_now(self.progress)
             import dask
 
             builds = first.lazy(), second.lazy()

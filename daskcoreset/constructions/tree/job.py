@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -19,8 +20,9 @@ from daskcoreset.core.points import WeightedPoints, concatenate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, Sampling
 from daskcoreset.core.validation import as_int, check_choice, check_flag
-from daskcoreset.execution.engine import BlockResults, Engine, Reduction
+from daskcoreset.execution.engine import BlockResults, Engine, Reduction, deferred
 from daskcoreset.execution.lazy import Lazy
+from daskcoreset.execution.waves import fits_one_graph
 from daskcoreset.inputs.blocks import RowBlocks
 
 # Rows of an inner node for each row of the root.
@@ -362,23 +364,26 @@ class TreeJob:
         return float(self.settings.inner_size * min(self.split_every, self.blocks.n_blocks))
 
     @property
-    def in_memory(self) -> bool:
-        """Whether the build runs without a scheduler."""
-        return self.blocks.in_memory
+    def is_graph(self) -> bool:
+        """Whether the build is one graph; not of one block in memory, nor in waves."""
+        return Engine.immediate(self.blocks).lazy
 
-    def lazy(self) -> Lazy[Coreset]:
-        """Define the graph of the whole build."""
+    def lazy(self, progress: bool | None = None) -> Lazy[Coreset]:
+        """Define the graph of the whole build; of waves one task, which shows its progress."""
+        if not fits_one_graph(self.blocks):
+            return deferred(partial(self.compute_now, progress))
         graph: Lazy[Any] = self._read(Engine(self.blocks, self.split_every, lazy=True))
         return graph.then(self.finish)
 
-    def compute_in_memory(self) -> Coreset:
-        """Build without a scheduler, from blocks in memory."""
-        return self.finish(self._read(Engine(self.blocks, self.split_every)))
+    def compute_now(self, progress: bool | None = False) -> Coreset:
+        """Build at once: from blocks in memory without a scheduler, or in waves."""
+        with Engine(self.blocks, self.split_every).shown(progress) as engine:
+            return self.finish(self._read(engine))
 
     def root(self, progress: bool | None = False) -> BlockResults[Node]:
         """Compute the root, and check it."""
-        engine = Engine.immediate(self.blocks, self.split_every)
-        results: BlockResults[Node] = engine.compute(self._read(engine), progress)
+        with Engine.immediate(self.blocks, self.split_every).shown(progress) as engine:
+            results: BlockResults[Node] = engine.compute(self._read(engine), progress)
         check_report(results)
         return results
 
