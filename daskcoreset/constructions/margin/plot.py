@@ -109,8 +109,9 @@ def plot_gap(
     shown = np.where(errs, np.nan, lower)
     ax.plot(at, shown, color="C1", marker="s", ms=size or 2.0, lw=1.5, label="on all data")
     # The largest margin of all lies between the two.
-    band = {"color": "C0", "alpha": 0.12, "lw": 0, "label": "holds the largest margin"}
-    ax.fill_between(at, np.maximum(best, 0.0), upper, **band)
+    low = np.maximum(best, 0.0)
+    name = "holds the largest margin"
+    ax.fill_between(at, low, upper, color="C0", alpha=0.12, lw=0, label=name)
     if errs.any():
         edge = ax.get_xaxis_transform()
         ax.plot(
