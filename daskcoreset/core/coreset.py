@@ -342,7 +342,7 @@ class Coreset(WeightedPoints):
         **options
             As in `daskcoreset.audit`, which does the work: ``solutions``, ``n_clusters``,
             ``objective``, ``sample_weight``, ``sample_size``, ``random_state``, ``confidence``,
-            ``chunks``, ``on_invalid``, ``progress``.
+            ``chunks``, ``on_invalid``, ``progress``, ``timeout``.
 
         Returns
         -------

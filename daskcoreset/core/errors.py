@@ -14,12 +14,14 @@ import numpy as np
 from daskcoreset.core.typing import AnyArray
 
 __all__ = [
+    "ClusterError",
     "CoresetError",
     "CoresetWarning",
     "DataUnavailableError",
     "InvalidInputError",
     "InvalidTypeError",
     "MissingDependencyError",
+    "OutOfTimeError",
     "StoreError",
 ]
 
@@ -46,6 +48,14 @@ class DataUnavailableError(CoresetError, FileNotFoundError):
 
 class MissingDependencyError(CoresetError, ImportError):
     """An optional package is missing."""
+
+
+class ClusterError(CoresetError, RuntimeError):
+    """A cluster has lost what it was computing: its scheduler, or workers again and again."""
+
+
+class OutOfTimeError(CoresetError, TimeoutError):
+    """A call was not done within its `timeout`."""
 
 
 class CoresetWarning(UserWarning):

@@ -417,6 +417,9 @@ class CoresetLogisticRegression(LinearCoresetModel):
     passes : {1, 2}, default=1
         Reads of the data for the coreset, as in `daskcoreset.build`.
     random_state : int, Generator, RandomState or None, default=None
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -458,6 +461,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         sampling: Literal["systematic", "multinomial"] = "systematic",
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.C = C
         self.size = size
@@ -467,6 +471,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         self.sampling = sampling
         self.passes = passes
         self.random_state = random_state
+        self.timeout = timeout
 
     def _method(self) -> Logistic:
         return Logistic(intercept=bool(self.fit_intercept))
@@ -537,6 +542,9 @@ class CoresetSVC(LinearCoresetModel):
     passes : {1, 2}, default=1
         As in `daskcoreset.build`: with 1 the data are read twice in all.
     random_state : int, Generator, RandomState or None, default=None
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -594,6 +602,7 @@ class CoresetSVC(LinearCoresetModel):
         sampling: Literal["systematic", "multinomial"] = "systematic",
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.C = C
         self.size = size
@@ -605,6 +614,7 @@ class CoresetSVC(LinearCoresetModel):
         self.sampling = sampling
         self.passes = passes
         self.random_state = random_state
+        self.timeout = timeout
 
     def _method(self) -> SVM:
         return SVM(float(self.C), self.n_clusters, self.variant, bool(self.fit_intercept))

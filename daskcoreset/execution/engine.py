@@ -20,6 +20,7 @@ import numpy as np
 from daskcoreset.core.blocks import Block, BlockSchema, InvalidRow, ReadBlock, validate_block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.execution.clone import clone_after
+from daskcoreset.execution.deadline import check_time
 from daskcoreset.execution.lazy import LEAF, OURS, Lazy
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.blocks import BlockSpec, RowBlocks
@@ -376,7 +377,10 @@ def tree_reduce_in_memory(
 
     Same leaves, same tree, same bits as `tree_reduce`; for data that no graph is worth.
     """
-    parts = [leaf(read_block(spec, {}, blocks.schema), broadcast) for spec in blocks.specs]
+    parts: list[T] = []
+    for spec in blocks.specs:
+        check_time(f"{len(parts)} of {blocks.n_blocks} blocks were read")
+        parts.append(leaf(read_block(spec, {}, blocks.schema), broadcast))
     return combine(_merge_neighbours(parts, combine, split_every))
 
 

@@ -23,6 +23,7 @@ from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.execution.progress import show_progress
+from daskcoreset.execution.waiting import compute_all
 from daskcoreset.objectives import Objective
 
 # A step costs reads of the data, and a coreset of a thousand rows costs nothing else.
@@ -143,12 +144,10 @@ class _Search:
             warnings.simplefilter("always")
             if self.job.in_memory:
                 return first.compute_in_memory(), second.compute_in_memory()
-            import dask
-
             builds = first.lazy(), second.lazy()
             with show_progress(self.progress, builds[0]):
                 # Of Dask collections, whose blocks both builds read from the same keys, one read.
-                first, second = dask.compute(*builds)
+                first, second = compute_all(*builds)
             return first, second
 
     def _repeat_warnings(self) -> None:

@@ -61,6 +61,9 @@ class StructuredMaxMargin(DecisionModel):
         Wrong answers that a block may add to the core set in a read.
     max_passes : int or None, default=None
         Reads of the data at most; None for as many as the certificate takes.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -125,6 +128,7 @@ class StructuredMaxMargin(DecisionModel):
         C: float = 1.0,
         per_block: int = 10,
         max_passes: int | None = None,
+        timeout: float | None = None,
     ) -> None:
         self.problem = problem
         self.epsilon = epsilon
@@ -133,6 +137,7 @@ class StructuredMaxMargin(DecisionModel):
         self.C = C
         self.per_block = per_block
         self.max_passes = max_passes
+        self.timeout = timeout
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Find the separator.
