@@ -163,7 +163,7 @@ def _hear(watch: Watch, answer: Any) -> None:
 
 def _explained(error: BaseException) -> ClusterError | None:
     """Return what an error of a cluster means, or None for an error of a task."""
-    import distributed
+    from distributed.comm.core import CommClosedError
     from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 
     if isinstance(error, KilledWorker):
@@ -176,7 +176,7 @@ def _explained(error: BaseException) -> ClusterError | None:
     if isinstance(error, (NoValidWorkerError, NoWorkerError)):
         return ClusterError(f"no worker took a task of the build: {error} Start workers.")
     lost = (
-        asyncio.CancelledError, concurrent.futures.CancelledError, distributed.comm.CommClosedError,
+        asyncio.CancelledError, concurrent.futures.CancelledError, CommClosedError,
     )  # fmt: skip
     if isinstance(error, lost):
         groups = getattr(error, "error_groups", None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import datetime
+import datetime as dt
 import ipaddress
 import json
 import os
@@ -21,8 +21,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
+
+from daskcoreset.execution.watch import standing_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,7 +76,7 @@ class Certificates:
             return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
         def signed(subject: str, public: Any, *, authority: bool) -> x509.Certificate:
-            start = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
+            start = dt.datetime.now(dt.UTC) - dt.timedelta(hours=1)
             builder = (
                 x509.CertificateBuilder()
                 .subject_name(named(subject))
@@ -81,7 +84,7 @@ class Certificates:
                 .public_key(public)
                 .serial_number(x509.random_serial_number())
                 .not_valid_before(start)
-                .not_valid_after(start + datetime.timedelta(days=1))
+                .not_valid_after(start + dt.timedelta(days=1))
                 .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
             )
             if not authority:
@@ -288,6 +291,8 @@ class RealCluster:
                 set_as_default=False,
             )
         )
+        # It imports the package when it is first asked, which may take seconds.
+        client.run_on_scheduler(standing_of, [])
         if n_workers:
             client.wait_for_workers(n_workers, timeout=PATIENCE)
         return client
@@ -302,7 +307,13 @@ class RealCluster:
             process = subprocess.Popen(
                 [sys.executable, "-m", "dask", *words],
                 cwd=folder,  # of its own: none sees what lies beside another
-                env=os.environ | SETTINGS | {"PYTHONPATH": path} | self.settings | (settings or {}),
+                env={
+                    **os.environ,
+                    **SETTINGS,
+                    "PYTHONPATH": path,
+                    **self.settings,
+                    **(settings or {}),
+                },
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -353,18 +364,19 @@ class Gate:
         for file in self.folder.glob("shut-*"):
             file.unlink()
 
-    def arrived(self) -> int:
-        """Return the number of a process that waits, once there is one."""
-        return int(until(self._waiting, "a read comes to the gate"))
-
-    def _waiting(self) -> int | None:
+    def waiting(self) -> int | None:
+        """Return the number of a process that waits, if there is one."""
         return next((int(file.name) for file in self.folder.iterdir() if file.name.isdigit()), None)
 
     def wait(self) -> None:
         """Wait until the gate is open; called where a block is read."""
         for shut in self.folder.glob("shut-*"):
             (self.folder / str(os.getpid())).touch()
-            until(lambda shut=shut: not shut.exists(), "the gate opens")
+            until(partial(_is_gone, shut), "the gate opens")
+
+
+def _is_gone(file: Path) -> bool:
+    return not file.exists()
 
 
 @dataclass(frozen=True, eq=False)
