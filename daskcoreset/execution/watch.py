@@ -178,10 +178,11 @@ class Watch:
     def where(self) -> str:
         """Where the build stands, as far as is known."""
         silence = time.monotonic() - self._heard
+        said = f"the scheduler has not answered for {silence:.0f} s"
         if self.standing is None:
-            return f"the scheduler has not answered for {silence:.0f} s"
-        if silence > max(_SILENT, 2 * self.interval):
-            return f"the scheduler has not answered for {silence:.0f} s; before, {self.standing}"
+            return said
+        if silence > min(_SILENT, self.lost):
+            return f"{said}; before, {self.standing}"
         return str(self.standing)
 
     def hear(self, standing: Standing) -> None:

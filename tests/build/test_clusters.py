@@ -8,6 +8,8 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,17 @@ pytestmark = [
 QUICK = ("one read", "size=auto", "CoresetKMeans", "CoresetTree", "CoresetStream", "audit")
 """One of every way to compute."""
 
+KILLED = (
+    *QUICK,
+    "multinomial",
+    "tree strategy",
+    "coverage",
+    "svm",
+    "MaxMarginCoreset",
+    "ActiveMaxMargin",
+)
+"""All others, too, in ``benchmarks/cluster_faults.py``."""
+
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
@@ -48,12 +61,12 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
 @pytest.fixture(scope="module")
 def local(data: Data) -> Callable[[str], str]:
     """What an entry point gives on threads of this process."""
-    known: dict[str, str] = {}
 
+    @cache
     def digest(name: str) -> str:
-        if name not in known:
-            known[name] = ENTRY_POINTS[name](data)
-        return known[name]
+        # As `running` does: outside the main thread OpenBLAS cuts products in another way.
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(ENTRY_POINTS[name], data).result()
 
     return digest
 
@@ -195,12 +208,12 @@ def test_no_worker__is_said_and_timed_out(
 
 
 @pytest.mark.nightly
-def test_killed_worker__same_bits_at_every_entry_point(
+def test_killed_worker__same_bits_at_entry_points_of_all_kinds(
     tmp_path: Path, data: Data, local: Callable[[str], str]
 ) -> None:
     with real_cluster(tmp_path, 3, nanny=True, memory="512MiB") as cluster:
         client = cluster.client(3)
-        for name in ENTRY_POINTS:
+        for name in KILLED:
             client.wait_for_workers(2, timeout=PATIENCE)
             assert kill_one(name, data, client) == local(name), name
 
@@ -306,7 +319,6 @@ def test_adaptive__from_none_to_three_and_back(
     ):
         cluster.adapt(minimum=0, maximum=3, interval="200ms", wait_count=2)
         assert not client.nthreads()
-        for name in QUICK[:2]:
-            with client.as_current():
-                assert ENTRY_POINTS[name](data) == local(name)
-            until(lambda: not client.nthreads(), "all workers leave")
+        with client.as_current():
+            assert ENTRY_POINTS["one read"](data) == local("one read")
+        until(lambda: not client.nthreads(), "all workers leave")
