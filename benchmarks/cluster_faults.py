@@ -28,6 +28,7 @@ import common
 import dask
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+from daskcoreset.core.errors import CoresetError
 from tests.tools.cluster_harness import (
     Certificates,
     Proxy,
@@ -36,8 +37,6 @@ from tests.tools.cluster_harness import (
     until,
 )
 from tests.tools.entry_points import ENTRY_POINTS, Data, running
-
-from daskcoreset.core.errors import CoresetError
 
 NAME = "cluster_faults"
 
@@ -236,8 +235,10 @@ def report(data: dict[str, Any]) -> str:
         "",
         *common.table(heads, rows),
         "",
-        "Lost: calls that ended in an error that is none of the library's. Slowest: seconds from "
-        "the fault to the answer.",
+        (
+            "Lost: calls that ended in an error that is none of the library's. Slowest: seconds "
+            "from the end of the fault to the answer."
+        ),
         *(["", "Others: " + "; ".join(notes) + "."] if notes else []),
     ]
     return "\n".join(lines) + "\n"

@@ -181,8 +181,7 @@ def test_scheduler__stopped_then_killed_then_started_again(
             scheduler.kill()
             with pytest.raises(ClusterError, match="its scheduler was ended or restarted"):
                 result.result(PATIENCE)
-        # Workers without a nanny end with their scheduler.
-        cluster.nodes["worker-0"].process.wait(PATIENCE)
+        cluster.nodes["worker-0"].kill()
         cluster.scheduler(cluster.address)
         cluster.worker("worker-1")
         until(lambda: client.status == "running", "the same client connects again")

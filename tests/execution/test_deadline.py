@@ -88,15 +88,16 @@ def test_timeout__long_enough_changes_nothing() -> None:
     ],
 )
 def test_timeout__refused(timeout: Any, message: str) -> None:
-    with pytest.raises(CoresetError, match=rf"timeout must be .*{message}"):
+    said = f"timeout must be .*{message}"
+    with pytest.raises(CoresetError, match=said):
         daskcoreset.build(np.zeros((5, 1)), size=2, timeout=timeout)
-    with pytest.raises(CoresetError, match=rf"timeout must be .*{message}"):
+    with pytest.raises(CoresetError, match=said):
         CoresetKMeans(2, timeout=timeout).fit(np.zeros((5, 1)))
 
 
 @pytest.mark.parametrize("options", [{"compute": False}, {"dry_run": True}])
 def test_timeout__with_nothing_to_wait_for(options: Any) -> None:
-    with pytest.raises(CoresetError, match="timeout=1.0, but nothing is computed now"):
+    with pytest.raises(CoresetError, match=r"timeout=1.0, but nothing is computed now"):
         daskcoreset.build(np.zeros((5, 1)), size=2, timeout=1.0, **options)
 
 
