@@ -61,9 +61,10 @@ def test_timeout__of_rows_in_memory_is_looked_at_before_every_block() -> None:
 
 
 def test_timeout__is_one_for_all_reads_of_a_call() -> None:
+    options: dict[str, Any] = {"size": "auto", "n_clusters": 2, "chunks": 2, "timeout": 0.2}
+    with dask.config.set(num_workers=1), pytest.raises(OutOfTimeError):
+        daskcoreset.build(SlowRows(), **options)
     X = da.from_array(SlowRows(), chunks=(20, 2), asarray=False)
-    with pytest.raises(OutOfTimeError):
-        daskcoreset.build(X, size="auto", n_clusters=2, epsilon=1e-9, timeout=0.2)
     with pytest.raises(OutOfTimeError):
         CoresetKMeans(2, size=5, timeout=0.01, compute_inertia=True).fit(X)
 

@@ -70,7 +70,7 @@ def test_watch__tells_ever_more_rarely_and_only_what_stands(
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     watch = Watch()
     caplog.set_level(logging.WARNING, "daskcoreset")
-    told = []
+    told: list[int] = []
     for second in range(500):
         now[0] += 1.0
         watch.hear(Standing(STATES, (), (worker(),)))
