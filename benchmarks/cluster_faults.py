@@ -256,12 +256,11 @@ def main() -> None:
         data = Data.make(Path(folder))
         # On a thread, as those on clusters are waited for.
         expected = {name: pool.submit(ENTRY_POINTS[name], data).result() for name in options.names}
-    results = {
-        fault: vars(run(fault, options.names, options.rounds, expected)) for fault in options.faults
-    }
-    data_out = {"stamp": common.stamp(rounds=options.rounds), "results": results}
-    common.write(NAME, data_out, options.out, report)
-    print(report(data_out))
+    made: dict[str, Any] = {"stamp": common.stamp(rounds=options.rounds), "results": {}}
+    for fault in options.faults:
+        made["results"][fault] = vars(run(fault, options.names, options.rounds, expected))
+        common.write(NAME, made, options.out, report)  # after each, for it takes long
+    print(report(made))
 
 
 if __name__ == "__main__":
