@@ -28,6 +28,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_us
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import Sampling
 from daskcoreset.core.validation import check_choice, check_flag, is_int
+from daskcoreset.execution.deadline import check_timeout, time_limit
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import BuildPlan, plan_build
@@ -66,6 +67,7 @@ class _Options(TypedDict, total=False):
     storage_options: Mapping[str, Any] | None
     columns: Sequence[str] | None
     missing_chunks: MissingChunks
+    timeout: float | None
 
 
 @overload
@@ -127,6 +129,7 @@ def build(
     storage_options: Mapping[str, Any] | None = None,
     columns: Sequence[str] | None = None,
     missing_chunks: MissingChunks = "raise",
+    timeout: float | None = None,
 ) -> Coreset | Lazy[Coreset] | BuildPlan:
     r"""Build a coreset: a small weighted subset that stands for all rows.
 
@@ -230,7 +233,6 @@ def build(
         For ``method="coverage"``, a delta-cover: every row lies within half of it of a core
         point, whose weight is that of the rows nearest to it. None finds the diameter for
         `size` core points. `daskcoreset.coverage.Coverage` has more options.
-
     storage_options : mapping of str to object or None, default=None
         For the file system of a URL, by the names that fsspec has for it, as in Dask, pandas and
         Zarr: ``{"anon": True}``, ``{"key": ..., "secret": ...}``. None takes what the environment
@@ -248,6 +250,13 @@ def build(
         format 2), and a store that a worker cannot see, or that holds another array there, is an
         error in any case. Checked are Zarr arrays, also inside Dask arrays by ``da.from_zarr``
         and in what xarray opened; not those that functions in a graph open for themselves.
+    timeout : float or None, default=None
+        Seconds that the build may take; None waits as long as it goes on. On a cluster it ends in
+        time, and what waits there is cancelled; a block that a worker is reading is read to its
+        end. Without one it ends before the next block would be read, for no thread can be ended:
+        a read that never comes back is waited for. With ``compute=False`` pass it to `compute`.
+        Where nothing is finished for a minute on a cluster, the logger "daskcoreset" says where
+        the build stands, whatever the timeout.
 
     Returns
     -------
@@ -260,6 +269,11 @@ def build(
     InvalidInputError, InvalidTypeError
         When an argument cannot be used: the message names it, says what was found and what
         to do. Both derive from the builtin ValueError and TypeError.
+    OutOfTimeError
+        When `timeout` has passed; it is a TimeoutError. The message says where the build stood.
+    ClusterError
+        When a cluster has lost the build: its scheduler ended or no longer answers, or workers
+        end again and again while they run one task. Of a worker that is lost, others do the work.
 
     Warns
     -----
@@ -287,6 +301,7 @@ def build(
     _check_flags(epsilon, delta, progress, **flags)
     _check_strategy(strategy, inner_size)
     options = ReadOptions(storage_options, columns, missing_chunks)
+    _check_waiting(timeout, waits=compute and not dry_run)
     # All arguments are checked before the data are opened, which may take long for remote stores.
     rule, coverage = None, None
     define: partial[SamplingJob] | partial[TreeJob]
@@ -330,20 +345,21 @@ def build(
         _check_sampling(construction, sampling, passes)
         final_draw = FinalDraw(construction, int(rows), sampling, resolve_seed(random_state))
         define = partial(SamplingJob, final_draw=final_draw, passes=passes, n_clusters=n_clusters)
-    X = reading(X, options, (y, sample_weight))
-    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    if coverage is not None:
-        return build_cover(coverage, blocks, split_every=split_every, progress=progress)
-    job = define(
-        blocks=blocks,
-        split_every=int(split_every),
-        normalize=bool(normalize),
-        size_given=size is not None,
-    )
-    # A search reads the data several times, and decides after each read whether to go on.
-    if rule is not None and isinstance(job, SamplingJob):
-        return auto_size(job, rule, progress=progress)
-    return _run(job, compute=compute, dry_run=dry_run, progress=progress)
+    with time_limit(timeout):
+        X = reading(X, options, (y, sample_weight))
+        blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+        if coverage is not None:
+            return build_cover(coverage, blocks, split_every=split_every, progress=progress)
+        job = define(
+            blocks=blocks,
+            split_every=int(split_every),
+            normalize=bool(normalize),
+            size_given=size is not None,
+        )
+        # A search reads the data several times, and decides after each read whether to go on.
+        if rule is not None and isinstance(job, SamplingJob):
+            return auto_size(job, rule, progress=progress)
+        return _run(job, compute=compute, dry_run=dry_run, progress=progress)
 
 
 def _run(
@@ -372,6 +388,15 @@ def _check_flags(epsilon: Any, delta: Any, progress: Any, **flags: Any) -> None:
         check_flag(name, value)
     if progress is not None:
         check_flag("progress", progress)
+
+
+def _check_waiting(timeout: Any, *, waits: bool) -> None:
+    """Check the timeout, and that there is something to wait for."""
+    if check_timeout(timeout) is not None and not waits:
+        raise InvalidInputError(
+            f"timeout={timeout!r}, but nothing is computed now; leave it out, or pass it to the "
+            f"compute() of what compute=False returns."
+        )
 
 
 def _construction(

@@ -343,7 +343,7 @@ class Coreset(WeightedPoints):
             As in `daskcoreset.audit`, which does the work: ``solutions``, ``n_clusters``,
             ``objective``, ``sample_weight``, ``sample_size``, ``random_state``, ``confidence``,
             ``chunks``, ``on_invalid``, ``progress``, ``storage_options``, ``columns``,
-            ``missing_chunks``.
+            ``missing_chunks``, ``timeout``.
 
         Returns
         -------

@@ -7,7 +7,8 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, wraps
+from inspect import isfunction
 from numbers import Integral
 from typing import Any, Self, TypeAlias, Unpack
 
@@ -35,7 +36,9 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.estimators.scoring import accuracy
+from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.engine import map_rows
+from daskcoreset.execution.waiting import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, is_path, takes_reading
 from daskcoreset.sensitivities import Sensitivity, takes_parts
@@ -134,6 +137,21 @@ def apply_method(fitted: Any, method: str, points: Points) -> Any:
 
 def _apply_to_block(function: Callable[[Points], Any], block: Block) -> Any:
     return function(block.points)
+
+
+# Methods of estimators that may read all rows.
+_READING = ("fit", "partial_fit", "predict", "score")
+
+
+def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method end at the `timeout` of its estimator."""
+
+    @wraps(method)
+    def limited(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with time_limit(self.timeout):
+            return method(self, *args, **kwargs)
+
+    return limited
 
 
 # Constraints of the parameters that `daskcoreset.build` is called with.
@@ -241,6 +259,14 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
     feature_names_in_: AnyArray
     sampling: Any
     passes: Any
+    timeout: float | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        # As scikit-learn does for `set_output`: no subclass can forget it.
+        for name in _READING:
+            if isfunction(method := vars(cls).get(name)):
+                setattr(cls, name, _within_timeout(method))
+        super().__init_subclass__(**kwargs)
 
     def _validate_in_memory(
         self, X: Any, y: Any, sample_weight: Any, **checks: Any
@@ -353,7 +379,7 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
             dtype, columns = example.dtype, example.shape[1] if example.ndim == 2 else None
         result = map_rows(blocks, partial(_apply_to_block, function), dtype=dtype, columns=columns)
         if isinstance(X, np.memmap):  # an ndarray, for which an ndarray is expected
-            return result.compute()
+            return compute_all(result)[0]
         chunks = getattr(X, "chunks", None) if hasattr(X, "__dask_graph__") else None
         if blocks.sizes is not None and chunks:
             # Chunks that were grouped or split for the work are none of the user's business.

@@ -444,6 +444,9 @@ class CoresetLogisticRegression(LinearCoresetModel):
     passes : {1, 2}, default=1
         Reads of the data for the coreset, as in `daskcoreset.build`.
     random_state : int, Generator, RandomState or None, default=None
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -485,6 +488,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         sampling: Literal["systematic", "multinomial"] = "systematic",
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.C = C
         self.size = size
@@ -494,6 +498,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         self.sampling = sampling
         self.passes = passes
         self.random_state = random_state
+        self.timeout = timeout
 
     def _method(self) -> Logistic:
         return Logistic(intercept=bool(self.fit_intercept))
@@ -570,6 +575,9 @@ class CoresetSVC(LinearCoresetModel):
     passes : {1, 2}, default=1
         As in `daskcoreset.build`: with 1 the data are read twice in all.
     random_state : int, Generator, RandomState or None, default=None
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -627,6 +635,7 @@ class CoresetSVC(LinearCoresetModel):
         sampling: Literal["systematic", "multinomial"] = "systematic",
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.C = C
         self.size = size
@@ -638,6 +647,7 @@ class CoresetSVC(LinearCoresetModel):
         self.sampling = sampling
         self.passes = passes
         self.random_state = random_state
+        self.timeout = timeout
 
     def _method(self) -> SVM:
         return SVM(float(self.C), self.n_clusters, self.variant, bool(self.fit_intercept))

@@ -69,6 +69,9 @@ class CoresetEstimator(CoresetModel):
         Reads of the data for the coreset, as in `daskcoreset.build`.
     random_state : int, Generator, RandomState or None, default=None
         Determines the coreset, and every ``random_state`` of `estimator` that is None.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -132,6 +135,7 @@ class CoresetEstimator(CoresetModel):
         sampling: Sampling = "systematic",
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.estimator = estimator
         self.size = size
@@ -139,6 +143,7 @@ class CoresetEstimator(CoresetModel):
         self.sampling = sampling
         self.passes = passes
         self.random_state = random_state
+        self.timeout = timeout
 
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), deepcopy(get_tags(self.estimator))

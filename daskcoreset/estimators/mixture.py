@@ -92,6 +92,9 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         Reads of the data for the coreset, as in `daskcoreset.build`.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same data, chunks and versions give the same result.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -180,6 +183,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         sampling: Sampling = "systematic",
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
@@ -196,6 +200,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         self.sampling = sampling
         self.passes = passes
         self.random_state = random_state
+        self.timeout = timeout
 
     def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
         k = self.n_components

@@ -29,6 +29,7 @@ from daskcoreset.core.blocks import (
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.execution.agreement import Environment, check_here, environment
 from daskcoreset.execution.clone import clone_after
+from daskcoreset.execution.deadline import check_time
 from daskcoreset.execution.lazy import LEAF, OURS, Lazy, active_client
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.merging import Merger, levels_below_root
@@ -414,6 +415,7 @@ def tree_reduce_in_memory(
         combine, split_every, levels_below_root(blocks.n_blocks, split_every)
     )
     for spec in blocks.specs:
+        check_time(f"{spec.block_index} of {blocks.n_blocks} blocks were read")
         merger.add(leaf(read_block(spec, {}, blocks.schema), broadcast))
     return combine(merger.parts())
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from daskcoreset.execution.agreement import check_workers, in_worker
+from daskcoreset.execution.agreement import in_worker
+from daskcoreset.execution.deadline import time_limit
+from daskcoreset.execution.waiting import compute_all
 
 if TYPE_CHECKING:
     from dask.typing import Key
@@ -86,21 +88,28 @@ class Lazy(Generic[T]):
         """Return the same value, with `finish` applied once it is there."""
         return Lazy(self._graph, self._key, finish)
 
-    def compute(self, **options: Any) -> T:
+    def compute(self, *, timeout: float | None = None, **options: Any) -> T:
         """Compute the value on the active client or on threads, or as `options` define.
 
         Parameters
         ----------
+        timeout : float or None, default=None
+            Seconds that it may take, see `daskcoreset.build`.
         **options
             As ``dask.compute`` takes them, for example ``scheduler="processes"``.
+
+        Raises
+        ------
+        OutOfTimeError
+            If `timeout` has passed.
+        ClusterError
+            If a cluster has lost the work.
         """
         import dask
 
         value: Any
-        with _free_worker(), dask.config.set(_choice_of_scheduler(options)):
-            if (client := _client_for(options)) is not None:
-                check_workers(client)
-            (value,) = dask.compute(Alone(self._graph, self._key), **_local(options))
+        with time_limit(timeout), _free_worker(), dask.config.set(_choice_of_scheduler(options)):
+            (value,) = compute_all(Alone(self._graph, self._key), **options)
             # Here, and under the same choice: what it warns about must reach the caller, and
             # blocks that it reads again must not wait for the worker that it would occupy.
             return value if self._finish is None else self._finish(value)
@@ -143,28 +152,6 @@ def _finished(results: Sequence[Any], finish: Callable[[Any], T]) -> T:
 def _choice_of_scheduler(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings by which computes inside `finish` run where the outer one ran."""
     return {name: options[name] for name in ("scheduler", "num_workers", "pool") if name in options}
-
-
-def _client_for(options: Mapping[str, Any]) -> Any:
-    """Return the client that a compute with these options uses, or None."""
-    import dask
-
-    chosen = options.get("scheduler") or dask.config.get("scheduler", None)
-    if chosen in (None, "distributed", "dask.distributed"):
-        return active_client()
-    return None
-
-
-def _local(options: dict[str, Any]) -> dict[str, Any]:
-    """Compute on threads where no client can be."""
-    import dask
-    import dask.threaded
-
-    chosen = options.get("scheduler") or dask.config.get("scheduler", None)
-    if chosen or "distributed" in sys.modules:
-        return options
-    # By name, or left to choose, Dask imports distributed to look for a client: half a second.
-    return options | {"scheduler": dask.threaded.get}
 
 
 def _free_worker() -> AbstractContextManager[Any]:

@@ -7,10 +7,12 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from daskcoreset.execution.lazy import Lazy, active_client, leaf_layers
+from daskcoreset.execution.waiting import on_loop
 
 # Seconds before a bar appears: short work stays quiet.
 _DELAY = 1.0
@@ -194,7 +196,10 @@ def _on_a_cluster(advance: Callable[[int], None], layers: dict[str, int]) -> Ite
         counted = dict.fromkeys(layers, 0)
         while not stop.wait(_INTERVAL):
             try:
-                done = client.run_on_scheduler(_blocks_done, names=list(layers))
+                asked = on_loop(client, client.run_on_scheduler, _blocks_done, names=list(layers))
+                while not (stop.wait(0.0) or asked.done()):
+                    wait([asked], _INTERVAL)  # not for ever: a scheduler may never answer
+                done = asked.result(0.0)
             except Exception:  # noqa: BLE001 - a bar must never end the work it shows
                 return
             for name, count in done.items():

@@ -24,6 +24,7 @@ from daskcoreset.core.validation import as_float, as_int
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.progress import show_progress
+from daskcoreset.execution.waiting import compute_all
 from daskcoreset.objectives import Objective
 
 # A step costs reads of the data, and a coreset of a thousand rows costs nothing else.
@@ -144,12 +145,10 @@ class _Search:
             warnings.simplefilter("always")
             if not self.job.is_graph:
                 return first.compute_now(self.progress), second.compute_now(self.progress)
-            import dask
-
             builds = first.lazy(), second.lazy()
             with show_progress(self.progress, builds[0]):
                 # Of Dask collections, whose blocks both builds read from the same keys, one read.
-                first, second = dask.compute(*builds, **compute_options(self.job.blocks))
+                first, second = compute_all(*builds, **compute_options(self.job.blocks))
             return first, second
 
     def _repeat_warnings(self) -> None:

@@ -23,6 +23,7 @@ from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, stream
 from daskcoreset.core.typing import IndexArray, Sampling
 from daskcoreset.core.validation import as_path
+from daskcoreset.execution.deadline import time_limit
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import Sensitivity
@@ -208,6 +209,7 @@ class CoresetTree:
         name: str | None = None,
         time: Any = None,
         progress: bool | None = False,
+        timeout: float | None = None,
         **_reading: Unpack[ReadKeywords],
     ) -> Leaf:
         """Add a leaf after the others.
@@ -224,6 +226,8 @@ class CoresetTree:
             As in `daskcoreset.build`.
         storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
+        timeout : float or None, default=None
+            As in `daskcoreset.build`; the tree is as it was where it has passed.
 
         Returns
         -------
@@ -239,7 +243,8 @@ class CoresetTree:
             If another process has changed the tree, or the disk refused.
         """
         leaf = self._manifest.next_leaf(name, time)
-        return self._put(leaf, (X, y, sample_weight), progress)
+        with time_limit(timeout):
+            return self._put(leaf, (X, y, sample_weight), progress)
 
     @takes_reading
     def replace(
@@ -251,6 +256,7 @@ class CoresetTree:
         *,
         time: Any = None,
         progress: bool | None = False,
+        timeout: float | None = None,
         **_reading: Unpack[ReadKeywords],
     ) -> Leaf:
         """Put other rows in the place of a leaf's.
@@ -259,7 +265,7 @@ class CoresetTree:
         ----------
         leaf : str
             Its name, which it keeps.
-        X, y, sample_weight, progress
+        X, y, sample_weight, progress, timeout
             As in `append`.
         time : str, date, datetime or number, optional
             The new time; None keeps the old one.
@@ -276,7 +282,8 @@ class CoresetTree:
             As in `append`; also if there is no such leaf.
         """
         old = self.leaves[self.leaves.position(leaf)]
-        return self._put(old.revised(time), (X, y, sample_weight), progress)
+        with time_limit(timeout):
+            return self._put(old.revised(time), (X, y, sample_weight), progress)
 
     def _put(self, leaf: Leaf, data: tuple[Any, Any, Any], progress: bool | None) -> Leaf:
         """Read the rows of a leaf once, and put it where it belongs."""

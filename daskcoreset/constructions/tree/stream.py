@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -39,6 +40,7 @@ from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import Sampling
 from daskcoreset.core.validation import as_path
+from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
@@ -187,11 +189,12 @@ def read_ahead(blocks: RowBlocks, reducer: Reducer) -> Iterator[BlockResults[Wei
         yield read(0)
         return
     with ThreadPoolExecutor(1, "coreset-stream") as reader:
-        ahead = reader.submit(read, 0)
+        # The thread has the deadline of this call in a copy of its context.
+        ahead = reader.submit(copy_context().run, read, 0)
         for i in range(1, blocks.n_blocks + 1):
             results = ahead.result()
             if i < blocks.n_blocks:
-                ahead = reader.submit(read, i)
+                ahead = reader.submit(copy_context().run, read, i)
             yield results
 
 
@@ -343,7 +346,13 @@ class CoresetStream:
 
     @takes_reading
     def partial_fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        timeout: float | None = None,
+        **_reading: Unpack[ReadKeywords],
     ) -> CoresetStream:
         """Take further rows.
 
@@ -358,6 +367,8 @@ class CoresetStream:
             Input weights; ones by default.
         storage_options, columns, missing_chunks
             As in `daskcoreset.build`.
+        timeout : float or None, default=None
+            As in `daskcoreset.build`; blocks before were taken where it has passed, as below.
 
         Returns
         -------
@@ -373,6 +384,11 @@ class CoresetStream:
         StoreError
             If the stream could not be saved; the batch was not taken.
         """
+        with time_limit(timeout):
+            self._take(X, y, sample_weight)
+        return self
+
+    def _take(self, X: Any, y: Any, sample_weight: Any) -> None:
         if isinstance(X, Iterator):
             if y is not None or sample_weight is not None:
                 raise InvalidInputError(
@@ -381,7 +397,7 @@ class CoresetStream:
                 )
             for batch in X:
                 self.partial_fit(*(batch if isinstance(batch, tuple) else (batch,)))
-            return self
+            return
         settings, start = self._settings, 0
         blocks = row_blocks(X, y, sample_weight, on_invalid=settings.on_invalid)
         if blocks.are_views and blocks.n_blocks > 1:  # one block, which is checked as a whole
@@ -395,7 +411,6 @@ class CoresetStream:
                 raise invalid.error(start)
             self._advance(self._state.add(results, schema, settings))
             start += results.n_rows
-        return self
 
     def _advance(self, state: StreamState) -> None:
         """Go on from a state; where it cannot be saved, the batch was not taken."""

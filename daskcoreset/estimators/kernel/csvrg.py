@@ -102,6 +102,9 @@ class CSVRGClassifier(CorePointModel):
         As in `daskcoreset.build`; None shows a bar in a terminal or notebook.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same data, chunks and versions give the same result.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -207,6 +210,7 @@ class CSVRGClassifier(CorePointModel):
         verbose: bool | int = False,
         progress: bool | None = False,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.loss = loss
         self.kernel = kernel
@@ -230,6 +234,7 @@ class CSVRGClassifier(CorePointModel):
         self.verbose = verbose
         self.progress = progress
         self.random_state = random_state
+        self.timeout = timeout
 
     @takes_reading
     def fit(

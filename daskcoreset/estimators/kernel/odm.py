@@ -132,6 +132,9 @@ class ODMClassifier(KernelModel):
         Sweeps over the rows at most.
     random_state : int, Generator, RandomState or None, default=None
         Of the order of the rows.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -187,6 +190,7 @@ class ODMClassifier(KernelModel):
         tol: float = 1e-4,
         max_iter: int = 2000,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -197,6 +201,7 @@ class ODMClassifier(KernelModel):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.timeout = timeout
 
     @takes_reading
     def fit(

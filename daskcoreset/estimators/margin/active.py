@@ -51,6 +51,9 @@ class ActiveMaxMarginClassifier(DecisionModel):
         Of that loss.
     random_state : int, Generator, RandomState or None, default=None
         Determines the random rows.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -120,6 +123,7 @@ class ActiveMaxMarginClassifier(DecisionModel):
         on_inseparable: Literal["soft", "raise"] = "soft",
         C: float = 1.0,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.error = error
@@ -131,6 +135,7 @@ class ActiveMaxMarginClassifier(DecisionModel):
         self.on_inseparable = on_inseparable
         self.C = C
         self.random_state = random_state
+        self.timeout = timeout
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -120,6 +120,9 @@ class MaxMarginClassifier(HardMarginModel):
     random_state : int, Generator, RandomState or None, default=None
         For the soft margin alone, of more than 10,000 rows, of which it takes so many. The
         largest margin is found without chance.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -206,6 +209,7 @@ class MaxMarginClassifier(HardMarginModel):
         max_passes: int = 200,
         verbose: bool | int = False,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept
@@ -219,6 +223,7 @@ class MaxMarginClassifier(HardMarginModel):
         self.max_passes = max_passes
         self.verbose = verbose
         self.random_state = random_state
+        self.timeout = timeout
 
     @takes_reading
     def fit(
@@ -358,6 +363,9 @@ class OutlierMaxMarginClassifier(HardMarginModel):
     random_state : int, Generator, RandomState or None, default=None
         For "random", and for the soft margin of more than 10,000 rows, of which it takes so
         many.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -433,6 +441,7 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         on_inseparable: Literal["soft", "raise"] = "soft",
         C: float = 1.0,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.k = k
         self.epsilon = epsilon
@@ -444,6 +453,7 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         self.on_inseparable = on_inseparable
         self.C = C
         self.random_state = random_state
+        self.timeout = timeout
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -62,6 +62,9 @@ class StructuredMaxMargin(DecisionModel):
         Wrong answers that a block may add to the core set in a read.
     max_passes : int or None, default=None
         Reads of the data at most; None for as many as the certificate takes.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -126,6 +129,7 @@ class StructuredMaxMargin(DecisionModel):
         C: float = 1.0,
         per_block: int = 10,
         max_passes: int | None = None,
+        timeout: float | None = None,
     ) -> None:
         self.problem = problem
         self.epsilon = epsilon
@@ -134,6 +138,7 @@ class StructuredMaxMargin(DecisionModel):
         self.C = C
         self.per_block = per_block
         self.max_passes = max_passes
+        self.timeout = timeout
 
     @takes_reading
     def fit(
