@@ -272,11 +272,12 @@ def write_group(
         fill_group(scratch, contents)
 
 
-def fill_group(path: Path, contents: GroupContents) -> None:
+def fill_group(place: Path | StorePath, contents: GroupContents) -> None:
     """Write contents that are checked as a group, in a directory that `new_store` makes whole."""
     from zarr.storage import LocalStore, StorePath
 
-    _fill(StorePath(LocalStore(path)), contents, None)
+    target = StorePath(LocalStore(place)) if isinstance(place, Path) else place
+    _fill(target, contents, None)
 
 
 @contextmanager
@@ -292,7 +293,7 @@ def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") ->
 
 
 def read_group(
-    store: Location, *, kind: str, schema_version: int
+    store: Location, *, kind: str, schema_version: int, where: str | None = None
 ) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     """Read a group written by `write_group`, and check it.
 
@@ -304,6 +305,8 @@ def read_group(
         The kind it must be of.
     schema_version : int
         The version the caller reads.
+    where : str, optional
+        What errors call the store; its path by default.
 
     Returns
     -------
@@ -329,7 +332,7 @@ def read_group(
     daskcoreset.errors.StoreError: ...: no Zarr version 3 group; check the path
     """
     target, path = _resolve(store)
-    where = str(path or target)
+    where = where or str(path or target)
     if path is not None and is_leftover(path):
         msg = f"{path} is left over from an interrupted write; if it is wanted, rename it first"
         raise StoreError(msg)

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 
 from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.persistence import RowSchema
+from daskcoreset.constructions.tree.places import MAIN, Members, Place
 from daskcoreset.constructions.tree.shape import Part, shape_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.optional import import_optional
@@ -247,8 +247,8 @@ class Manifest:
 
     Attributes
     ----------
-    root : Path
-        The folder of the versions.
+    place : Place
+        Where the tree is kept.
     version : int
         0 before the first change.
     leaves : LeafTable
@@ -260,7 +260,7 @@ class Manifest:
         None before the first leaf.
     """
 
-    root: Path
+    place: Place
     version: int = 0
     leaves: LeafTable = field(default_factory=LeafTable)
     nodes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -278,7 +278,7 @@ class Manifest:
     def needed(self) -> frozenset[tuple[int, str]]:
         """Members of versions that this one needs."""
         nodes = {(made_in, f"node-{index}") for made_in, index in self.nodes.values()}
-        return frozenset(nodes | {(self.version, "manifest")})
+        return frozenset(nodes | {(self.version, MAIN)})
 
     def next_leaf(self, name: Any, time: Any) -> Leaf:
         """Return a new last leaf, without facts about rows yet.
@@ -311,7 +311,7 @@ class Manifest:
         }
 
     @classmethod
-    def from_json(cls, root: Path, version: int, values: Mapping[str, Any]) -> Manifest:
+    def from_json(cls, place: Place, version: int, values: Mapping[str, Any]) -> Manifest:
         """Return the manifest of the values of `to_json`, after a check of their consistency.
 
         Raises
@@ -320,7 +320,7 @@ class Manifest:
             It is not.
         """
         manifest = cls(
-            root,
+            place,
             version,
             LeafTable(Leaf(*entry) for entry in values["entries"]),
             {name: (int(made_in), int(i)) for name, (made_in, i) in values["nodes"].items()},
@@ -337,16 +337,15 @@ class Manifest:
             raise ValueError("its nodes are not those above its leaves")
         return manifest
 
-    def write(self, path: Path, made: Mapping[str, WeightedPoints]) -> None:
-        """Write the manifest and the nodes that are new in it into a directory, which is made."""
-        path.mkdir()
+    def members(self, made: Mapping[str, WeightedPoints]) -> Members:
+        """Yield the nodes that are new in it, and the manifest."""
         for name, points in made.items():
             _, index = self.nodes[name]
-            persistence.write_state(path / f"node-{index}", _NODE, {"name": name}, [points])
-        persistence.write_state(path / "manifest", _MANIFEST, self.to_json())
+            yield f"node-{index}", persistence.state_contents(_NODE, {"name": name}, [points])
+        yield MAIN, persistence.state_contents(_MANIFEST, self.to_json())
 
     @classmethod
-    def newest(cls, root: Path) -> Manifest:
+    def newest(cls, place: Place) -> Manifest:
         """Read the newest version, and check that its nodes are there.
 
         Raises
@@ -354,27 +353,27 @@ class Manifest:
         StoreError
             It is damaged, or a node is missing.
         """
-        while version := persistence.newest(root):
+        while version := place.newest():
             try:
-                return cls._read(root, version)
+                return cls._read(place, version)
             except StoreError:
                 # Two changes may have been made in the meantime, and this version swept away.
-                if persistence.newest(root) == version:
+                if place.newest() == version:
                     raise
-        return cls(root)
+        return cls(place)
 
     @classmethod
-    def _read(cls, root: Path, version: int) -> Manifest:
-        manifest = persistence.read_state(
-            persistence.folder_of(root, version) / "manifest",
-            _MANIFEST,
-            lambda values, _: cls.from_json(root, version, values),
+    def _read(cls, place: Place, version: int) -> Manifest:
+        manifest = persistence.state_from(
+            place.read(version, MAIN, _MANIFEST),
+            place.where(version, MAIN),
+            lambda values, _: cls.from_json(place, version, values),
         )
-        for made_in, member in sorted(manifest.needed):
-            path = persistence.folder_of(root, made_in) / member
-            if not (path / "zarr.json").is_file():
-                msg = f"{path}: a node of the tree is missing; restore the tree from a copy"
-                raise StoreError(msg)
+        if missing := place.find_missing(manifest.needed):
+            where = place.where(*missing)
+            raise StoreError(
+                f"{where}: a node of the tree is missing; restore the tree from a copy"
+            )
         return manifest
 
     def read_node(self, name: str) -> WeightedPoints:
@@ -386,19 +385,20 @@ class Manifest:
             Either is so.
         """
         made_in, index = self.nodes[name]
-        path = persistence.folder_of(self.root, made_in) / f"node-{index}"
+        member = f"node-{index}"
+        where = self.place.where(made_in, member)
 
         def only_part(values: dict[str, Any], parts: list[WeightedPoints]) -> WeightedPoints:
             if values.get("name") != name or len(parts) != 1:
-                raise StoreError(f"{path}: holds another node; restore the tree from a copy")
+                raise StoreError(f"{where}: holds another node; restore the tree from a copy")
             return parts[0]
 
         try:
-            return persistence.read_state(path, _NODE, only_part)
+            return persistence.state_from(self.place.read(made_in, member, _NODE), where, only_part)
         except StoreError as error:
-            if persistence.newest(self.root) == self.version:
+            if self.place.newest() == self.version:
                 raise
-            msg = f"{self.root.parent}: the tree has changed since it was opened; open it again"
+            msg = f"{self.place.name}: the tree has changed since it was opened; open it again"
             raise StoreError(msg) from error
 
     def check_current(self) -> None:
@@ -409,5 +409,4 @@ class Manifest:
         StoreError
             If it has.
         """
-        if persistence.newest(self.root) != self.version:
-            raise persistence.overtaken_error(self.root, self.version + 1)
+        self.place.check_current(self.version)

@@ -26,6 +26,7 @@ from daskcoreset.core.atomic import is_leftover, new_store
 from daskcoreset.core.coreset import freeze, thaw
 from daskcoreset.core.errors import CoresetError, InvalidInputError, StoreError
 from daskcoreset.core.points import WeightedPoints, from_arrays, to_arrays
+from daskcoreset.core.storage import GroupContents
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
 from daskcoreset.inputs.blocks import RowBlocks
@@ -37,22 +38,16 @@ T = TypeVar("T")
 SCHEMA_VERSION = 1
 
 
-def create_store(  # noqa: PLR0917 - all of them are always given
-    path: Path,
-    kind: str,
-    settings: Settings,
-    fill: Callable[[Path], None],
-    remedy: str,
-    overwrite: Any,
+def create_store(
+    path: Path, settings: GroupContents, fill: Callable[[Path], None], remedy: str, overwrite: Any
 ) -> None:
     """Make a folder with the settings of a stream or tree, complete or not at all.
 
     Parameters
     ----------
     path : Path
-    kind : str
-        What the Zarr group is.
-    settings : Settings
+    settings : GroupContents
+        Of `settings_contents`.
     fill : callable
         Writes what comes into the folder beside them.
     remedy : str
@@ -67,10 +62,18 @@ def create_store(  # noqa: PLR0917 - all of them are always given
         check_flag("overwrite", overwrite)
         if not overwrite:
             raise StoreError(f"{path} exists; {remedy}")
-        storage.read_group(path, kind=kind, schema_version=SCHEMA_VERSION)  # or refuse what it is
+        # Or refuse what it is.
+        storage.read_group(path, kind=settings.kind, schema_version=SCHEMA_VERSION)
         return True
 
     may_replace()  # before the work of writing, and once more after it
+    with new_store(path, may_replace) as scratch:
+        storage.fill_group(scratch, settings)
+        fill(scratch)
+
+
+def settings_contents(settings: Settings, kind: str) -> GroupContents:
+    """Return what is written of the settings of a stream or tree."""
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     reducer: Reducer = values.pop("reducer")
     values |= {
@@ -78,24 +81,19 @@ def create_store(  # noqa: PLR0917 - all of them are always given
         "parameters": _parameters(reducer),
         "sampling": getattr(reducer, "sampling", None),
     }
-    with new_store(path, may_replace) as scratch:
-        storage.fill_group(
-            scratch, storage.GroupContents({}, {}, values, kind, SCHEMA_VERSION).checked()
-        )
-        fill(scratch)
+    return GroupContents({}, {}, values, kind, SCHEMA_VERSION).checked()
 
 
-def read_settings(path: Path, kind: str, method: Any) -> Settings:
-    """Read the settings of a stream or tree, with the method passed or the stored one.
+def settings_from(attributes: dict[str, Any], path: str, method: Any) -> Settings:
+    """Return the settings that were written, with the method passed or the stored one.
 
     Raises
     ------
     InvalidInputError
         If the method is not that of the store, or cannot be made from what is written.
     StoreError
-        If there is no such store, or the settings are not consistent.
+        If the settings are not consistent.
     """
-    _, attributes = storage.read_group(path, kind=kind, schema_version=SCHEMA_VERSION)
     attributes.setdefault("n_clusters", None)  # which earlier versions did not write
     with storage.refuse_inconsistent(f"{path}: its settings are not consistent"):
         names = [field.name for field in fields(Settings) if field.name != "reducer"]
@@ -104,7 +102,7 @@ def read_settings(path: Path, kind: str, method: Any) -> Settings:
     return Settings(_stored_reducer(path, *made_with, method), **values)
 
 
-def _stored_reducer(path: Path, name: str, parameters: Any, sampling: Any, method: Any) -> Reducer:
+def _stored_reducer(path: str, name: str, parameters: Any, sampling: Any, method: Any) -> Reducer:
     if method is not None:
         reducer = resolve_reducer(method, sampling or "systematic")
         if (reducer.name, _parameters(reducer)) != (name, parameters):
@@ -239,31 +237,31 @@ class RowSchema:
         return replace(points, points=rows, labels=labels), schema
 
 
-def write_state(
-    path: Path, kind: str, state: dict[str, Any], parts: Sequence[WeightedPoints] = ()
-) -> None:
-    """Write plain JSON values and weighted rows as a Zarr group, in a directory being filled."""
+def state_contents(
+    kind: str, state: dict[str, Any], parts: Sequence[WeightedPoints] = ()
+) -> GroupContents:
+    """Return plain JSON values and weighted rows as the contents of a Zarr group."""
     union = with_canonical_labels(concatenate_parts(parts)) if parts else None
     arrays, dims, layout = ({}, {}, {}) if union is None else to_arrays(union)
     # Nested, so that no key of the layout can be one of ours.
     attributes = {**layout, "lengths": [len(part) for part in parts], "state": state}
-    storage.fill_group(
-        path, storage.GroupContents(arrays, dims, attributes, kind, SCHEMA_VERSION).checked()
-    )
+    return GroupContents(arrays, dims, attributes, kind, SCHEMA_VERSION).checked()
 
 
-def read_state(
-    path: Path, kind: str, build: Callable[[dict[str, Any], list[WeightedPoints]], T]
+def state_from(
+    contents: tuple[Mapping[str, AnyArray], Mapping[str, Any]],
+    where: str,
+    build: Callable[[dict[str, Any], list[WeightedPoints]], T],
 ) -> T:
-    """Return ``build(state, parts)`` of the contents that `write_state` wrote.
+    """Return ``build(state, parts)`` of contents that `state_contents` made.
 
     Raises
     ------
     StoreError
-        It is missing, incomplete, damaged, of another version, or inconsistent.
+        They are inconsistent.
     """
-    arrays, attributes = storage.read_group(path, kind=kind, schema_version=SCHEMA_VERSION)
-    with storage.refuse_inconsistent(f"{path}: not consistent"):
+    arrays, attributes = contents
+    with storage.refuse_inconsistent(f"{where}: not consistent"):
         return build(attributes["state"], _parts(arrays, attributes))
 
 
@@ -346,13 +344,13 @@ def commit(root: Path, version: int, fill: Callable[[Path], None]) -> None:
     """
     target = folder_of(root, version)
     if newest(root) >= version:  # before the work of writing, and once more after it
-        raise overtaken_error(root, version)
+        raise overtaken_error(str(root.parent), newest(root), version)
     with ExitStack() as turn:
 
         def nothing_there() -> bool:
             turn.enter_context(_locked(root))
             if newest(root) >= version:
-                raise overtaken_error(root, version)
+                raise overtaken_error(str(root.parent), newest(root), version)
             return False
 
         try:
@@ -361,7 +359,7 @@ def commit(root: Path, version: int, fill: Callable[[Path], None]) -> None:
         except StoreError as error:
             # Whoever is first also clears away what the others were writing.
             if newest(root) >= version:
-                raise overtaken_error(root, version) from error
+                raise overtaken_error(str(root.parent), newest(root), version) from error
             raise
 
 
@@ -384,12 +382,12 @@ def _locked(root: Path) -> Iterator[None]:
         yield
 
 
-def overtaken_error(root: Path, version: int) -> StoreError:
+def overtaken_error(name: str, found: int, version: int) -> StoreError:
     """Return the error of a change that would have made `version`, where another came first."""
     return StoreError(
-        f"{root.parent}: another writer has changed it since it was opened (version "
-        f"{newest(root)} is there, this change is based on {version - 1}); nothing was written; "
-        f"open it again and repeat the change"
+        f"{name}: another writer has changed it since it was opened (version {found} is there, "
+        f"this change is based on {version - 1}); nothing was written; open it again and repeat "
+        f"the change"
     )
 
 

@@ -19,6 +19,7 @@ from daskcoreset import CoresetTree, WeightedPoints
 from daskcoreset.constructions.tree import persistence, store
 from daskcoreset.constructions.tree.manifest import Manifest
 from daskcoreset.constructions.tree.persistence import commit
+from daskcoreset.constructions.tree.places import Members
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.testing import assert_mean
 from tests.tools import killing
@@ -42,21 +43,19 @@ def reduced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.fixture
 def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep nodes in memory, for tests of hundreds of changes that are not about the disk."""
-    nodes: dict[tuple[Path, str], WeightedPoints] = {}
+    nodes: dict[tuple[str, str], WeightedPoints] = {}
 
-    def hold(root: Path, _: int, fill: Any) -> None:
-        fill(root)
-
-    def write(manifest: Manifest, _: Path, fresh: dict[str, WeightedPoints]) -> None:
-        nodes.update({(manifest.root, name): points for name, points in fresh.items()})
+    def hold(manifest: Manifest, fresh: dict[str, WeightedPoints]) -> Members:
+        nodes.update({(manifest.place.name, name): points for name, points in fresh.items()})
+        return ()
 
     def read(manifest: Manifest, name: str) -> WeightedPoints:
-        return nodes[manifest.root, name]
+        return nodes[manifest.place.name, name]
 
     monkeypatch.setattr(Manifest, "read_node", read)
     monkeypatch.setattr(Manifest, "check_current", lambda _: None)
-    monkeypatch.setattr(Manifest, "write", write)
-    monkeypatch.setattr(persistence, "commit", hold)
+    monkeypatch.setattr(Manifest, "members", hold)
+    monkeypatch.setattr(persistence, "commit", lambda *_: None)
     monkeypatch.setattr(persistence, "sweep", lambda *_: None)
 
 
@@ -342,7 +341,7 @@ def test_open__nodes_that_are_swapped_or_inconsistent(tmp_path: Path) -> None:
     ]
     for wrong in inconsistent:
         with pytest.raises((KeyError, TypeError, ValueError)):
-            Manifest.from_json(versions, 3, {**manifest.to_json(), **wrong})
+            Manifest.from_json(manifest.place, 3, {**manifest.to_json(), **wrong})
 
 
 KILLED = """

@@ -1,0 +1,344 @@
+"""Folders of object stores: their options, requests, and errors without secrets.
+
+What decides is done by conditional writes: an object is made only where there is none
+(``If-None-Match``), or replaced only where it is the one that was read (``If-Match``).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.optional import import_optional
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl", "http", "https")
+
+_MISSING = 'object stores need obstore; pip install "daskcoreset[remote]" brings it.'
+
+# A server that restarts is waited for; one that is gone is an error within a minute or two.
+_RETRIES: dict[str, Any] = {
+    "max_retries": 8,
+    "retry_timeout": dt.timedelta(seconds=60),
+    "backoff": {
+        "init_backoff": dt.timedelta(milliseconds=100),
+        "max_backoff": dt.timedelta(seconds=8),
+        "base": 2,
+    },
+}
+_CLIENT: dict[str, Any] = {"connect_timeout": "10s", "timeout": "60s"}
+
+# Names of fsspec's options, as s3fs, gcsfs and adlfs have them, and obstore's.
+_NAMES = {
+    "key": "access_key_id",
+    "secret": "secret_access_key",
+    "endpoint_url": "endpoint",
+    "region_name": "region",
+    "anon": "skip_signature",
+}
+
+# Options of fsspec about lists and caches, which there are none of here.
+_OF_FSSPEC = (
+    "use_listings_cache", "listings_expiry_time", "max_paths", "skip_instance_cache",
+    "default_block_size", "default_cache_type", "default_fill_cache", "asynchronous",
+)  # fmt: skip
+
+_WHAT_TO_SET = {
+    "s3": "storage_options={'key': ..., 'secret': ..., 'endpoint_url': ..., 'region': ...}, or set "
+    "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION",
+    "gs": "storage_options={'service_account': path}, or set GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "storage_options={'account_name': ..., 'account_key': ...}, or set "
+    "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+    "http": "a URL that needs no password",
+}
+
+
+def is_remote(location: object) -> bool:
+    """Return whether a location is the URL of an object store, or of a web server.
+
+    Examples
+    --------
+    >>> is_remote("s3://bucket/days"), is_remote("days.zarr"), is_remote("file:///days.zarr")
+    (True, False, False)
+    """
+    return isinstance(location, str) and location.partition("://")[0].lower() in SCHEMES
+
+
+def without_secrets(url: str) -> str:
+    """Return a URL without user, password, query and fragment.
+
+    Examples
+    --------
+    >>> without_secrets("https://me:word@host:9000/days?token=x")
+    'https://host:9000/days'
+    """
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
+
+
+def connect(url: str, storage_options: Mapping[str, Any] | None = None) -> ObjectStore:
+    """Return the object store of a URL, at the folder that the URL names.
+
+    Parameters
+    ----------
+    url : str
+        ``s3://bucket/folder``, ``gs://...``, ``az://...`` or ``https://...``.
+    storage_options : mapping, optional
+        Options of obstore, or by fsspec's names: ``key``, ``secret``, ``token``,
+        ``endpoint_url``, ``region_name``, ``anon``, ``client_kwargs``. What is not there comes
+        from the environment, as AWS_ACCESS_KEY_ID and its kind.
+
+    Raises
+    ------
+    InvalidInputError
+        An option is unknown, or the URL cannot be used.
+    MissingDependencyError
+        obstore is not installed.
+    """
+    import_optional("obstore", _MISSING)
+    from obstore.exceptions import BaseError, UnknownConfigurationKeyError
+    from obstore import store as stores
+
+    name = without_secrets(url)
+    if urlsplit(url).query or "@" in urlsplit(url).netloc:
+        raise InvalidInputError(
+            f"the URL {name} has a user, a password or a query in it, which would be kept; pass "
+            f"them as storage_options."
+        )
+    options = _by_obstore_names(storage_options)
+    client = {**_CLIENT, **options.pop("client_options", {})}
+    retries = options.pop("retry_config", _RETRIES)
+    endpoint = str(options.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL") or "")
+    if f"{endpoint} {name}".lower().startswith(("http://", " http://")):
+        client.setdefault("allow_http", True)
+    try:
+        scheme, _, rest = name.partition("://")
+        place = f"{scheme.lower().replace('gcs', 'gs')}://{rest}"
+        from_url: Any = stores.from_url
+        store: ObjectStore = from_url(place, client_options=client, retry_config=retries, **options)
+    except UnknownConfigurationKeyError as error:
+        known = sorted(options)
+        msg = f"storage_options for {name} have a name that this kind of store does not know, one "
+        raise InvalidInputError(f"{msg}of {known}; leave it out or correct it.") from error
+    except (BaseError, TypeError, ValueError) as error:
+        msg = f"{name} cannot be used as it is ({_summary(error)}); pass {_what_to_set(name)}."
+        raise InvalidInputError(msg) from None
+    return store
+
+
+def _by_obstore_names(storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
+    if storage_options is None:
+        return {}
+    if not isinstance(storage_options, Mapping):
+        raise InvalidTypeError(
+            f"storage_options is a {type(storage_options).__name__}; pass a dict of options."
+        )
+    options = dict(storage_options)
+    nested = options.pop("client_kwargs", None) or {}
+    merged = {name: nested[name] for name in nested if name not in options} | options
+    for name in _OF_FSSPEC:
+        merged.pop(name, None)
+    return {_NAMES.get(name, name): value for name, value in merged.items() if value is not None}
+
+
+def _what_to_set(name: str) -> str:
+    scheme = name.partition("://")[0]
+    family = {"s3a": "s3", "gcs": "gs", "https": "http"}.get(scheme, scheme)
+    return _WHAT_TO_SET.get(family, _WHAT_TO_SET["az"])
+
+
+def _summary(error: BaseException) -> str:
+    """Return the first sentence of an error, without addresses: these may hold a signature."""
+    text = re.split(r"\n|Debug source", str(error), maxsplit=1)[0]
+    return re.sub(r"\w+://\S+", "...", text)[:200].strip() or type(error).__name__
+
+
+class RefusedError(StoreError):
+    """The store answered, and refused: nothing was done."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An object as it was read: its bytes, and what tells it from any other at this place."""
+
+    data: bytes
+    tag: Mapping[str, Any]
+
+
+class ObjectFolder:
+    """A folder of an object store; its errors name it, and what to set.
+
+    Parameters
+    ----------
+    store : obstore.store.ObjectStore
+    name : str
+        What messages call it, without secrets.
+    """
+
+    def __init__(self, store: ObjectStore, name: str) -> None:
+        self.store = store
+        self.name = name
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it is served by a web server, which takes no writes."""
+        from obstore.store import HTTPStore
+
+        return isinstance(self.store, HTTPStore)
+
+    def get(self, key: str) -> Stored | None:
+        """Return an object, or None where there is none."""
+        import obstore
+        from obstore.exceptions import NotFoundError
+
+        with self._errors("read"):
+            try:
+                found = obstore.get(self.store, key)
+                tag = {"e_tag": found.meta["e_tag"], "version": found.meta.get("version")}
+                return Stored(bytes(found.bytes()), tag)
+            except (NotFoundError, FileNotFoundError):
+                return None
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write an object, whatever is there."""
+        import obstore
+
+        with self._errors("written"):
+            # As one request: an upload in parts is another protocol, and needs no condition here.
+            obstore.put(self.store, key, data, use_multipart=False)
+
+    def put_if(
+        self, key: str, data: bytes, tag: Mapping[str, Any] | None
+    ) -> Mapping[str, Any] | None:
+        """Write an object where there is none (`tag` None), or in place of the one with `tag`.
+
+        Returns
+        -------
+        mapping or None
+            The tag of what was written; None where there is another one.
+
+        Raises
+        ------
+        StoreError
+            No answer came, so that it is not known whether it was written.
+        """
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, NotFoundError, PreconditionError
+
+        mode: Any = "create" if tag is None else {k: v for k, v in tag.items() if v is not None}
+        with self._errors("written"):
+            try:
+                written = obstore.put(self.store, key, data, mode=mode, use_multipart=False)
+            except (AlreadyExistsError, PreconditionError):
+                return None
+            except NotFoundError:
+                if tag is None:  # there is no bucket
+                    raise
+                return None
+            return {"e_tag": written["e_tag"], "version": written["version"]}
+
+    def keys(self, under: str | None = None) -> Iterator[str]:
+        """Yield the names of all objects under a folder, in no order."""
+        import obstore
+
+        with self._errors("listed"):
+            for batch in obstore.list(self.store, under):
+                for meta in batch:
+                    yield meta["path"]
+
+    def has(self, key: str) -> bool:
+        """Return whether there is an object."""
+        import obstore
+        from obstore.exceptions import NotFoundError
+
+        with self._errors("read"):
+            try:
+                obstore.head(self.store, key)
+            except (NotFoundError, FileNotFoundError):
+                return False
+            return True
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Delete objects; those that are gone already are none that matter."""
+        import obstore
+        from obstore.exceptions import NotFoundError
+
+        with self._errors("deleted"):
+            for start in range(0, len(keys), 1000):
+                try:
+                    obstore.delete(self.store, list(keys[start : start + 1000]))
+                except (NotFoundError, FileNotFoundError):
+                    continue
+
+    @contextmanager
+    def _errors(self, done: str) -> Iterator[None]:
+        from obstore.exceptions import (
+            BaseError,
+            NotFoundError,
+            PermissionDeniedError,
+            UnauthenticatedError,
+        )
+
+        try:
+            yield
+        except (BaseError, OSError, NotImplementedError, ValueError) as error:
+            if isinstance(error, StoreError):
+                raise
+            text, told = str(error), StoreError
+            # Without keys, the address where machines of a cloud find theirs is asked.
+            no_keys = "169.254.169.254" in text or "metadata.google" in text
+            if no_keys or isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
+                told = RefusedError
+                found = "no credentials were found" if no_keys else "access was refused"
+                msg = f"{self.name}: {found}; pass {_what_to_set(self.name)}"
+            elif isinstance(error, (NotFoundError, FileNotFoundError)):
+                told = RefusedError
+                msg = f"{self.name} could not be {done}: there is no such bucket; make it first"
+            else:
+                msg = (
+                    f"{self.name} could not be {done} ({_summary(error)}); check the network and "
+                    f"the endpoint, and try again"
+                )
+            # Without the cause, whose text may hold the address with its signature.
+            raise told(msg) from None
+
+
+def find_folder(
+    location: object, storage_options: Mapping[str, Any] | None = None
+) -> ObjectFolder | None:
+    """Return the folder of an object store that a location means; None for a path.
+
+    Raises
+    ------
+    InvalidInputError
+        The location has no options.
+    InvalidTypeError
+        It is a Zarr store without conditional writes.
+    """
+    from zarr.abc.store import Store
+    from zarr.storage import LocalStore, ObjectStore
+
+    if is_remote(location):
+        url = str(location)
+        return ObjectFolder(connect(url, storage_options), without_secrets(url))
+    if storage_options:
+        raise InvalidInputError(
+            "storage_options belong to a URL such as s3://bucket/folder; leave them out."
+        )
+    if isinstance(location, ObjectStore):
+        return ObjectFolder(location.store, repr(location.store))
+    if isinstance(location, Store) and not isinstance(location, LocalStore):
+        raise InvalidTypeError(
+            f"a {type(location).__name__} of Zarr cannot write on a condition, by which one of two "
+            f"writers is refused; pass a path, a URL, or a zarr.storage.ObjectStore."
+        )
+    return None
