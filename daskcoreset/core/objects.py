@@ -9,10 +9,12 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
@@ -21,13 +23,16 @@ from daskcoreset.core.optional import import_optional
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl", "http", "https")
 
 _MISSING = 'object stores need obstore; pip install "daskcoreset[remote]" brings it.'
 
 # A server that restarts is waited for; one that is gone is an error within a minute or two.
 _RETRIES: dict[str, Any] = {
-    "max_retries": 8,
+    "max_retries": 6,
     "retry_timeout": dt.timedelta(seconds=60),
     "backoff": {
         "init_backoff": dt.timedelta(milliseconds=100),
@@ -105,8 +110,8 @@ def connect(url: str, storage_options: Mapping[str, Any] | None = None) -> Objec
         obstore is not installed.
     """
     import_optional("obstore", _MISSING)
-    from obstore.exceptions import BaseError, UnknownConfigurationKeyError
     from obstore import store as stores
+    from obstore.exceptions import BaseError, UnknownConfigurationKeyError
 
     name = without_secrets(url)
     if urlsplit(url).query or "@" in urlsplit(url).netloc:
@@ -174,6 +179,26 @@ class Stored:
     tag: Mapping[str, Any]
 
 
+def _again(request: Callable[P, T]) -> Callable[P, T]:
+    """Send a request that may be sent twice again, where the connection was cut under its answer.
+
+    obstore itself sends again what got no answer at all.
+    """
+
+    @wraps(request)
+    def sent(*args: P.args, **options: P.kwargs) -> T:
+        for pause in (0.1, 0.4):
+            try:
+                return request(*args, **options)
+            except RefusedError:
+                raise
+            except StoreError:
+                time.sleep(pause)
+        return request(*args, **options)
+
+    return sent
+
+
 class ObjectFolder:
     """A folder of an object store; its errors name it, and what to set.
 
@@ -195,6 +220,7 @@ class ObjectFolder:
 
         return isinstance(self.store, HTTPStore)
 
+    @_again
     def get(self, key: str) -> Stored | None:
         """Return an object, or None where there is none."""
         import obstore
@@ -208,6 +234,7 @@ class ObjectFolder:
             except (NotFoundError, FileNotFoundError):
                 return None
 
+    @_again
     def put(self, key: str, data: bytes) -> None:
         """Write an object, whatever is there."""
         import obstore
@@ -246,15 +273,41 @@ class ObjectFolder:
                 return None
             return {"e_tag": written["e_tag"], "version": written["version"]}
 
-    def keys(self, under: str | None = None) -> Iterator[str]:
-        """Yield the names of all objects under a folder, in no order."""
+    @_again
+    def check_conditions(self, key: str) -> None:
+        """Check that conditions are heeded, by an object that no other writer knows.
+
+        Raises
+        ------
+        RefusedError
+            They are not: some stores take no notice of what they do not know.
+        """
+        try:
+            tag = self.put_if(key, b"1", None)
+            made_twice = self.put_if(key, b"2", None)
+            replaced = None if tag is None else self.put_if(key, b"3", tag)
+            replaced_twice = None if replaced is None else self.put_if(key, b"4", tag)
+        finally:
+            with suppress(StoreError):
+                self.delete([key])
+        if made_twice or replaced_twice:
+            raise RefusedError(
+                f"{self.name}: this object store takes no notice of conditions (If-None-Match, "
+                f"If-Match), so that two writers would overwrite each other; use another one, or "
+                f"a local disk"
+            )
+        if replaced is None:  # an answer was lost, so that a request was sent twice
+            raise StoreError(f"{self.name}: writes on a condition fail; try again")
+
+    @_again
+    def keys(self, under: str | None = None) -> list[str]:
+        """Return the names of all objects under a folder, in no order."""
         import obstore
 
         with self._errors("listed"):
-            for batch in obstore.list(self.store, under):
-                for meta in batch:
-                    yield meta["path"]
+            return [meta["path"] for batch in obstore.list(self.store, under) for meta in batch]
 
+    @_again
     def has(self, key: str) -> bool:
         """Return whether there is an object."""
         import obstore
@@ -294,8 +347,8 @@ class ObjectFolder:
             if isinstance(error, StoreError):
                 raise
             text, told = str(error), StoreError
-            # Without keys, the address where machines of a cloud find theirs is asked.
-            no_keys = "169.254.169.254" in text or "metadata.google" in text
+            # Without keys, machines of a cloud ask their host for some.
+            no_keys = "/latest/api/token" in text or "/computeMetadata/" in text
             if no_keys or isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
                 told = RefusedError
                 found = "no credentials were found" if no_keys else "access was refused"

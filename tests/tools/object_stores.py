@@ -6,7 +6,7 @@ request may come; S3 does both at once, and so does this server, by answering on
 
 A `fault` is what happens to a request of the methods given, with some probability:
 
-- ``503``: it is not done, and the answer says so;
+- ``403`` and ``503``: it is not done, and the answer says so;
 - ``503 done``: it is done, and the answer says that it was not;
 - ``cut``: the connection is cut before it is done;
 - ``cut done``: it is done, and the connection cut before the answer;
@@ -137,6 +137,9 @@ class _Faulty:
             return []
         self.counts[method] = self.counts.get(method, 0) + 1
         fault = self._fault(method)
+        if fault == "403":
+            start("403 Forbidden", [("Content-Length", "0")])
+            return []
         if fault == "503":
             return self._unavailable(start)
         if fault == "cut":

@@ -210,7 +210,7 @@ class RemotePlace(Place):
         if before is not None and not overwrite:
             raise StoreError(f"{self.name} exists; {remedy}")
         if before is None:
-            for key in self.folder.keys():  # noqa: SIM118 - not a dict
+            for key in self.folder.keys():  # noqa: SIM118 - no dict
                 if self._parse(key) is None:
                     raise StoreError(f"{self.name} exists and holds {key!r}; {remedy}")
         version = 0 if before is None else before.version
@@ -241,7 +241,8 @@ class RemotePlace(Place):
         written: list[str] = []
         try:
             if not self._has_conditions:
-                self._check_conditions(version)
+                self.folder.check_conditions(self._name_of(version, "probe", token))
+                self._has_conditions = True
             for member, contents in members:
                 written.append(self._name_of(version, member, token if member == MAIN else None))
                 self.folder.put(written[-1], pack(contents))
@@ -307,28 +308,6 @@ class RemotePlace(Place):
                 return None
         return True if now is not None and token in now.tokens else False if changed else None
 
-    def _check_conditions(self, version: int) -> None:
-        """Check that the store heeds conditions: some take no notice of them."""
-        for _ in range(_N_SENT):
-            key = self._name_of(version, "probe", uuid4().hex)
-            try:
-                # An answer that is lost makes a request that is sent again fail.
-                tag = self.folder.put_if(key, b"1", None)
-                heeded = self.folder.put_if(key, b"2", None) is None
-                replaced = tag and self.folder.put_if(key, b"3", tag)
-                heeded = heeded and not (replaced and self.folder.put_if(key, b"4", tag))
-            finally:
-                self._delete([key])
-            if replaced or not heeded:
-                break
-        if not (replaced and heeded):
-            raise StoreError(
-                f"{self.name}: this object store takes no notice of conditions (If-None-Match, "
-                f"If-Match), so that two writers would overwrite each other; use another one, or "
-                f"a local disk"
-            )
-        self._has_conditions = True
-
     # --- leftovers -----------------------------------------------------------------------
 
     def _parse(self, key: str) -> tuple[int, str] | None:
@@ -351,7 +330,7 @@ class RemotePlace(Place):
         if newest % (1 + self._n_listed // _PAGE):
             return
         with suppress(StoreError):  # the change is made
-            keys = list(self.folder.keys(self.layout.part))
+            keys = self.folder.keys(self.layout.part)
             self._n_listed = len(keys)
             found = ((key, self._parse(key)) for key in keys)
             self._delete([key for key, member in found if member and not keep(*member)])
