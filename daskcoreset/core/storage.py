@@ -23,6 +23,7 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
+from daskcoreset.core.locations import locate, scheme_of
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
 
@@ -368,19 +369,19 @@ def _resolve(store: object) -> tuple[StorePath, Path | None]:
     from zarr.abc.store import Store
     from zarr.storage import FsspecStore, LocalStore, StorePath
 
-    if isinstance(store, str) and store.startswith(("file://", "local://")):
-        store = store.partition("://")[2]
-    if isinstance(store, str) and "://" in store:
+    if isinstance(store, str | os.PathLike):
+        place = locate("store", store)
+        store = LocalStore(place) if isinstance(place, Path) else place
+    if isinstance(store, str):
+        scheme = scheme_of(store)
         try:
             return StorePath(FsspecStore.from_url(store)), None
         except ImportError as error:
-            msg = f"store {store} needs a package for its protocol ({error}); install it"
+            msg = f"store is a URL ({scheme}) that needs a package ({error}); install it"
             raise MissingDependencyError(msg) from error
         except ValueError as error:
-            msg = f"store {store} is a URL of no known protocol ({error}); check it"
+            msg = f"store is a URL of no known protocol ({scheme}); check it"
             raise InvalidInputError(msg) from error
-    if isinstance(store, str | os.PathLike):
-        store = LocalStore(Path(store))
     if isinstance(store, Store):
         store = StorePath(store)
     if not isinstance(store, StorePath):

@@ -19,10 +19,10 @@ from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.shape import Part, cover, digest_of, respaced
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.locations import local_path
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, stream
 from daskcoreset.core.typing import IndexArray, Sampling
-from daskcoreset.core.validation import as_path
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.sensitivities import Sensitivity
 
@@ -133,7 +133,7 @@ class CoresetTree:
         settings = Settings.checked(
             method, size, inner_size, n_clusters, random_state, sampling, on_invalid
         )
-        folder = as_path("path", path)
+        folder = local_path("path", path)
         remedy = "CoresetTree.open opens a tree that is there, or choose another path"
         persistence.create_store(folder, _KIND, settings, lambda _: None, remedy, overwrite=False)
         return cls(folder, settings, Manifest(folder / "versions"))
@@ -160,7 +160,7 @@ class CoresetTree:
         InvalidInputError
             If `method` is needed or is another one.
         """
-        folder = as_path("path", path)
+        folder = local_path("path", path)
         settings = persistence.read_settings(folder, _KIND, method)
         return cls(folder, settings, Manifest.newest(folder / "versions"))
 

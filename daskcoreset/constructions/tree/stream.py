@@ -35,10 +35,10 @@ from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset.core.locations import local_path
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import Sampling
-from daskcoreset.core.validation import as_path
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.sensitivities import Sensitivity
@@ -282,7 +282,7 @@ class CoresetStream:
         save_every: int = 1,
     ) -> None:
         if store is not None:
-            as_path("store", store)
+            local_path("store", store)
         settings = Settings.checked(
             method, size, inner_size, n_clusters, random_state, sampling, on_invalid
         ).of_stream(leaf_size, save_every)
@@ -466,7 +466,7 @@ class CoresetStream:
         InvalidInputError
             If there is no path yet.
         """
-        target = self._path if path is None else as_path("path", path)
+        target = self._path if path is None else local_path("path", path)
         if target is None:
             raise InvalidInputError("path is missing, and the stream was never saved; pass one.")
         if target == self._path:
@@ -505,7 +505,7 @@ class CoresetStream:
         InvalidInputError
             If `method` is needed or is another one.
         """
-        folder = as_path("path", path)
+        folder = local_path("path", path)
         settings = persistence.read_settings(folder, _KIND, method)
         version = persistence.newest(folder / "states")
         if not version:
