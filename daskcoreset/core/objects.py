@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.locations import locate, scheme_of
 from daskcoreset.core.optional import import_optional
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ def is_remote(location: object) -> bool:
     >>> is_remote("s3://bucket/days"), is_remote("days.zarr"), is_remote("file:///days.zarr")
     (True, False, False)
     """
-    return isinstance(location, str) and location.partition("://")[0].lower() in SCHEMES
+    return isinstance(location, str) and scheme_of(location) in SCHEMES and "://" in location
 
 
 def without_secrets(url: str) -> str:
@@ -179,6 +181,44 @@ class Stored:
     tag: Mapping[str, Any]
 
 
+@contextmanager
+def clear_errors(name: str, done: str) -> Iterator[None]:
+    """Turn what obstore raises into a `StoreError` that says what to set, without secrets.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the place.
+    done : str
+        What could not be done, such as "read".
+    """
+    from obstore.exceptions import (
+        BaseError,
+        NotFoundError,
+        PermissionDeniedError,
+        UnauthenticatedError,
+    )
+
+    try:
+        yield
+    except (BaseError, NotImplementedError, FileNotFoundError) as error:
+        text = str(error)
+        absent = isinstance(error, (NotFoundError, FileNotFoundError))
+        if absent and "at location" not in text:
+            raise  # of Zarr, which found no group
+        # Without keys, machines of a cloud ask their host for some.
+        no_keys = "/latest/api/token" in text or "/computeMetadata/" in text
+        if no_keys or isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
+            found = "no credentials were found" if no_keys else "access was refused"
+            raise RefusedError(f"{name}: {found}; pass {_what_to_set(name)}") from None
+        if absent or "NoSuchBucket" in text:
+            msg = f"{name} could not be {done}: there is no such bucket; make it first"
+            raise RefusedError(msg) from None
+        # Without the cause, whose text may hold the address with its signature.
+        msg = f"{name} could not be {done} ({_summary(error)}); check the network and the endpoint"
+        raise StoreError(f"{msg}, and try again") from None
+
+
 def _again(request: Callable[P, T]) -> Callable[P, T]:
     """Send a request that may be sent twice again, where the connection was cut under its answer.
 
@@ -226,7 +266,7 @@ class ObjectFolder:
         import obstore
         from obstore.exceptions import NotFoundError
 
-        with self._errors("read"):
+        with clear_errors(self.name, "read"):
             try:
                 found = obstore.get(self.store, key)
                 tag = {"e_tag": found.meta["e_tag"], "version": found.meta.get("version")}
@@ -239,7 +279,7 @@ class ObjectFolder:
         """Write an object, whatever is there."""
         import obstore
 
-        with self._errors("written"):
+        with clear_errors(self.name, "written"):
             # As one request: an upload in parts is another protocol, and needs no condition here.
             obstore.put(self.store, key, data, use_multipart=False)
 
@@ -262,12 +302,12 @@ class ObjectFolder:
         from obstore.exceptions import AlreadyExistsError, NotFoundError, PreconditionError
 
         mode: Any = "create" if tag is None else {k: v for k, v in tag.items() if v is not None}
-        with self._errors("written"):
+        with clear_errors(self.name, "written"):
             try:
                 written = obstore.put(self.store, key, data, mode=mode, use_multipart=False)
             except (AlreadyExistsError, PreconditionError):
                 return None
-            except NotFoundError:
+            except (NotFoundError, FileNotFoundError):
                 if tag is None:  # there is no bucket
                     raise
                 return None
@@ -304,7 +344,7 @@ class ObjectFolder:
         """Return the names of all objects under a folder, in no order."""
         import obstore
 
-        with self._errors("listed"):
+        with clear_errors(self.name, "listed"):
             return [meta["path"] for batch in obstore.list(self.store, under) for meta in batch]
 
     @_again
@@ -313,7 +353,7 @@ class ObjectFolder:
         import obstore
         from obstore.exceptions import NotFoundError
 
-        with self._errors("read"):
+        with clear_errors(self.name, "read"):
             try:
                 obstore.head(self.store, key)
             except (NotFoundError, FileNotFoundError):
@@ -325,57 +365,43 @@ class ObjectFolder:
         import obstore
         from obstore.exceptions import NotFoundError
 
-        with self._errors("deleted"):
+        with clear_errors(self.name, "deleted"):
             for start in range(0, len(keys), 1000):
                 try:
                     obstore.delete(self.store, list(keys[start : start + 1000]))
                 except (NotFoundError, FileNotFoundError):
                     continue
 
-    @contextmanager
-    def _errors(self, done: str) -> Iterator[None]:
-        from obstore.exceptions import (
-            BaseError,
-            NotFoundError,
-            PermissionDeniedError,
-            UnauthenticatedError,
-        )
 
-        try:
-            yield
-        except (BaseError, OSError, NotImplementedError, ValueError) as error:
-            if isinstance(error, StoreError):
-                raise
-            text, told = str(error), StoreError
-            # Without keys, machines of a cloud ask their host for some.
-            no_keys = "/latest/api/token" in text or "/computeMetadata/" in text
-            if no_keys or isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
-                told = RefusedError
-                found = "no credentials were found" if no_keys else "access was refused"
-                msg = f"{self.name}: {found}; pass {_what_to_set(self.name)}"
-            elif isinstance(error, (NotFoundError, FileNotFoundError)):
-                told = RefusedError
-                msg = f"{self.name} could not be {done}: there is no such bucket; make it first"
-            else:
-                msg = (
-                    f"{self.name} could not be {done} ({_summary(error)}); check the network and "
-                    f"the endpoint, and try again"
-                )
-            # Without the cause, whose text may hold the address with its signature.
-            raise told(msg) from None
+def name_of(store: Any) -> str:
+    """Return what messages call an object store of obstore: its URL, where it has one."""
+    kind, prefix = type(store).__name__, getattr(store, "prefix", None)
+    schemes = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
+    if kind in schemes:
+        bucket = store.config.get("bucket") or store.config.get("container_name")
+        return "/".join(filter(None, (f"{schemes[kind]}://{bucket}", prefix and str(prefix))))
+    return without_secrets(store.url) if kind == "HTTPStore" else kind
 
 
 def find_folder(
-    location: object, storage_options: Mapping[str, Any] | None = None
-) -> ObjectFolder | None:
-    """Return the folder of an object store that a location means; None for a path.
+    argument: str, location: object, storage_options: Mapping[str, Any] | None = None
+) -> ObjectFolder | Path:
+    """Return the folder of an object store, or the path, that a location means.
+
+    Parameters
+    ----------
+    argument : str
+        What an error calls the location.
+    location : path, str or zarr.abc.store.Store
+    storage_options : mapping, optional
+        As in `connect`; only the URL of an object store has some.
 
     Raises
     ------
     InvalidInputError
-        The location has no options.
+        The URL is of another kind, or the location has no options.
     InvalidTypeError
-        It is a Zarr store without conditional writes.
+        It is a Zarr store without conditional writes, or no location.
     """
     from zarr.abc.store import Store
     from zarr.storage import LocalStore, ObjectStore
@@ -385,13 +411,23 @@ def find_folder(
         return ObjectFolder(connect(url, storage_options), without_secrets(url))
     if storage_options:
         raise InvalidInputError(
-            "storage_options belong to a URL such as s3://bucket/folder; leave them out."
+            f"storage_options belong to the URL of an object store, such as s3://bucket/folder, "
+            f"and {argument} is none; leave them out."
         )
     if isinstance(location, ObjectStore):
-        return ObjectFolder(location.store, repr(location.store))
-    if isinstance(location, Store) and not isinstance(location, LocalStore):
+        return ObjectFolder(location.store, name_of(location.store))
+    if isinstance(location, LocalStore):
+        location = location.root
+    if isinstance(location, Store):
         raise InvalidTypeError(
-            f"a {type(location).__name__} of Zarr cannot write on a condition, by which one of two "
-            f"writers is refused; pass a path, a URL, or a zarr.storage.ObjectStore."
+            f"{argument} is a {type(location).__name__} of Zarr, which cannot write on a "
+            f"condition, by which one of two writers is refused; pass a path, a URL, or a "
+            f"zarr.storage.ObjectStore."
         )
-    return None
+    place = locate(argument, location)
+    if isinstance(place, str):
+        raise InvalidInputError(
+            f"{argument} is a URL ({scheme_of(place)}) of no object store; pass a path on a local "
+            f"disk, or a URL that begins with s3://, gs://, az:// or https://."
+        )
+    return place

@@ -8,8 +8,9 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -23,6 +24,8 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
+from daskcoreset.core.locations import locate, scheme_of
+from daskcoreset.core.objects import clear_errors, connect, is_remote, name_of
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
 
@@ -212,6 +215,7 @@ def write_group(
     kind: str,
     schema_version: int,
     overwrite: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> None:
     """Write named arrays and attributes as one Zarr version 3 group, whole or not at all.
 
@@ -234,6 +238,8 @@ def write_group(
     overwrite : bool, default False
         Replace a group of the same kind. False by default because what is replaced is
         gone; anything that this library did not write is refused either way.
+    storage_options : mapping, optional
+        For a URL, as in `daskcoreset.core.objects.connect`, or those of its fsspec file system.
 
     Raises
     ------
@@ -257,14 +263,15 @@ def write_group(
     ({'age': array([31, 45])}, {})
     """
     contents = GroupContents(arrays, dims, attributes, kind, schema_version).checked()
-    target, path = _resolve(store)
+    target, path = _resolve(store, storage_options)
     if target.read_only or not target.store.supports_deletes:
         msg = f"store {target} is read-only or cannot delete; write to a directory and copy that"
         raise InvalidInputError(msg)
-    members = _replaceable(target, kind, overwrite=overwrite)
     if path is None:
-        _fill(target, contents, members)
+        with _clear_errors(target, "written"):
+            _fill(target, contents, _replaceable(target, kind, overwrite=overwrite))
         return
+    _replaceable(target, kind, overwrite=overwrite)
     # Asked again when all is written: something may have appeared meanwhile.
     with new_store(
         path, lambda: _replaceable(target, kind, overwrite=overwrite) is not None
@@ -293,7 +300,12 @@ def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") ->
 
 
 def read_group(
-    store: Location, *, kind: str, schema_version: int, where: str | None = None
+    store: Location,
+    *,
+    kind: str,
+    schema_version: int,
+    where: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     """Read a group written by `write_group`, and check it.
 
@@ -307,6 +319,8 @@ def read_group(
         The version the caller reads.
     where : str, optional
         What errors call the store; its path by default.
+    storage_options : mapping, optional
+        As in `write_group`.
 
     Returns
     -------
@@ -331,18 +345,21 @@ def read_group(
     ...
     daskcoreset.errors.StoreError: ...: no Zarr version 3 group; check the path
     """
-    target, path = _resolve(store)
-    where = where or str(path or target)
+    target, path = _resolve(store, storage_options)
+    where = where or str(path or _name(target))
     if path is not None and is_leftover(path):
         msg = f"{path} is left over from an interrupted write; if it is wanted, rename it first"
         raise StoreError(msg)
     try:
-        group = _open(target, "r")
+        with _clear_errors(target, "read"):
+            group = _open(target, "r")
     except FileNotFoundError as error:
         msg = f"{where}: no Zarr version 3 group; check the path"
         if path is not None and (previous := find_previous(path)):
             msg += f", or rename {previous} back, which an interrupted overwrite left"
         raise StoreError(msg) from error
+    except StoreError:
+        raise
     # A damaged store makes zarr, its codecs and the file system raise almost anything.
     except Exception as error:
         msg = f"{where}: its metadata does not read ({error}); restore or rebuild it"
@@ -355,7 +372,10 @@ def read_group(
     dims: dict[str, tuple[str, ...]] = {}
     for name, spec in header["arrays"].items():
         try:
-            arrays[name], dims[name] = _read_array(group, name, spec)
+            with _clear_errors(target, "read"):
+                arrays[name], dims[name] = _read_array(group, name, spec)
+        except StoreError:
+            raise
         except Exception as error:
             msg = f"{where}: array {name!r} does not read ({error}); restore or rebuild the store"
             raise StoreError(msg) from error
@@ -366,24 +386,49 @@ def read_group(
     return arrays, attributes
 
 
-def _resolve(store: object) -> tuple[StorePath, Path | None]:
+def _name(target: StorePath) -> str:
+    """Return what errors call a place in a Zarr store."""
+    from zarr.storage import ObjectStore
+
+    if isinstance(target.store, ObjectStore):
+        return "/".join(filter(None, (name_of(target.store.store), target.path)))
+    return str(target)
+
+
+def _clear_errors(target: StorePath, done: str) -> AbstractContextManager[None]:
+    from zarr.storage import ObjectStore
+
+    is_object = isinstance(target.store, ObjectStore)
+    return clear_errors(_name(target), done) if is_object else nullcontext()
+
+
+def _resolve(
+    store: object, storage_options: Mapping[str, Any] | None = None
+) -> tuple[StorePath, Path | None]:
     """Return the place in a Zarr store and, if it is on a local disk, its path."""
     from zarr.abc.store import Store
-    from zarr.storage import FsspecStore, LocalStore, StorePath
+    from zarr.storage import FsspecStore, LocalStore, ObjectStore, StorePath
 
-    if isinstance(store, str) and store.startswith(("file://", "local://")):
-        store = store.partition("://")[2]
-    if isinstance(store, str) and "://" in store:
+    if isinstance(store, str | os.PathLike):
+        place = locate("store", store)
+        store = LocalStore(place) if isinstance(place, Path) else place
+    if storage_options and not isinstance(store, str):
+        raise InvalidInputError(
+            "storage_options belong to a URL, and store is none; leave them out"
+        )
+    if isinstance(store, str) and is_remote(store) and find_spec("obstore"):
+        folder = connect(store, storage_options)
+        return StorePath(ObjectStore(folder, read_only=store.lower().startswith("http"))), None
+    if isinstance(store, str):
+        scheme = scheme_of(store)
         try:
-            return StorePath(FsspecStore.from_url(store)), None
+            return StorePath(FsspecStore.from_url(store, storage_options=storage_options)), None
         except ImportError as error:
-            msg = f"store {store} needs a package for its protocol ({error}); install it"
+            msg = f"store is a URL ({scheme}) that needs a package ({error}); install it"
             raise MissingDependencyError(msg) from error
         except ValueError as error:
-            msg = f"store {store} is a URL of no known protocol ({error}); check it"
+            msg = f"store is a URL of no known protocol ({scheme}); check it"
             raise InvalidInputError(msg) from error
-    if isinstance(store, str | os.PathLike):
-        store = LocalStore(Path(store))
     if isinstance(store, Store):
         store = StorePath(store)
     if not isinstance(store, StorePath):
@@ -409,13 +454,17 @@ def _open(target: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
 
 def _replaceable(target: StorePath, kind: str, *, overwrite: bool) -> set[str] | None:
     """Return the members of our group there, or None if there is nothing; all else is an error."""
-    from zarr.core.sync import collect_aiterator
+    from zarr.core.sync import sync
     from zarr.storage import LocalStore
 
     check_flag("overwrite", overwrite)
     if isinstance(target.store, LocalStore) and target.store.root.is_file():
         raise StoreError(f"{target} is a file; choose another path")
-    entries = set(collect_aiterator(target.store.list_dir(target.path)))
+
+    async def listed() -> set[str]:  # obstore begins a list only where a loop runs
+        return {entry async for entry in target.store.list_dir(target.path)}
+
+    entries = sync(listed())
     if not entries:
         return None
     header: Any = None

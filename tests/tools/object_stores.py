@@ -67,7 +67,7 @@ class ObjectServer:
         """Return the ObjectFolder of a URL."""
         from daskcoreset.core.objects import find_folder
 
-        return find_folder(url, self.options)
+        return find_folder("url", url, self.options)
 
     def counts(self) -> dict[str, int]:
         """Return requests by method since this was last asked."""
@@ -137,11 +137,8 @@ class _Faulty:
             return []
         self.counts[method] = self.counts.get(method, 0) + 1
         fault = self._fault(method)
-        if fault == "403":
-            start("403 Forbidden", [("Content-Length", "0")])
-            return []
-        if fault == "503":
-            return self._unavailable(start)
+        if fault in {"403", "503"}:
+            return self._refused(start, fault)
         if fault == "cut":
             return self._cut(environ)
         if fault == "ignored":
@@ -149,14 +146,18 @@ class _Faulty:
             environ.pop("HTTP_IF_NONE_MATCH", None)
         held: list[Any] = []
         answer = b"".join(self.app(environ, lambda *args: held.extend(args)))
+        return self._told(fault, environ, start, held, answer)
+
+    def _told(
+        self, fault: str | None, environ: dict[str, Any], start: Any, held: list[Any], answer: bytes
+    ) -> Iterable[bytes]:
+        """Answer a request that was done."""
         if fault == "503 done":
-            return self._unavailable(start)
+            return self._refused(start, "503")
         if fault == "cut done":
             return self._cut(environ)
         start(*held[:2])
-        if fault == "half":
-            return self._halved(environ, answer)
-        return [answer]
+        return self._halved(environ, answer) if fault == "half" else [answer]
 
     def _fault(self, method: str) -> str | None:
         told = self.told
@@ -171,8 +172,8 @@ class _Faulty:
         return str(self.random.choice(told["kinds"]))
 
     @staticmethod
-    def _unavailable(start: Any) -> list[bytes]:
-        start("503 Service Unavailable", [("Content-Length", "0")])
+    def _refused(start: Any, status: str) -> list[bytes]:
+        start(f"{status} No", [("Content-Length", "0")])
         return []
 
     @staticmethod

@@ -29,6 +29,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -39,7 +40,7 @@ from daskcoreset.core.errors import StoreError
 from daskcoreset.core.objects import ObjectFolder, RefusedError, find_folder
 from daskcoreset.core.packing import files_of, pack, store_of, unpack
 from daskcoreset.core.storage import GroupContents
-from daskcoreset.core.validation import as_path, check_flag
+from daskcoreset.core.validation import check_flag
 
 _ROOT = "zarr.json"
 
@@ -349,17 +350,15 @@ def place_at(
     ----------
     argument : str
         What an error calls the location.
-    location : path, str or zarr.storage.ObjectStore
+    location : path, str or zarr.abc.store.Store
     layout : Layout
     storage_options : mapping, optional
-        As in `daskcoreset.core.objects.connect`; only a URL has some.
+        As in `daskcoreset.core.objects.connect`.
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
         It is none of these, or the options do not belong to it.
     """
-    folder = find_folder(location, storage_options)
-    if folder is not None:
-        return RemotePlace(folder, layout)
-    return LocalPlace(as_path(argument, location), layout)
+    found = find_folder(argument, location, storage_options)
+    return LocalPlace(found, layout) if isinstance(found, Path) else RemotePlace(found, layout)

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, ObjectStore
 
-from daskcoreset import Coreset, CoresetStream, CoresetTree, WeightedPoints
+from daskcoreset import CoresetStream, CoresetTree, WeightedPoints
 from daskcoreset.constructions.tree import remote
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from tests.tools import killing
@@ -90,7 +90,7 @@ def test_stream__has_the_bits_of_a_local_one(
     assert WeightedPoints.equals(there.rows(), CoresetStream.load(tmp_path / "s").rows())
     assert len(objects.folder(url).keys()) == 3
     there.save()
-    with pytest.raises(StoreError, match="exists; CoresetStream.load goes on"):
+    with pytest.raises(StoreError, match=r"exists; CoresetStream\.load goes on"):
         local.save(url, storage_options=objects.options)
     late = CoresetStream.load(url, storage_options=objects.options)
     local.partial_fit(rows(7)).save(url, overwrite=True, storage_options=objects.options)
@@ -106,7 +106,7 @@ def test_create__over_what_is_there(
     options = objects.options
     with pytest.raises(StoreError, match=r"exists; CoresetTree\.open opens"):
         made(url, storage_options=options)
-    with pytest.raises(StoreError, match="exists and holds 'days/"):
+    with pytest.raises(StoreError, match="exists and holds 'days"):
         made(url.removesuffix("/days"), storage_options=options)
     with pytest.raises(StoreError, match="holds a 'coreset-tree', not a 'coreset-stream'"):
         CoresetStream(store=url, storage_options=options)
@@ -170,7 +170,7 @@ def test_places__stores_of_zarr(tmp_path: Path) -> None:
     for wrong in ("memory://days", "ftp://host/days"):
         with pytest.raises(InvalidInputError):
             made(wrong)
-    with pytest.raises(InvalidInputError, match="storage_options belong to a URL"):
+    with pytest.raises(InvalidInputError, match="storage_options belong to"):
         made(tmp_path / "t", storage_options={"key": "some"})
     made(LocalStore(tmp_path / "local"), 1)
     assert len(CoresetTree.open(tmp_path / "local")) == 1
@@ -355,10 +355,12 @@ def test_append__whose_answer_is_lost_while_others_go_on(
     folder = silent._manifest.place.folder  # type: ignore[attr-defined]
     put_if = folder.put_if
 
+    def no_answer(*_: Any) -> Any:
+        raise StoreError("no answer")
+
     def cut(key: str, *args: Any) -> Any:
-        if key == "zarr.json":
-            put_if(key, *args)
-            folder.get = cut
+        put_if(key, *args)
+        folder.get = no_answer
         raise StoreError("no answer")
 
     monkeypatch.setattr(remote, "_PAUSE", 0.0)
@@ -449,9 +451,9 @@ def test_sweep__leaves_what_a_living_writer_may_commit(
         other._swing = lambda *_: False
         with pytest.raises(StoreError):
             failing.append(day(9))
-        other.sweep(lambda made_in, member: (made_in, member) in failing._manifest.needed
-                    or made_in > failing.version)  # fmt: skip
-        assert seen[0] == set(folder.keys())
+        needed, version = failing._manifest.needed, failing.version
+        other.sweep(lambda made_in, member: (made_in, member) in needed or made_in > version)
+        assert {key for key in seen[0] if f"/{2:012d}/manifest" not in key} == set(folder.keys())
         return bool(swing(*args))
 
     place._swing = stopped
@@ -464,7 +466,8 @@ def test_sweep__leaves_what_a_living_writer_may_commit(
         folder.put(name, b"left")
     for number in (4, 5, 6):
         reopened().append(day(number))
-    assert [name in folder.keys() for name in names] == [False, False, True, True]
+    there = folder.keys()
+    assert [name in there for name in names] == [False, False, True, True]
     reopened().verify()
 
 
@@ -475,8 +478,9 @@ def test_create__over_what_a_killed_one_left(objects: ObjectServer, url: str) ->
     assert len(objects.folder(url).keys()) == 3
 
 
+@pytest.mark.usefixtures("tree")
 def test_open__with_a_list_that_is_late(
-    tree: CoresetTree, url: str, objects: ObjectServer, monkeypatch: pytest.MonkeyPatch
+    url: str, objects: ObjectServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind = type(objects.folder(url))
     monkeypatch.setattr(kind, "keys", lambda *_: [])
@@ -499,9 +503,8 @@ def test_append__where_all_was_deleted(tree: CoresetTree, url: str, objects: Obj
     again.verify()
 
 
-def test_open__damage(
-    tree: CoresetTree, url: str, objects: ObjectServer, reopened: Callable[[], CoresetTree]
-) -> None:
+@pytest.mark.usefixtures("tree")
+def test_open__damage(url: str, objects: ObjectServer, reopened: Callable[[], CoresetTree]) -> None:
     folder = objects.folder(url)
     needed = [key for key in folder.keys() if f"{2:012d}/manifest" not in key]  # noqa: SIM118
     assert len(needed) == 7
@@ -546,7 +549,7 @@ def work(_):
     except StoreError as error:
         assert "nothing is there" in str(error), error
         tree = made(url, storage_options=options)
-    for number in range(len(tree), n):
+    for number in range(tree.version, n):
         tree.append(day(number), name=f"day {{number}}")
     tree.replace("day 1", day(50), time="now")
     if "day 0" in tree:
@@ -615,9 +618,3 @@ def test_changes__killed_anywhere(
     assert len(objects.folder(url).keys()) <= 4 * (n + 2) + 12
     there.partial_fit(np.ones((1, 2)))
     assert len(objects.folder(url + "-stream").keys()) == 3
-
-
-def test_coreset__to_and_from_zarr(objects: ObjectServer, url: str, tree: CoresetTree) -> None:
-    coreset = tree.coreset()
-    coreset.to_zarr(url + "-c", storage_options=objects.options)
-    assert Coreset.from_zarr(url + "-c", storage_options=objects.options).equals(coreset)
