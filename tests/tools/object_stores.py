@@ -23,6 +23,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -74,6 +75,10 @@ class ObjectServer:
         counts: dict[str, int] = json.loads(self._ask("/_counts"))
         return counts
 
+    def slow_down(self, seconds: float) -> None:
+        """Answer requests so much later, each, until there are other faults."""
+        self._ask("/_faults", "POST", json.dumps({"seconds": seconds}).encode())
+
     @contextmanager
     def faults(self, *kinds: str, rate: float = 1.0, methods: str = "", seed: int = 0,
                limit: int = 10**9, skip: int = 0) -> Iterator[None]:  # fmt: skip
@@ -121,6 +126,7 @@ class _Faulty:
         length = int(environ.get("CONTENT_LENGTH") or 0)
         body = environ["wsgi.input"].read(length)
         environ["wsgi.input"] = io.BytesIO(body)
+        time.sleep(self.told.get("seconds", 0.0))
         with self.lock:
             return self._answered(environ, start, body)
 
