@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -102,7 +103,18 @@ class GroupContents:
             "schema_version": self.schema_version,
             "arrays": self.specs(),
         }
-        return {**header, "digest": self._digest(header)} if complete else header
+        return {**header, "digest": self.digest} if complete else header
+
+    @cached_property
+    def digest(self) -> str:
+        """What tells the contents from any others: kind, version, names, attributes and bits."""
+        header = self.header(complete=False)
+        names = sorted(self.arrays)
+        described = [header, self.attributes, {name: self.dims[name] for name in names}]
+        digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
+        for name in names:
+            digest.update(_bits(self.arrays[name]))
+        return f"sha256:{digest.hexdigest()}"
 
     def specs(self) -> dict[str, JSON]:
         """Describe the arrays: name to ``dtype`` and ``shape``."""
@@ -111,16 +123,10 @@ class GroupContents:
             for name, array in self.arrays.items()
         }
 
-    def _digest(self, header: Mapping[str, JSON]) -> str:
-        names = sorted(self.arrays)
-        described = [header, self.attributes, {name: self.dims[name] for name in names}]
-        digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
-        for name in names:
-            digest.update(_bits(self.arrays[name]))
-        return f"sha256:{digest.hexdigest()}"
 
-
-def find_header_problem(header: Any, kind: str, schema_version: int) -> str | None:
+def find_header_problem(
+    header: Any, kind: str, schema_version: int, oldest: int | None = None
+) -> str | None:
     """Return what is wrong with a header: the library, the kind, completeness; or None.
 
     Parameters
@@ -130,6 +136,8 @@ def find_header_problem(header: Any, kind: str, schema_version: int) -> str | No
     kind : str
     schema_version : int
         Kind and version that it must have.
+    oldest : int, optional
+        The oldest version that will do; `schema_version` by default.
     """
     if not isinstance(header, dict):
         return "a Zarr group, but not one of daskcoreset; check the path"
@@ -140,7 +148,7 @@ def find_header_problem(header: Any, kind: str, schema_version: int) -> str | No
     elif isinstance(version, int) and version > schema_version:
         newer = f"schema version {version} is newer than {schema_version}, the newest known"
         problem = f"{newer}; upgrade daskcoreset"
-    elif version != schema_version:
+    elif not isinstance(version, int) or version < (oldest or schema_version):
         problem = f"schema version {version!r} instead of {schema_version}; build it again"
     elif "digest" not in header:
         problem = "incomplete, its writing was interrupted; write it with overwrite=True"
@@ -329,6 +337,22 @@ def read_group(
     ...
     daskcoreset.errors.StoreError: ...: no Zarr version 3 group; check the path
     """
+    contents = read_contents(store, kind=kind, schema_version=schema_version)
+    return dict(contents.arrays), dict(contents.attributes)
+
+
+def read_contents(
+    store: Location, *, kind: str, schema_version: int, oldest: int | None = None
+) -> GroupContents:
+    """Read a group as `read_group` does, with its version and its digest.
+
+    Parameters
+    ----------
+    store, kind, schema_version
+        As in `read_group`.
+    oldest : int, optional
+        The oldest version that will do; `schema_version` by default.
+    """
     target, path = _resolve(store)
     where = str(path or target)
     if path is not None and is_leftover(path):
@@ -347,7 +371,7 @@ def read_group(
         raise StoreError(msg) from error
     attributes: dict[str, Any] = group.attrs.asdict()
     header = attributes.pop(HEADER, None)
-    if problem := find_header_problem(header, kind, schema_version):
+    if problem := find_header_problem(header, kind, schema_version, oldest):
         raise StoreError(f"{where}: {problem}")
     arrays: dict[str, AnyArray] = {}
     dims: dict[str, tuple[str, ...]] = {}
@@ -357,11 +381,11 @@ def read_group(
         except Exception as error:
             msg = f"{where}: array {name!r} does not read ({error}); restore or rebuild the store"
             raise StoreError(msg) from error
-    contents = GroupContents(arrays, dims, attributes, kind, schema_version)
+    contents = GroupContents(arrays, dims, attributes, kind, header["schema_version"])
     if contents.header(complete=True) != header:
         msg = f"{where}: changed or damaged since it was written (its digest does not match)"
         raise StoreError(f"{msg}; restore it from a copy or rebuild it")
-    return arrays, attributes
+    return contents
 
 
 def _resolve(store: object) -> tuple[StorePath, Path | None]:

@@ -11,7 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from daskcoreset.constructions.sampling.job import DataFacts
-from daskcoreset.constructions.tree import persistence
+from daskcoreset.constructions.tree import persistence, versions
+from daskcoreset.constructions.tree.chain import Head
 from daskcoreset.constructions.tree.job import Settings, TreeJob, concatenate_parts
 from daskcoreset.constructions.tree.manifest import ROW_BITS, Leaf, LeafTable, Manifest
 from daskcoreset.constructions.tree.persistence import RowSchema
@@ -135,8 +136,13 @@ class CoresetTree:
         )
         folder = local_path("path", path)
         remedy = "CoresetTree.open opens a tree that is there, or choose another path"
-        persistence.create_store(folder, _KIND, settings, lambda _: None, remedy, overwrite=False)
-        return cls(folder, settings, Manifest(folder / "versions"))
+
+        def fill(scratch: Path, head: Head) -> Head:
+            versions.write_head(scratch / "versions", head)
+            return head
+
+        head = persistence.create_store(folder, _KIND, settings, fill, remedy, overwrite=False)
+        return cls(folder, settings, Manifest(folder / "versions", head))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], method: Any = None) -> CoresetTree:
@@ -161,8 +167,8 @@ class CoresetTree:
             If `method` is needed or is another one.
         """
         folder = local_path("path", path)
-        settings = persistence.read_settings(folder, _KIND, method)
-        return cls(folder, settings, Manifest.newest(folder / "versions"))
+        settings, origin = persistence.read_settings(folder, _KIND, method)
+        return cls(folder, settings, Manifest.newest(folder / "versions", origin))
 
     def __repr__(self) -> str:
         settings = self._settings
@@ -326,9 +332,9 @@ class CoresetTree:
                 made[part.name] = _reduced(self._settings, part, points)
         new = {name: (version, index) for index, name in enumerate(made)}
         after = replace(after, nodes=kept | new)
-        persistence.commit(after.root, version, lambda scratch: after.write(scratch, made))
+        after = after.commit(after.groups(made))
         needed = before.needed | after.needed  # who has the tree open as it was may go on reading
-        persistence.sweep(
+        versions.sweep(
             after.root, lambda made_in, member: (made_in, member) in needed or made_in > version
         )
         self._manifest = after
@@ -443,12 +449,12 @@ class CoresetTree:
         return self.leaves.locate(indices)
 
     def verify(self) -> None:
-        """Read every node and check its digest.
+        """Read every node, and check its digest and the chain of versions.
 
         Raises
         ------
         StoreError
-            If one is damaged: names it.
+            If a node is damaged, missing or of another tree: names it. If the version before this
+            one is.
         """
-        for name in self._manifest.nodes:
-            self._manifest.read_node(name)
+        self._manifest.verify()

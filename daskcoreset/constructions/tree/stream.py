@@ -19,7 +19,7 @@ stream that was never killed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
@@ -29,7 +29,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from daskcoreset.constructions.sampling.job import DataFacts
-from daskcoreset.constructions.tree import persistence
+from daskcoreset.constructions.tree import persistence, versions
+from daskcoreset.constructions.tree.chain import Head
 from daskcoreset.constructions.tree.job import Settings, concatenate_parts, valid_points
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.reducer import Reducer
@@ -38,6 +39,7 @@ from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.locations import local_path
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
+from daskcoreset.core.storage import fill_group
 from daskcoreset.core.typing import Sampling
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -132,17 +134,22 @@ class StreamState:
             weight=self.weight + leaf.total_weight,
         )
 
-    def write(self, path: Path) -> None:
-        """Write the state into a directory, which is made."""
+    def commit(self, root: Path, head: Head) -> Head:
+        """Write the state as the version after another one; return the new one."""
         values = {name: getattr(self, name) for name in _COUNTERS}
         schema = None if self.schema is None else asdict(self.schema)
-        persistence.write_state(
-            path, _STATE, {**values, "levels": self.levels, "form": schema}, self.parts
-        )
+        state = {**values, "levels": self.levels, "form": schema}
+        contents = persistence.state_contents(_STATE, state, self.parts, head.link)
+
+        def fill(path: Path) -> str:
+            fill_group(path, contents)
+            return contents.digest
+
+        return versions.commit(root, head, fill)
 
     @classmethod
     def read(cls, values: dict[str, Any], parts: list[WeightedPoints]) -> StreamState:
-        """Return the state that `write` wrote."""
+        """Return the state that `commit` wrote."""
         counters = {name: values[name] for name in _COUNTERS}
         state = cls(schema=RowSchema.from_json(values["form"]), **counters)
         levels = state.levels
@@ -293,13 +300,17 @@ class CoresetStream:
             self.save(store)
 
     def _begin(
-        self, settings: Settings, state: StreamState, path: Path | None = None, version: int = 0
+        self,
+        settings: Settings,
+        state: StreamState,
+        path: Path | None = None,
+        head: Head | None = None,
     ) -> None:
         self._settings = settings
         self._state = state
         # Where the stream is saved, and the version of its state that is there.
         self._path = path
-        self._version = version
+        self._head = head
         self._n_unsaved = 0
 
     def __repr__(self) -> str:
@@ -395,17 +406,18 @@ class CoresetStream:
         """Go on from a state; where it cannot be saved, the batch was not taken."""
         every, n_unsaved = self._settings.save_every, self._n_unsaved + 1
         if every is not None and self._path is not None and n_unsaved >= every:
-            self._write(self._path, state)
+            self._write(state)
             n_unsaved = 0
         self._state, self._n_unsaved = state, n_unsaved
 
-    def _write(self, path: Path, state: StreamState) -> None:
+    def _write(self, state: StreamState) -> None:
         """Write a further state; the one before stays until this one is complete."""
-        version = self._version + 1
-        persistence.commit(path / "states", version, state.write)
+        assert self._path is not None  # noqa: S101 - set together
+        assert self._head is not None  # noqa: S101
+        root, kept = self._path / "states", self._head.version
+        self._head = state.commit(root, self._head)
         # One more than is needed, for who is reading it.
-        persistence.sweep(path / "states", lambda made_in, _: made_in >= version - 1)
-        self._version = version
+        versions.sweep(root, lambda made_in, _: made_in >= kept)
 
     def rows(self) -> WeightedPoints:
         """Return all rows in memory with their weights, from which a coreset is drawn.
@@ -470,21 +482,21 @@ class CoresetStream:
         if target is None:
             raise InvalidInputError("path is missing, and the stream was never saved; pass one.")
         if target == self._path:
-            self._write(target, self._state)
+            self._write(self._state)
             self._n_unsaved = 0
             return
         remedy = "CoresetStream.load goes on with a stream that is there, or choose another path, "
         state = self._state
-        persistence.create_store(
+        head = persistence.create_store(
             target,
             _KIND,
             self._settings,
-            lambda scratch: persistence.commit(scratch / "states", 1, state.write),
+            lambda scratch, before: state.commit(scratch / "states", before),
             f"{remedy}or save with overwrite=True",
             overwrite=overwrite,
         )
         if self._path is None:
-            self._path, self._version, self._n_unsaved = target, 1, 0
+            self._path, self._head, self._n_unsaved = target, head, 0
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], method: Any = None) -> CoresetStream:
@@ -506,13 +518,17 @@ class CoresetStream:
             If `method` is needed or is another one.
         """
         folder = local_path("path", path)
-        settings = persistence.read_settings(folder, _KIND, method)
-        version = persistence.newest(folder / "states")
-        if not version:
+        settings, origin = persistence.read_settings(folder, _KIND, method)
+
+        def read(version: int) -> tuple[StreamState, Mapping[str, str] | None, str]:
+            path = versions.folder_of(folder / "states", version)
+            contents = persistence.read_group(path, _STATE)
+            state = persistence.state_from(contents, path, StreamState.read)
+            return state, persistence.link_of(contents), contents.digest
+
+        state, head = versions.read_newest(folder / "states", origin, read)
+        if state is None:
             raise StoreError(f"{folder}: its states are missing; restore it from a copy")
-        state = persistence.read_state(
-            persistence.folder_of(folder / "states", version), _STATE, StreamState.read
-        )
         loaded = cls.__new__(cls)
-        loaded._begin(settings, state, folder, version)  # noqa: SLF001 - its own class
+        loaded._begin(settings, state, folder, head)  # noqa: SLF001 - its own class
         return loaded
