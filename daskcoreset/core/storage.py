@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -104,7 +105,18 @@ class GroupContents:
             "schema_version": self.schema_version,
             "arrays": self.specs(),
         }
-        return {**header, "digest": self._digest(header)} if complete else header
+        return {**header, "digest": self.digest} if complete else header
+
+    @cached_property
+    def digest(self) -> str:
+        """What tells the contents from any others: kind, version, names, attributes and bits."""
+        header = self.header(complete=False)
+        names = sorted(self.arrays)
+        described = [header, self.attributes, {name: self.dims[name] for name in names}]
+        digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
+        for name in names:
+            digest.update(_bits(self.arrays[name]))
+        return f"sha256:{digest.hexdigest()}"
 
     def specs(self) -> dict[str, JSON]:
         """Describe the arrays: name to ``dtype`` and ``shape``."""
@@ -113,16 +125,10 @@ class GroupContents:
             for name, array in self.arrays.items()
         }
 
-    def _digest(self, header: Mapping[str, JSON]) -> str:
-        names = sorted(self.arrays)
-        described = [header, self.attributes, {name: self.dims[name] for name in names}]
-        digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
-        for name in names:
-            digest.update(_bits(self.arrays[name]))
-        return f"sha256:{digest.hexdigest()}"
 
-
-def find_header_problem(header: Any, kind: str, schema_version: int) -> str | None:
+def find_header_problem(
+    header: Any, kind: str, schema_version: int, oldest: int | None = None
+) -> str | None:
     """Return what is wrong with a header: the library, the kind, completeness; or None.
 
     Parameters
@@ -132,6 +138,8 @@ def find_header_problem(header: Any, kind: str, schema_version: int) -> str | No
     kind : str
     schema_version : int
         Kind and version that it must have.
+    oldest : int, optional
+        The oldest version that will do; `schema_version` by default.
     """
     if not isinstance(header, dict):
         return "a Zarr group, but not one of daskcoreset; check the path"
@@ -142,7 +150,7 @@ def find_header_problem(header: Any, kind: str, schema_version: int) -> str | No
     elif isinstance(version, int) and version > schema_version:
         newer = f"schema version {version} is newer than {schema_version}, the newest known"
         problem = f"{newer}; upgrade daskcoreset"
-    elif version != schema_version:
+    elif not isinstance(version, int) or version < (oldest or schema_version):
         problem = f"schema version {version!r} instead of {schema_version}; build it again"
     elif "digest" not in header:
         problem = "incomplete, its writing was interrupted; write it with overwrite=True"
@@ -267,11 +275,11 @@ def write_group(
     if target.read_only or not target.store.supports_deletes:
         msg = f"store {target} is read-only or cannot delete; write to a directory and copy that"
         raise InvalidInputError(msg)
-    if path is None:
-        with _clear_errors(target, "written"):
-            _fill(target, contents, _replaceable(target, kind, overwrite=overwrite))
-        return
-    _replaceable(target, kind, overwrite=overwrite)
+    with _clear_errors(target, "written"):
+        members = _replaceable(target, kind, overwrite=overwrite)
+        if path is None:
+            _fill(target, contents, members)
+            return
     # Asked again when all is written: something may have appeared meanwhile.
     with new_store(
         path, lambda: _replaceable(target, kind, overwrite=overwrite) is not None
@@ -304,7 +312,6 @@ def read_group(
     *,
     kind: str,
     schema_version: int,
-    where: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     """Read a group written by `write_group`, and check it.
@@ -317,8 +324,6 @@ def read_group(
         The kind it must be of.
     schema_version : int
         The version the caller reads.
-    where : str, optional
-        What errors call the store; its path by default.
     storage_options : mapping, optional
         As in `write_group`.
 
@@ -345,6 +350,34 @@ def read_group(
     ...
     daskcoreset.errors.StoreError: ...: no Zarr version 3 group; check the path
     """
+    contents = read_contents(
+        store, kind=kind, schema_version=schema_version, storage_options=storage_options
+    )
+    return dict(contents.arrays), dict(contents.attributes)
+
+
+def read_contents(  # noqa: C901 - every kind of damage has its error
+    store: Location,
+    *,
+    kind: str,
+    schema_version: int,
+    oldest: int | None = None,
+    where: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> GroupContents:
+    """Read a group as `read_group` does, with its version and its digest.
+
+    Parameters
+    ----------
+    store, kind, schema_version
+        As in `read_group`.
+    oldest : int, optional
+        The oldest version that will do; `schema_version` by default.
+    where : str, optional
+        What errors call the store; its path by default.
+    storage_options : mapping, optional
+        As in `write_group`.
+    """
     target, path = _resolve(store, storage_options)
     where = where or str(path or _name(target))
     if path is not None and is_leftover(path):
@@ -366,7 +399,7 @@ def read_group(
         raise StoreError(msg) from error
     attributes: dict[str, Any] = group.attrs.asdict()
     header = attributes.pop(HEADER, None)
-    if problem := find_header_problem(header, kind, schema_version):
+    if problem := find_header_problem(header, kind, schema_version, oldest):
         raise StoreError(f"{where}: {problem}")
     arrays: dict[str, AnyArray] = {}
     dims: dict[str, tuple[str, ...]] = {}
@@ -379,11 +412,11 @@ def read_group(
         except Exception as error:
             msg = f"{where}: array {name!r} does not read ({error}); restore or rebuild the store"
             raise StoreError(msg) from error
-    contents = GroupContents(arrays, dims, attributes, kind, schema_version)
+    contents = GroupContents(arrays, dims, attributes, kind, header["schema_version"])
     if contents.header(complete=True) != header:
         msg = f"{where}: changed or damaged since it was written (its digest does not match)"
         raise StoreError(f"{msg}; restore it from a copy or rebuild it")
-    return arrays, attributes
+    return contents
 
 
 def _name(target: StorePath) -> str:

@@ -9,23 +9,27 @@ one of an object store.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeVar
 
-from daskcoreset.constructions.tree import persistence
+from daskcoreset.constructions.tree import persistence, versions
+from daskcoreset.constructions.tree.chain import Head
+from daskcoreset.constructions.tree.persistence import Origin
 from daskcoreset.core import storage
 from daskcoreset.core.storage import GroupContents
-from daskcoreset.core.typing import AnyArray
 
-# Names and contents, made one after the other while a version is written.
-Members: TypeAlias = Iterable[tuple[str, GroupContents]]
-
-Arrays: TypeAlias = dict[str, AnyArray]
+T = TypeVar("T")
 
 # The member that says what a version is; a version of a stream has no other one.
 MAIN = "manifest"
+
+# What a version consists of, by name; `MAIN` is the last, and its digest that of the version.
+Members: TypeAlias = Mapping[str, GroupContents]
+
+# What is wanted of a version, its link, and its digest.
+ReadVersion: TypeAlias = Callable[[int], tuple[T, Mapping[str, str] | None, str]]
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class Layout:
 class Place(ABC):
     """Settings and versions of a stream or tree."""
 
+    layout: Layout
+
     @property
     @abstractmethod
     def path(self) -> Path | str:
@@ -62,15 +68,20 @@ class Place(ABC):
 
     @abstractmethod
     def create(
-        self, settings: GroupContents, first: Members | None, remedy: str, overwrite: Any
-    ) -> int:
-        """Make it, whole or not at all; return its version, 0 where there is no `first`.
+        self,
+        settings: GroupContents,
+        first: Callable[[Head], Members] | None,
+        remedy: str,
+        *,
+        overwrite: bool,
+    ) -> Head:
+        """Make it, whole or not at all.
 
         Parameters
         ----------
         settings : GroupContents
-        first : members, optional
-            Of the first version.
+        first : callable, optional
+            Returns the members of the first version, which follows the head that it gets.
         remedy : str
             What to do where something is there.
         overwrite : bool
@@ -83,7 +94,7 @@ class Place(ABC):
         """
 
     @abstractmethod
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> GroupContents:
         """Return the settings; an error where there are none of this layout's kind."""
 
     @abstractmethod
@@ -91,8 +102,24 @@ class Place(ABC):
         """Return the highest version; 0 before the first."""
 
     @abstractmethod
-    def read(self, version: int, member: str, kind: str) -> tuple[Arrays, dict[str, Any]]:
-        """Return arrays and attributes of a member of a version; an error where it is damaged."""
+    def read_newest(self, origin: Origin, read: ReadVersion[T]) -> tuple[T | None, Head]:
+        """Read the newest version, and check that it is the newest one that was written.
+
+        Returns
+        -------
+        value : object or None
+            What `read` returned; None before the first version.
+        head : Head
+
+        Raises
+        ------
+        StoreError
+            A version is damaged, missing or of another store.
+        """
+
+    @abstractmethod
+    def read(self, version: int, member: str, kind: str) -> GroupContents:
+        """Return a member of a version; an error where it is missing or damaged."""
 
     @abstractmethod
     def where(self, version: int, member: str) -> str:
@@ -103,8 +130,12 @@ class Place(ABC):
         """Return the first member, given with its version, that is not there; None if all are."""
 
     @abstractmethod
-    def commit(self, version: int, members: Members) -> None:
-        """Add a version, of which `MAIN` is the last member.
+    def check_current(self, head: Head) -> None:
+        """Check, before the work of a change, that a version is the newest, and can be followed."""
+
+    @abstractmethod
+    def commit(self, head: Head, members: Members) -> Head:
+        """Add the version after `head`.
 
         Raises
         ------
@@ -115,11 +146,6 @@ class Place(ABC):
     @abstractmethod
     def sweep(self, keep: Callable[[int, str], bool]) -> None:
         """Remove members that ``keep(version, member)`` denies, and leftovers of killed writers."""
-
-    def check_current(self, version: int) -> None:
-        """Check, before the work of a change, that `version` is the newest, and can be followed."""
-        if (found := self.newest()) != version:
-            raise persistence.overtaken_error(self.name, found, version + 1)
 
     @property
     def first_index(self) -> int:
@@ -152,38 +178,47 @@ class LocalPlace(Place):
         return self.path / self.layout.part
 
     def create(
-        self, settings: GroupContents, first: Members | None, remedy: str, overwrite: Any
-    ) -> int:
+        self,
+        settings: GroupContents,
+        first: Callable[[Head], Members] | None,
+        remedy: str,
+        *,
+        overwrite: bool,
+    ) -> Head:
         """Make the folder under another name, and rename it."""
 
-        def fill(scratch: Path) -> None:
+        def fill(scratch: Path, head: Head) -> Head:
+            place = LocalPlace(scratch, self.layout)
             if first is not None:
-                persistence.commit(scratch / self.layout.part, 1, self._filled_by(first))
+                return place.commit(head, first(head))
+            versions.write_head(place.root, head)
+            return head
 
-        persistence.create_store(self.path, settings, fill, remedy, overwrite)
-        return 0 if first is None else 1
+        return persistence.create_store(self.path, settings, fill, remedy, overwrite)
 
-    def settings(self) -> dict[str, Any]:
-        """Return the attributes of the Zarr group that the folder is."""
-        kind, version = self.layout.kind, persistence.SCHEMA_VERSION
-        return storage.read_group(self.path, kind=kind, schema_version=version)[1]
+    def settings(self) -> GroupContents:
+        """Return the Zarr group that the folder is."""
+        return persistence.read_group(self.path, self.layout.kind)
 
     def newest(self) -> int:
         """Return the highest number of a folder."""
-        return persistence.newest(self.root)
+        return versions.newest(self.root)
+
+    def read_newest(self, origin: Origin, read: ReadVersion[T]) -> tuple[T | None, Head]:
+        """Compare the folders with the record beside them."""
+        return versions.read_newest(self.root, origin, read)
 
     def _member(self, version: int, member: str) -> Path:
-        folder = persistence.folder_of(self.root, version)
+        folder = versions.folder_of(self.root, version)
         return folder if self.layout.flat else folder / member
 
     def where(self, version: int, member: str) -> str:
         """Return its path."""
         return str(self._member(version, member))
 
-    def read(self, version: int, member: str, kind: str) -> tuple[Arrays, dict[str, Any]]:
+    def read(self, version: int, member: str, kind: str) -> GroupContents:
         """Read a Zarr group."""
-        path = self._member(version, member)
-        return storage.read_group(path, kind=kind, schema_version=persistence.SCHEMA_VERSION)
+        return persistence.read_group(self._member(version, member), kind)
 
     def find_missing(self, needed: Iterable[tuple[int, str]]) -> tuple[int, str] | None:
         """Look for the Zarr groups one by one."""
@@ -192,19 +227,22 @@ class LocalPlace(Place):
                 return version, member
         return None
 
-    def commit(self, version: int, members: Members) -> None:
+    def check_current(self, head: Head) -> None:
+        """Compare with the folders, and with the record beside them."""
+        versions.check_current(self.root, head)
+
+    def commit(self, head: Head, members: Members) -> Head:
         """Fill a folder under another name, and rename it."""
-        persistence.commit(self.root, version, self._filled_by(members))
 
-    def _filled_by(self, members: Members) -> Callable[[Path], None]:
-        def fill(scratch: Path) -> None:
+        def fill(scratch: Path) -> str:
             if not self.layout.flat:
-                scratch.mkdir()
-            for name, contents in members:
+                scratch.mkdir(exist_ok=True)
+            for name, contents in members.items():
                 storage.fill_group(scratch if self.layout.flat else scratch / name, contents)
+            return members[MAIN].digest
 
-        return fill
+        return versions.commit(self.root, head, fill)
 
     def sweep(self, keep: Callable[[int, str], bool]) -> None:
         """Remove folders of members."""
-        persistence.sweep(self.root, keep)
+        versions.sweep(self.root, keep)

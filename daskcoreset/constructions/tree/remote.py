@@ -2,23 +2,24 @@ r"""Streams and stored trees on object stores: every change by one conditional w
 
 An object store has no renames and no locks that a killed process gives back. It writes one object
 whole or not at all, though, and can do so on a condition. The root's ``zarr.json`` holds the
-settings and the *head*: the newest version and the tokens of the last ones. A change
+settings, the `Head`, and the tokens of the last changes, which nobody can guess. A change
 
-1. reads the head,
+1. reads the root,
 2. writes its members, each one object under a name that no other writer has, and
-3. replaces the head, if it still is the one that was read (``If-Match``).
+3. replaces the root, if it still is the one that was read (``If-Match``).
 
 A writer that is killed before the third step has changed nothing, and of two writers the second is
 refused. No clock decides anything: a member of a version up to the newest one that this version
 does not need can never be needed, since its writer's condition cannot hold any more, so that it is
 swept, however young it is. The list of objects is asked for nothing else, and may be late.
 
-Where the answer to the third step is lost, the head is read again: the writer's token among its
+Where the answer to the third step is lost, the root is read again: the writer's token among its
 tokens says that the change was made, even if others have changed the tree since.
 
-Why this and not Icechunk, which has transactions too: in ``benchmarks/object_store.py`` an append
-takes a third of the time and a quarter of the requests, what is stored is the same Zarr groups that
-lie on a local disk, and nothing has to expire by the clock.
+Why this and not Icechunk, which has transactions as well: an append takes a third of the requests
+and of the time (``benchmarks/object_store.py``), both let one of two writers through and lose
+nothing to kills, obstore is 16 MB and Icechunk 56, what lies there are the Zarr groups of a local
+disk, and nothing has to expire by the clock.
 """
 
 from __future__ import annotations
@@ -28,16 +29,26 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from daskcoreset.constructions.tree import persistence
-from daskcoreset.constructions.tree.places import MAIN, Arrays, Layout, LocalPlace, Members, Place
+from daskcoreset.constructions.tree.chain import Head, check_newest, overtaken_error
+from daskcoreset.constructions.tree.persistence import Origin
+from daskcoreset.constructions.tree.places import (
+    MAIN,
+    Layout,
+    LocalPlace,
+    Members,
+    Place,
+    ReadVersion,
+    T,
+)
 from daskcoreset.core import storage
 from daskcoreset.core.errors import StoreError
-from daskcoreset.core.objects import ObjectFolder, RefusedError, find_folder
+from daskcoreset.core.objects import ObjectFolder, RefusedError, Stored, find_folder
 from daskcoreset.core.packing import files_of, pack, store_of, unpack
 from daskcoreset.core.storage import GroupContents
 from daskcoreset.core.validation import check_flag
@@ -54,37 +65,67 @@ _PAUSE = 0.2
 # Objects that one request lists.
 _PAGE = 1000
 
+# Times that the newest version is looked for while others go on writing.
+_N_LOOKS = 100
+
 _MEMBER = re.compile(r"(?P<version>\d{12})/(?P<name>[a-z]+)-(?P<id>[0-9a-f]+)\.zip")
 
 
 @dataclass(frozen=True)
-class Head:
-    """The newest version of a place.
+class Root:
+    """What lies at the root of a place.
 
     Attributes
     ----------
-    version : int
+    settings : GroupContents
+    head : Head
+        The newest version.
     tokens : tuple of str
-        Of this version, the one before it, and so on.
-    settings : dict
-        What lies beside them.
+        Of the change that made it, the one before it, and so on.
     tag : mapping
         Tells this object from all others that were or will be there.
     """
 
-    version: int
+    settings: GroupContents
+    head: Head
     tokens: tuple[str, ...]
-    settings: dict[str, Any]
     tag: Any = field(default=None, repr=False)
+
+    @classmethod
+    def read(cls, stored: Stored, name: str, kind: str) -> Root:
+        """Return the root of what was stored."""
+        contents = storage.read_contents(
+            store_of({_ROOT: stored.data}),
+            kind=kind,
+            schema_version=persistence.SCHEMA_VERSION,
+            where=name,
+        )
+        with storage.refuse_inconsistent(f"{name}: its root is not consistent"):
+            attributes: dict[str, Any] = dict(contents.attributes)
+            values = attributes.pop("head")
+            settings = replace(contents, attributes=attributes)
+            root = cls(settings, Head.from_json(values), tuple(values["tokens"]), stored.tag)
+            if root.head.settings != settings.digest:
+                raise ValueError("its head belongs to other settings")
+            if not root.tokens or not all(map(_is_token, root.tokens)):
+                raise ValueError(f"{len(root.tokens)} tokens")
+        return root
+
+    def to_bytes(self) -> bytes:
+        """Return what `read` reads."""
+        head = {**self.head.to_json(), "tokens": self.tokens}
+        attributes = {**self.settings.attributes, "head": head}
+        contents = replace(self.settings, attributes=attributes).checked()
+        return files_of(contents)[_ROOT]
 
     def token_of(self, version: int) -> str | None:
         """Return the token of a version that is not too old."""
-        age = self.version - version
+        age = self.head.version - version
         return self.tokens[age] if 0 <= age < len(self.tokens) else None
 
 
 class RemotePlace(Place):
-    """A folder of an object store, whose versions are objects that its head refers to.
+    """A folder of an object store, whose versions are objects that its root refers to.
 
     Parameters
     ----------
@@ -95,7 +136,7 @@ class RemotePlace(Place):
     def __init__(self, folder: ObjectFolder, layout: Layout) -> None:
         self.folder = folder
         self.layout = layout
-        self._last: Head | None = None
+        self._last: Root | None = None
         self._has_conditions = False
         self._n_listed = 0
 
@@ -106,49 +147,53 @@ class RemotePlace(Place):
 
     # --- reading -------------------------------------------------------------------------
 
-    def _find_head(self) -> Head | None:
+    def _find_root(self) -> Root | None:
         stored = self.folder.get(_ROOT)
         if stored is None:
             return None
-        _, attributes = storage.read_group(
-            store_of({_ROOT: stored.data}),
-            kind=self.layout.kind,
-            schema_version=persistence.SCHEMA_VERSION,
-            where=self.name,
-        )
-        with storage.refuse_inconsistent(f"{self.name}: its head is not consistent"):
-            values = attributes.pop("head")
-            tokens = tuple(values["tokens"])
-            self._last = Head(int(values["version"]), tokens, attributes, stored.tag)
-            if self._last.version < 0 or not tokens or not all(map(_is_token, tokens)):
-                raise ValueError(f"version {values['version']} with {len(tokens)} tokens")
+        self._last = Root.read(stored, self.name, self.layout.kind)
         return self._last
 
-    def _head(self) -> Head:
-        head = self._find_head()
-        if head is None:
+    def _root(self) -> Root:
+        root = self._find_root()
+        if root is None:
             raise StoreError(f"{self.name}: nothing is there; check the URL and the endpoint")
-        return head
+        return root
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> GroupContents:
         """Return what lies beside the head."""
-        return dict(self._head().settings)
+        return self._root().settings
 
     def newest(self) -> int:
         """Return the version of the head."""
-        return self._head().version
+        return self._root().head.version
+
+    def read_newest(self, origin: Origin, read: ReadVersion[T]) -> tuple[T | None, Head]:
+        """Compare the version that the head names with what it says of it."""
+        for look in range(_N_LOOKS):
+            head = self._root().head
+            try:
+                value, link, digest = read(head.version) if head.version else (None, None, None)
+                if digest is not None:
+                    found = Head(origin.digest, head.version, digest)
+                    check_newest(self.name, found, link, head, chained=True)
+            except StoreError:
+                # Two changes may have been made in the meantime, and this version swept away.
+                if look == _N_LOOKS - 1 or self._root().head == head:
+                    raise
+            else:
+                return value, head
+        raise AssertionError("not reached")  # pragma: no cover
 
     def _key(self, version: int, member: str) -> str:
-        token = None
-        if member == MAIN:
-            head = self._last
-            if head is None or head.token_of(version) is None:
-                head = self._head()
-            token = head.token_of(version)
-            if token is None:
-                raise StoreError(
-                    f"{self.name}: version {version} is not there any more; open it again"
-                )
+        if member != MAIN:
+            return self._name_of(version, member)
+        root = self._last
+        if root is None or root.token_of(version) is None:
+            root = self._root()
+        token = root.token_of(version)
+        if token is None:
+            raise StoreError(f"{self.name}: version {version} is not there any more; open it again")
         return self._name_of(version, member, token)
 
     def _name_of(self, version: int, member: str, token: str | None = None) -> str:
@@ -159,16 +204,15 @@ class RemotePlace(Place):
         """Return its URL."""
         return f"{self.name}/{self._key(version, member)}"
 
-    def read(self, version: int, member: str, kind: str) -> tuple[Arrays, dict[str, Any]]:
+    def read(self, version: int, member: str, kind: str) -> GroupContents:
         """Read one object."""
         key = self._key(version, member)
-        name = f"{self.name}/{key}"
+        where = f"{self.name}/{key}"
         stored = self.folder.get(key)
         if stored is None:
-            raise StoreError(f"{name} is missing; restore it from a copy")
-        packed = unpack(stored.data, name)
-        schema_version = persistence.SCHEMA_VERSION
-        return storage.read_group(packed, kind=kind, schema_version=schema_version, where=name)
+            raise StoreError(f"{where} is missing; restore it from a copy")
+        packed, schema_version = unpack(stored.data, where), persistence.SCHEMA_VERSION
+        return storage.read_contents(packed, kind=kind, schema_version=schema_version, where=where)
 
     def find_missing(self, needed: Iterable[tuple[int, str]]) -> tuple[int, str] | None:
         """Look in a list, and ask for what it leaves out, since it may be late."""
@@ -189,10 +233,16 @@ class RemotePlace(Place):
         # So that no two writers give a member the same name, and none can guess another's.
         return secrets.randbelow(2**62)
 
-    def check_current(self, version: int) -> None:
-        """Check also that there is more than a web server."""
+    def check_current(self, head: Head) -> None:
+        """Compare with the head; a web server takes no change."""
         self._refuse_read_only()
-        super().check_current(version)
+        self._base(head)
+
+    def _base(self, head: Head) -> Root:
+        root = self._root()
+        if root.head != head:
+            raise overtaken_error(self.name, root.head.version, head)
+        return root
 
     def _refuse_read_only(self) -> None:
         if self.folder.read_only:
@@ -202,71 +252,78 @@ class RemotePlace(Place):
             )
 
     def create(
-        self, settings: GroupContents, first: Members | None, remedy: str, overwrite: Any
-    ) -> int:
-        """Write the first members, and then the head where there is none."""
+        self,
+        settings: GroupContents,
+        first: Callable[[Head], Members] | None,
+        remedy: str,
+        *,
+        overwrite: bool,
+    ) -> Head:
+        """Write the first members, and then the root where there is none."""
         self._refuse_read_only()
         check_flag("overwrite", overwrite)
-        before = self._find_head()
+        before = self._find_root()
         if before is not None and not overwrite:
             raise StoreError(f"{self.name} exists; {remedy}")
         if before is None:
             for key in self.folder.keys():  # noqa: SIM118 - no dict
                 if self._parse(key) is None:
                     raise StoreError(f"{self.name} exists and holds {key!r}; {remedy}")
-        version = 0 if before is None else before.version
-        version += first is not None
-        if not self._write(version, first or (), dict(settings.attributes), before):
+        # Numbers go on, so that a version is never made twice in a place.
+        start = Head(settings.digest, before.head.version if before else 0, settings.digest)
+        head = self._write(settings, start, first(start) if first else {}, before)
+        if head is None:
             raise StoreError(f"{self.name} exists since a moment ago; {remedy}")
-        return version
+        return head
 
-    def commit(self, version: int, members: Members) -> None:
-        """Write members, and then the head in place of the one before."""
-        before = self._head()
-        if before.version != version - 1 or not self._write(
-            version, members, before.settings, before
-        ):
-            raise persistence.overtaken_error(self.name, self.newest(), version)
+    def commit(self, head: Head, members: Members) -> Head:
+        """Write members, and then the root in place of the one before."""
+        before = self._base(head)
+        after = self._write(before.settings, head, members, before)
+        if after is None:
+            raise overtaken_error(self.name, self.newest(), head)
+        return after
 
     def _write(
-        self, version: int, members: Members, settings: dict[str, Any], before: Head | None
-    ) -> bool:
-        """Write members, and then the head that makes them the newest version.
+        self, settings: GroupContents, head: Head, members: Members, before: Root | None
+    ) -> Head | None:
+        """Write members, and then the root that makes them the version after `head`.
 
         Returns
         -------
-        bool
-            False where another writer was first.
+        Head or None
+            None where another writer was first.
         """
+        after = head.followed_by(members[MAIN].digest) if members else head
         token = uuid4().hex
+        tokens = (token, *(before.tokens if before else ()))[:_N_TOKENS]
+        root = Root(settings, after, tokens)
         written: list[str] = []
         try:
             if not self._has_conditions:
-                self.folder.check_conditions(self._name_of(version, "probe", token))
+                self.folder.check_conditions(self._name_of(after.version, "probe", token))
                 self._has_conditions = True
-            for member, contents in members:
-                written.append(self._name_of(version, member, token if member == MAIN else None))
-                self.folder.put(written[-1], pack(contents))
-            tokens = (token, *(before.tokens if before else ()))[:_N_TOKENS]
-            values = {**settings, "head": {"version": version, "tokens": tokens}}
-            kind, schema_version = self.layout.kind, persistence.SCHEMA_VERSION
-            root = GroupContents({}, {}, values, kind, schema_version).checked()
-            data = files_of(root)[_ROOT]
+            for member, contents in members.items():
+                key = self._name_of(after.version, member, token if member == MAIN else None)
+                written.append(key)
+                self.folder.put(key, pack(contents))
         except BaseException:
             self._delete(written)
             raise
         # From here on members may be needed, whatever interrupts this.
         try:
-            made = self._swing(data, token, before)
+            made = self._swing(root.to_bytes(), token, before)
         except RefusedError:
             self._delete(written)
             raise
         if not made:
             self._delete(written)
-        return made
+            return None
+        self._last = root
+        return after
 
-    def _swing(self, data: bytes, token: str, before: Head | None) -> bool:
-        """Replace the head that was read; return False where it is another one by now.
+    def _swing(self, data: bytes, token: str, before: Root | None) -> bool:
+        """Replace the root that was read; return False where it is another one by now.
 
         Raises
         ------
@@ -295,17 +352,19 @@ class RemotePlace(Place):
             f"open it again and look"
         ) from problem
 
-    def _outcome(self, token: str, before: Head | None) -> bool | None:
+    def _outcome(self, token: str, before: Root | None) -> bool | None:
         """Return whether a change was made; None where it may still be, or no answer comes."""
         try:
-            now = self._find_head()
+            now = self._find_root()
         except StoreError:
             return None
         if now is None or before is None:
             changed = now is not before
         else:
             changed = now.tag != before.tag
-            if now.version - before.version > _N_TOKENS:  # so many changes of others since
+            if (
+                now.head.version - before.head.version > _N_TOKENS
+            ):  # so many changes of others since
                 return None
         return True if now is not None and token in now.tokens else False if changed else None
 
@@ -326,7 +385,7 @@ class RemotePlace(Place):
 
     def sweep(self, keep: Callable[[int, str], bool]) -> None:
         """Delete objects that a list has."""
-        newest = self._last.version if self._last else 0
+        newest = self._last.head.version if self._last else 0
         # About one request of a list a change, however large the tree is.
         if newest % (1 + self._n_listed // _PAGE):
             return

@@ -46,8 +46,8 @@ class CoresetTree:
     :math:`O(\log n)` nodes above it anew, and a window of neighbouring leaves is answered from
     :math:`O(\log n)` nodes. Made by `create`, opened by `open`.
 
-    Every change is one atomic step on the disk; an object that has not seen the change of
-    another process cannot change the tree any more, and says so. The random numbers of a node
+    Every change is one atomic step, on a disk as on an object store; an object that has not seen
+    the change of another process cannot change the tree any more, and says so. The random numbers of a node
     are addressed by the leaves below it: the same leaves appended in the same order give the
     same bits, whatever was deleted in between.
 
@@ -126,8 +126,9 @@ class CoresetTree:
             Rows of a node, leaves among them; None takes twice `size`, for the reasons in
             `daskcoreset.constructions.tree.job`.
         storage_options : mapping, optional
-            For a URL: keys, endpoint and region, by the names of obstore or of fsspec; what is
-            left out comes from the environment.
+            For a URL: keys, endpoint and region, by the names of obstore or of fsspec, such as
+            ``{"key": ..., "secret": ..., "endpoint_url": ...}``. What is left out comes from the
+            environment; nothing of it is kept in the tree.
 
         Raises
         ------
@@ -142,8 +143,8 @@ class CoresetTree:
         place = place_at("path", path, _LAYOUT, storage_options)
         remedy = "CoresetTree.open opens a tree that is there, or choose another path"
         contents = persistence.settings_contents(settings, _LAYOUT.kind)
-        place.create(contents, None, remedy, overwrite=False)
-        return cls(settings, Manifest(place))
+        head = place.create(contents, None, remedy, overwrite=False)
+        return cls(settings, Manifest(place, head))
 
     @classmethod
     def open(
@@ -177,8 +178,8 @@ class CoresetTree:
             If `method` is needed or is another one.
         """
         place = place_at("path", path, _LAYOUT, storage_options)
-        settings = persistence.settings_from(place.settings(), place.name, method)
-        return cls(settings, Manifest.newest(place))
+        settings, origin = persistence.settings_from(place.settings(), place.name, method)
+        return cls(settings, Manifest.newest(place, origin))
 
     def __repr__(self) -> str:
         settings = self._settings
@@ -348,7 +349,7 @@ class CoresetTree:
         place = before.place
         new = {name: (version, index) for index, name in enumerate(made, place.first_index)}
         after = replace(after, nodes=kept | new)
-        place.commit(version, after.members(made))
+        after = after.commit(after.groups(made))
         needed = before.needed | after.needed  # who has the tree open as it was may go on reading
         place.sweep(lambda made_in, member: (made_in, member) in needed or made_in > version)
         self._manifest = after
@@ -463,12 +464,12 @@ class CoresetTree:
         return self.leaves.locate(indices)
 
     def verify(self) -> None:
-        """Read every node and check its digest.
+        """Read every node, and check its digest and the chain of versions.
 
         Raises
         ------
         StoreError
-            If one is damaged: names it.
+            If a node is damaged, missing or of another tree: names it. If the version before this
+            one is.
         """
-        for name in self._manifest.nodes:
-            self._manifest.read_node(name)
+        self._manifest.verify()

@@ -28,6 +28,7 @@ from typing import Any, Literal
 
 from daskcoreset.constructions.sampling.job import DataFacts
 from daskcoreset.constructions.tree import persistence
+from daskcoreset.constructions.tree.chain import Head
 from daskcoreset.constructions.tree.job import Settings, concatenate_parts, valid_points
 from daskcoreset.constructions.tree.persistence import RowSchema
 from daskcoreset.constructions.tree.places import MAIN, Layout, Members, Place
@@ -132,16 +133,16 @@ class StreamState:
             weight=self.weight + leaf.total_weight,
         )
 
-    def members(self) -> Members:
-        """Yield the state as the only member of a version."""
+    def members(self, head: Head) -> Members:
+        """Return the state as the version after another one."""
         values = {name: getattr(self, name) for name in _COUNTERS}
         schema = None if self.schema is None else asdict(self.schema)
         state = {**values, "levels": self.levels, "form": schema}
-        yield MAIN, persistence.state_contents(_STATE, state, self.parts)
+        return {MAIN: persistence.state_contents(_STATE, state, self.parts, head.link)}
 
     @classmethod
     def read(cls, values: dict[str, Any], parts: list[WeightedPoints]) -> StreamState:
-        """Return the state of what `members` yielded."""
+        """Return the state of `members`."""
         counters = {name: values[name] for name in _COUNTERS}
         state = cls(schema=RowSchema.from_json(values["form"]), **counters)
         levels = state.levels
@@ -294,13 +295,17 @@ class CoresetStream:
             self._save_new(place, overwrite=False)
 
     def _begin(
-        self, settings: Settings, state: StreamState, place: Place | None = None, version: int = 0
+        self,
+        settings: Settings,
+        state: StreamState,
+        place: Place | None = None,
+        head: Head | None = None,
     ) -> None:
         self._settings = settings
         self._state = state
         # Where the stream is saved, and the version of its state that is there.
         self._place = place
-        self._version = version
+        self._head = head
         self._n_unsaved = 0
 
     def __repr__(self) -> str:
@@ -396,17 +401,18 @@ class CoresetStream:
         """Go on from a state; where it cannot be saved, the batch was not taken."""
         every, n_unsaved = self._settings.save_every, self._n_unsaved + 1
         if every is not None and self._place is not None and n_unsaved >= every:
-            self._write(self._place, state)
+            self._write(state)
             n_unsaved = 0
         self._state, self._n_unsaved = state, n_unsaved
 
-    def _write(self, place: Place, state: StreamState) -> None:
+    def _write(self, state: StreamState) -> None:
         """Write a further state; the one before stays until this one is complete."""
-        version = self._version + 1
-        place.commit(version, state.members())
+        assert self._place is not None  # noqa: S101 - set together
+        assert self._head is not None  # noqa: S101
+        kept = self._head.version
+        self._head = self._place.commit(self._head, state.members(self._head))
         # One more than is needed, for who is reading it.
-        place.sweep(lambda made_in, _: made_in >= version - 1)
-        self._version = version
+        self._place.sweep(lambda made_in, _: made_in >= kept)
 
     def rows(self) -> WeightedPoints:
         """Return all rows in memory with their weights, from which a coreset is drawn.
@@ -482,21 +488,21 @@ class CoresetStream:
         if place is None:
             raise InvalidInputError("path is missing, and the stream was never saved; pass one.")
         if self._place is not None and place.path == self._place.path:
-            self._write(self._place, self._state)
+            self._write(self._state)
             self._n_unsaved = 0
             return
         self._save_new(place, overwrite=overwrite)
 
-    def _save_new(self, place: Place, *, overwrite: Any) -> None:
+    def _save_new(self, place: Place, *, overwrite: bool) -> None:
         remedy = "CoresetStream.load goes on with a stream that is there, or choose another path, "
-        version = place.create(
+        head = place.create(
             persistence.settings_contents(self._settings, _LAYOUT.kind),
-            self._state.members(),
+            self._state.members,
             f"{remedy}or save with overwrite=True",
-            overwrite,
+            overwrite=overwrite,
         )
         if self._place is None:
-            self._place, self._version, self._n_unsaved = place, version, 0
+            self._place, self._head, self._n_unsaved = place, head, 0
 
     @classmethod
     def load(
@@ -526,12 +532,17 @@ class CoresetStream:
             If `method` is needed or is another one.
         """
         place = place_at("path", path, _LAYOUT, storage_options)
-        settings = persistence.settings_from(place.settings(), place.name, method)
-        version = place.newest()
-        if not version:
+        settings, origin = persistence.settings_from(place.settings(), place.name, method)
+
+        def read(version: int) -> tuple[StreamState, Mapping[str, str] | None, str]:
+            contents = place.read(version, MAIN, _STATE)
+            where = place.where(version, MAIN)
+            state = persistence.state_from(contents, where, StreamState.read)
+            return state, persistence.link_of(contents), contents.digest
+
+        state, head = place.read_newest(origin, read)
+        if state is None:
             raise StoreError(f"{place.name}: its states are missing; restore it from a copy")
-        contents, where = place.read(version, MAIN, _STATE), place.where(version, MAIN)
-        state = persistence.state_from(contents, where, StreamState.read)
         loaded = cls.__new__(cls)
-        loaded._begin(settings, state, place, version)  # noqa: SLF001 - its own class
+        loaded._begin(settings, state, place, head)  # noqa: SLF001 - its own class
         return loaded
