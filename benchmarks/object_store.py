@@ -26,24 +26,28 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import common
 import numpy as np
+import zarr
+from zarr.storage import StorePath
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from tests.tools.object_stores import KEY, SECRET, ObjectServer, object_server
-
 from daskcoreset import CoresetTree
 from daskcoreset.constructions.tree import persistence, remote, store
+from daskcoreset.constructions.tree.chain import Head, overtaken_error
 from daskcoreset.constructions.tree.manifest import Manifest
-from daskcoreset.constructions.tree.places import Members, Place
+from daskcoreset.constructions.tree.persistence import Origin
+from daskcoreset.constructions.tree.places import MAIN, Members, Place, ReadVersion, T
 from daskcoreset.core import objects, packing, storage
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.storage import GroupContents
+from tests.tools.object_stores import KEY, SECRET, ObjectServer, object_server
 
 ROWS, D = 1000, 20
 
@@ -64,70 +68,90 @@ class IcechunkPlace(Place):
 
     @property
     def path(self) -> str:
+        """What messages call it."""
         return f"s3://{self.bucket}/days"
+
+    def create(
+        self,
+        settings: GroupContents,
+        first: Callable[[Head], Members] | None,  # noqa: ARG002 - of streams
+        remedy: str,  # noqa: ARG002 - it is always new
+        *,
+        overwrite: bool,  # noqa: ARG002 - likewise
+    ) -> Head:
+        """Commit the settings."""
+        head = Head.before_first(settings.digest)
+        session = self.repository.writable_session("main")
+        self._write_root(session, settings, head)
+        session.commit("0")
+        return head
+
+    @staticmethod
+    def _write_root(session: Any, settings: GroupContents, head: Head) -> None:
+        attributes = {**settings.attributes, "head": head.to_json()}
+        root = replace(settings, attributes=attributes).checked()
+        group = zarr.group(StorePath(session.store))
+        group.attrs.put({**root.attributes, storage.HEADER: root.header(complete=True)})
 
     def _store(self) -> Any:
         return self.repository.readonly_session("main").store
 
-    def create(
-        self, settings: GroupContents, _first: Members | None, _remedy: str, _overwrite: Any
-    ) -> int:
-        from zarr.storage import StorePath
+    @staticmethod
+    def _read_root(where: Any) -> tuple[GroupContents, Head]:
+        contents = persistence.read_group(StorePath(where), "coreset-tree")
+        attributes: dict[str, Any] = dict(contents.attributes)
+        head = Head.from_json(attributes.pop("head"))
+        return replace(contents, attributes=attributes), head
 
-        session = self.repository.writable_session("main")
-        values = {**settings.attributes, "version": 0}
-        contents = GroupContents({}, {}, values, settings.kind, settings.schema_version)
-        storage.fill_group(StorePath(session.store), contents.checked())
-        session.commit("0")
-        return 0
-
-    def settings(self) -> dict[str, Any]:
-        return self._read("", "coreset-tree")[1]
+    def settings(self) -> GroupContents:
+        """Return the attributes of the root."""
+        return self._read_root(self._store())[0]
 
     def newest(self) -> int:
-        return int(self.settings()["version"])
+        """Return the version of the root."""
+        return self._read_root(self._store())[1].version
 
-    def _read(self, path: str, kind: str) -> Any:
-        from zarr.storage import StorePath
+    def read_newest(self, origin: Origin, read: ReadVersion[T]) -> tuple[T | None, Head]:  # noqa: ARG002 - all is of one commit
+        """Read the version of the root, which is of one commit with it."""
+        head = self._read_root(self._store())[1]
+        return (read(head.version)[0] if head.version else None), head
 
-        place = StorePath(self._store(), path)
-        return storage.read_group(place, kind=kind, schema_version=persistence.SCHEMA_VERSION)
-
-    def read(self, version: int, member: str, kind: str) -> Any:
-        return self._read(self.where(version, member), kind)
+    def read(self, version: int, member: str, kind: str) -> GroupContents:
+        """Read a group of the newest commit."""
+        return persistence.read_group(StorePath(self._store(), self.where(version, member)), kind)
 
     def where(self, version: int, member: str) -> str:
+        """Return the path of a group."""
         return f"{version:012d}/{member}"
 
     def find_missing(self, needed: Iterable[tuple[int, str]]) -> tuple[int, str] | None:
-        import zarr
-
+        """Look for groups."""
         there = zarr.open_group(self._store(), mode="r")
         return next((one for one in needed if self.where(*one) not in there), None)
 
-    def commit(self, version: int, members: Members) -> None:
-        import icechunk
-        import zarr
-        from zarr.storage import StorePath
+    def check_current(self, head: Head) -> None:
+        """Compare with the root."""
+        if (found := self._read_root(self._store())[1]) != head:
+            raise overtaken_error(self.name, found.version, head)
+
+    def commit(self, head: Head, members: Members) -> Head:
+        """Add groups in one commit."""
+        from icechunk import ConflictError
 
         session = self.repository.writable_session("main")
-        root = StorePath(session.store)
-        values = storage.read_group(
-            root, kind="coreset-tree", schema_version=persistence.SCHEMA_VERSION
-        )[1]
-        if values["version"] != version - 1:
-            raise persistence.overtaken_error(self.name, values["version"], version)
-        for member, contents in members:
-            storage.fill_group(StorePath(session.store, self.where(version, member)), contents)
-        group = zarr.open_group(root, mode="r+")
-        contents = GroupContents(
-            {}, {}, {**values, "version": version}, "coreset-tree", persistence.SCHEMA_VERSION
-        )
-        group.attrs.put({**contents.attributes, storage.HEADER: contents.header(complete=True)})
+        settings, found = self._read_root(session.store)
+        if found != head:
+            raise overtaken_error(self.name, found.version, head)
+        after = head.followed_by(members[MAIN].digest)
+        for member, contents in members.items():
+            path = self.where(after.version, member)
+            storage.fill_group(StorePath(session.store, path), contents)
+        self._write_root(session, settings, after)
         try:
-            session.commit(str(version))
-        except icechunk.ConflictError as error:
-            raise persistence.overtaken_error(self.name, version, version) from error
+            session.commit(str(after.version))
+        except ConflictError as error:
+            raise overtaken_error(self.name, after.version, head) from error
+        return after
 
     def sweep(self, keep: Callable[[int, str], bool]) -> None:
         """Leave everything: snapshots refer to it until they expire by the clock."""
@@ -152,16 +176,16 @@ def place(kind: str, endpoint: str, bucket: str, *, create: bool = False) -> Pla
 def opened(kind: str, endpoint: str, bucket: str) -> CoresetTree:
     """Open a tree."""
     there = place(kind, endpoint, bucket)
-    settings = persistence.settings_from(there.settings(), there.name, None)
-    return CoresetTree(settings, Manifest.newest(there))
+    settings, origin = persistence.settings_from(there.settings(), there.name, None)
+    return CoresetTree(settings, Manifest.newest(there, origin))
 
 
 def made(kind: str, endpoint: str, bucket: str) -> CoresetTree:
     """Make a tree."""
     settings = persistence.settings_contents(_SETTINGS, "coreset-tree")
     there = place(kind, endpoint, bucket, create=True)
-    there.create(settings, None, "", overwrite=False)
-    return CoresetTree(_SETTINGS, Manifest(there))
+    head = there.create(settings, None, "", overwrite=False)
+    return CoresetTree(_SETTINGS, Manifest(there, head))
 
 
 _SETTINGS = store.Settings.checked("lightweight", 500, None, None, 0, "systematic", "raise")
@@ -232,7 +256,9 @@ def races(kind: str, server: ObjectServer, count: int) -> list[str]:
         for thread in threads:
             thread.join()
         won[sum(results)] += 1
-        assert len(opened(kind, server.endpoint, bucket)) == sum(k * n for k, n in won.items())
+        assert len(opened(kind, server.endpoint, bucket)) == sum(
+            both * n for both, n in won.items()
+        )
     return [f"{won[2]}", f"{won[1]}", f"{won[0]}"]
 
 
@@ -247,7 +273,7 @@ def kills(kind: str, server: ObjectServer, count: int) -> list[str]:
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             process.stdout.readline()
-            time.sleep(rng.uniform(0.0, 0.6))
+            time.sleep(rng.uniform(0.2, 2.5))
             os.kill(process.pid, signal.SIGKILL)
             told = max([told, *map(int, process.stdout.read().split())])
         tree = opened(kind, server.endpoint, bucket)
@@ -309,19 +335,20 @@ def main() -> None:
     heads = ["", "append, s", "longest", "requests", "most", "open and draw, s", "requests"]
     heads += ["objects", "MiB", "garbage, s"]
     lines = ["# Trees on an object store", "", *common.table(heads, rows), ""]
-    lines += [
+    explained = (
         f"{args.appends} appends of {ROWS:,} rows of {D} columns, inner nodes of 1,000 rows; "
         f"{1000 * args.delay:.0f} ms a request. `garbage`: what expiring snapshots and collecting "
-        "garbage take with Icechunk; conditional writes sweep with every append, in its time.", "",
-    ]  # fmt: skip
+        "garbage take with Icechunk; conditional writes sweep with every append, in its time."
+    )
+    lines += [explained, ""]
     heads = ["", "both won", "one won", "none", "kills", "lost or twice", "leaves at the end"]
     lines += [*common.table(heads, safe), ""]
     sizes = code_lines(remote, objects, packing), code_lines(IcechunkPlace)
-    lines += [
+    counted = (
         f"Lines of code: {sizes[0]} (`remote`, `objects`, `packing`; `objects` serves coresets at "
-        f"URLs as well) and {sizes[1]} (without options, errors, retries and leftovers).", "",
-        f"Made by {stamp}.", "",
-    ]  # fmt: skip
+        f"URLs as well) and {sizes[1]} (without options, errors, retries and leftovers)."
+    )
+    lines += [counted, "", f"Made by {stamp}.", ""]
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "object_store.md").write_text("\n".join(lines), encoding="utf-8")
 

@@ -47,9 +47,9 @@ class CoresetTree:
     :math:`O(\log n)` nodes. Made by `create`, opened by `open`.
 
     Every change is one atomic step, on a disk as on an object store; an object that has not seen
-    the change of another process cannot change the tree any more, and says so. The random numbers of a node
-    are addressed by the leaves below it: the same leaves appended in the same order give the
-    same bits, whatever was deleted in between.
+    the change of another process cannot change the tree any more, and says so. The random numbers
+    of a node are addressed by the leaves below it: the same leaves appended in the same order give
+    the same bits, whatever was deleted in between.
 
     Attributes
     ----------

@@ -164,12 +164,12 @@ def test_places__stores_of_zarr(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="could not be written"):
         made(ObjectStore(FolderStore(str(tmp_path))))
     assert not list(tmp_path.rglob("*.*"))
-    for wrong in (MemoryStore(), FsspecStore.from_url("memory://days")):
+    for store_of_zarr in (MemoryStore(), FsspecStore.from_url("memory://days")):
         with pytest.raises(InvalidTypeError, match="cannot write on a condition"):
-            made(wrong)
-    for wrong in ("memory://days", "ftp://host/days"):
-        with pytest.raises(InvalidInputError):
-            made(wrong)
+            made(store_of_zarr)
+    for url in ("memory://days", "ftp://host/days"):
+        with pytest.raises(InvalidInputError, match="of no object store; pass a path"):
+            made(url)
     with pytest.raises(InvalidInputError, match="storage_options belong to"):
         made(tmp_path / "t", storage_options={"key": "some"})
     made(LocalStore(tmp_path / "local"), 1)
@@ -196,7 +196,8 @@ def test_changes__of_two_writers_one_wins(
         two.coreset()
     # Both past the first look: the condition decides.
     for _ in range(5):
-        rivals, barrier, results = [reopened(), reopened()], threading.Barrier(2), []
+        rivals, barrier = [reopened(), reopened()], threading.Barrier(2)
+        results: list[str] = []
 
         def write(tree: CoresetTree, name: str, barrier: Any, results: list[str]) -> None:
             place = tree._manifest.place
