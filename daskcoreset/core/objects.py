@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
@@ -89,7 +90,10 @@ def without_secrets(url: str) -> str:
     'https://host:9000/days'
     """
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
+    # Of Azure, what stands before the sign is a folder; a password has a colon before it.
+    is_folder = parts.scheme in {"abfs", "abfss"} and ":" not in parts.netloc
+    host = parts.netloc if is_folder else parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path}".rstrip("/")
 
 
 def connect(url: str, storage_options: Mapping[str, Any] | None = None) -> ObjectStore:
@@ -116,15 +120,16 @@ def connect(url: str, storage_options: Mapping[str, Any] | None = None) -> Objec
     from obstore.exceptions import BaseError, UnknownConfigurationKeyError
 
     name = without_secrets(url)
-    if urlsplit(url).query or "@" in urlsplit(url).netloc:
+    if set("?#") & set(url) or not name.endswith(url.partition("://")[2].rstrip("/")):
         raise InvalidInputError(
-            f"the URL {name} has a user, a password or a query in it, which would be kept; pass "
-            f"them as storage_options."
+            f"the URL {name} has a user, a password, a query or a fragment, which would be kept, "
+            f"or lost; pass secrets as storage_options, and leave out ? and #."
         )
     options = _by_obstore_names(storage_options)
     client = {**_CLIENT, **options.pop("client_options", {})}
     retries = options.pop("retry_config", _RETRIES)
-    endpoint = str(options.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL") or "")
+    variables = (os.environ.get(name) for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"))
+    endpoint = str(next(filter(None, (options.get("endpoint"), *variables)), ""))
     if f"{endpoint} {name}".lower().startswith(("http://", " http://")):
         client.setdefault("allow_http", True)
     try:
@@ -340,12 +345,13 @@ class ObjectFolder:
             raise StoreError(f"{self.name}: writes on a condition fail; try again")
 
     @_again
-    def keys(self, under: str | None = None) -> list[str]:
-        """Return the names of all objects under a folder, in no order."""
+    def keys(self, under: str | None = None, most: int | None = None) -> list[str]:
+        """Return the names of the objects under a folder, in no order: of all, or of so many."""
         import obstore
 
         with clear_errors(self.name, "listed"):
-            return [meta["path"] for batch in obstore.list(self.store, under) for meta in batch]
+            listed = (meta["path"] for batch in obstore.list(self.store, under) for meta in batch)
+            return list(islice(listed, most))
 
     @_again
     def has(self, key: str) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from zarr.storage import ObjectStore
 
-from daskcoreset import Coreset, build
-from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset import Coreset, CoresetTree, build
+from daskcoreset.core.errors import InvalidInputError, MissingDependencyError, StoreError
 from daskcoreset.core.objects import clear_errors, connect, find_folder, name_of
 from tests.tools.object_stores import KEY, SECRET, ObjectServer
 from tests.tools.trees import day
@@ -34,6 +35,7 @@ def test_connect__by_the_names_of_fsspec_and_of_obstore(objects: ObjectServer) -
     assert name_of(connect("gs://bucket/a", {"anon": True})) == "gs://bucket/a"
     account = {"account_name": "me", "account_key": "a2V5"}
     assert name_of(connect("az://box/a", account)) == "az://box/a"
+    assert name_of(connect("abfss://box@account.dfs.core.windows.net/a")) == "az://box/a"
     assert name_of(connect("https://host:9000/a")) == "https://host:9000/a"
 
 
@@ -44,8 +46,11 @@ def test_connect__errors(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInputError, match="cannot be used as it is") as found:
         connect("s3://bucket/a", {"region": [SECRET]})
     assert SECRET not in str(found.value)
-    for url in (f"s3://{SECRET}@bucket/a", f"https://host/a?token={SECRET}"):
-        with pytest.raises(InvalidInputError, match="pass them as") as found:
+    for url in (
+        f"s3://{SECRET}@bucket/a", f"https://host/a?token={SECRET}", f"s3://bucket/a#{SECRET}",
+        f"abfss://me:{SECRET}@account.dfs.core.windows.net/a",
+    ):  # fmt: skip
+        with pytest.raises(InvalidInputError, match="pass secrets as storage_options") as found:
             find_folder("path", url)
         assert SECRET not in str(found.value)
     signed = OSError(f"GET https://host/a?sig={SECRET} failed")
@@ -92,3 +97,20 @@ def test_coreset__at_a_url(objects: ObjectServer, tmp_path: Path) -> None:
             use(tmp_path / "c", storage_options=options)
     with pytest.raises(InvalidInputError, match="is read-only or cannot delete"):
         coreset.to_zarr("http://127.0.0.1/one")
+
+
+def test_places__whose_names_are_unusual(objects: ObjectServer) -> None:
+    bucket = objects.bucket()
+    for name in ("", "/", "/a b", "/ä", "/a%20b", "/a=1/b+c"):
+        folder = objects.folder(bucket + name)
+        folder.put("x", name.encode())
+    for name in ("/", "/a b", "/ä", "/a%20b", "/a=1/b+c/"):
+        stored = objects.folder(bucket + name).get("x")
+        assert stored is not None
+        assert stored.data.decode() == name.rstrip("/") or name == "/"
+
+
+def test_connect__without_obstore(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    with pytest.raises(MissingDependencyError, match=r'pip install "daskcoreset\[remote\]"'):
+        CoresetTree.open("s3://bucket/a")

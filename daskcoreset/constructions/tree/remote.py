@@ -266,7 +266,7 @@ class RemotePlace(Place):
         if before is not None and not overwrite:
             raise StoreError(f"{self.name} exists; {remedy}")
         if before is None:
-            for key in self.folder.keys():  # noqa: SIM118 - no dict
+            for key in self.folder.keys(most=_PAGE):
                 if self._parse(key) is None:
                     raise StoreError(f"{self.name} exists and holds {key!r}; {remedy}")
         # Numbers go on, so that a version is never made twice in a place.

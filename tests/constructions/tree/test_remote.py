@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, ObjectStore
 
-from daskcoreset import CoresetStream, CoresetTree, WeightedPoints
+from daskcoreset import Coreset, CoresetStream, CoresetTree, WeightedPoints
 from daskcoreset.constructions.tree import remote
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from tests.tools import killing
@@ -125,6 +125,7 @@ def test_open__by_http_is_read_only(
     objects: ObjectServer, url: str, tree: CoresetTree, tmp_path: Path
 ) -> None:
     folder = objects.folder(url)
+    tree.coreset().to_zarr(f"{url}/coreset", storage_options=objects.options)
     for key in folder.keys():  # noqa: SIM118 - no dict
         file = tmp_path / "days" / key
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -143,6 +144,7 @@ def test_open__by_http_is_read_only(
             served = CoresetTree.open(address)
             served.verify()
             assert WeightedPoints.equals(served.coreset(), tree.coreset())
+            assert Coreset.from_zarr(f"{address}/coreset").equals(tree.coreset())
             with pytest.raises(StoreError, match="which is only read"):
                 served.append(day(3))
             with pytest.raises(StoreError, match="which is only read"):
@@ -536,7 +538,7 @@ def test_open__damage(url: str, objects: ObjectServer, reopened: Callable[[], Co
 _SCRIPT = """
 import json, sys
 import numpy as np, obstore
-from daskcoreset import CoresetStream, CoresetTree
+from daskcoreset import Coreset, CoresetStream, CoresetTree
 from daskcoreset.core.errors import StoreError
 from tests.tools.trees import day, made
 url, options, n = json.loads({told!r})
