@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack, overload
 
@@ -30,6 +31,7 @@ from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.plan import BuildPlan, plan_build
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.inputs.options import ReadOptions, reading
 from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
 
 _SAMPLINGS = ("systematic", "multinomial")
@@ -55,6 +57,8 @@ class _Options(TypedDict, total=False):
     delta: float
     n_clusters: int | None
     diameter: float | None
+    storage_options: Mapping[str, Any] | None
+    columns: Sequence[str] | None
 
 
 @overload
@@ -113,6 +117,8 @@ def build(
     delta: float = 0.1,
     n_clusters: int | None = None,
     diameter: float | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Coreset | Lazy[Coreset] | BuildPlan:
     r"""Build a coreset: a small weighted subset that stands for all rows.
 
@@ -125,16 +131,18 @@ def build(
     X : array-like of shape (n, d), or path
         A Dask array (dense or sparse blocks, unknown chunk sizes allowed), NumPy array or
         memmap, Zarr array, or group with the array "X", HDF5 data set, xarray DataArray
-        (rows along its first dimension), pandas or Dask DataFrame, SciPy sparse matrix;
-        or the path or URL of a Zarr store, or the path of a Parquet file or folder, an
-        HDF5, .npy or .npz file. Integers, booleans and float16 are promoted; float32
-        stays float32. All sums are float64; rows less than about :math:`10^{-154}` apart
-        have squared distances of zero, and count as equal. Of the same rows in the same
-        blocks, dense or sparse, systematic draws are the same; the weights of "lightweight"
-        may differ in the last digits.
+        (rows along its first dimension), pandas, polars or Dask DataFrame, table or Parquet
+        data set of pyarrow, SciPy sparse matrix, Zarr store; or the path or URL of a Zarr store,
+        a Parquet file or folder, an HDF5, .npy or .npz file, a glob such as "data/*.parquet" or
+        a list of paths, whose rows follow one another. Integers, booleans and float16 are
+        promoted; float32 stays float32. All sums are float64; rows less than about
+        :math:`10^{-154}` apart have squared distances of zero, and count as equal. Of the same
+        rows in the same blocks, dense or sparse, systematic draws are the same; the weights of
+        "lightweight" may differ in the last digits.
     y : array-like of shape (n,), or str, optional
         Labels that the coreset keeps for its rows. A string names a column of the data
-        frame or Parquet data, or an array of the Zarr group or .npz file, of X.
+        frame, table or Parquet data, or an array of the group or .npz file, of X; where X has
+        none, it is a path, URL or glob.
     size : int, "auto" or None, default=None
         Rows wanted, m. None takes 10,000, or 100 a cluster where the construction is for more
         than a hundred: so many cost a solver next to nothing, and an error of the kind that
@@ -211,6 +219,14 @@ def build(
         point, whose weight is that of the rows nearest to it. None finds the diameter for
         `size` core points. `daskcoreset.coverage.Coverage` has more options.
 
+    storage_options : mapping of str to object or None, default=None
+        For the file system of a URL, by the names that fsspec has for it, as in Dask, pandas and
+        Zarr: ``{"anon": True}``, ``{"key": ..., "secret": ...}``. None takes what the environment
+        says. They are handed to the workers, and never kept, printed or saved.
+    columns : sequence of str or None, default=None
+        Features to read, in this order, of a data frame, a table or Parquet files; None takes
+        all columns but those that `y` and `sample_weight` name.
+
     Returns
     -------
     Coreset, or Lazy, or BuildPlan
@@ -248,6 +264,7 @@ def build(
     flags = {"normalize": normalize, "compute": compute, "dry_run": dry_run}
     _check_flags(epsilon, delta, progress, **flags)
     _check_strategy(strategy, inner_size)
+    options = ReadOptions(storage_options, columns)
     # All arguments are checked before the data are opened, which may take long for remote stores.
     rule, coverage = None, None
     define: partial[SamplingJob] | partial[TreeJob]
@@ -291,6 +308,7 @@ def build(
         _check_sampling(construction, sampling, passes)
         final_draw = FinalDraw(construction, int(rows), sampling, resolve_seed(random_state))
         define = partial(SamplingJob, final_draw=final_draw, passes=passes, n_clusters=n_clusters)
+    X = reading(X, options, (y, sample_weight))
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     if coverage is not None:
         return build_cover(coverage, blocks, split_every=split_every, progress=progress)

@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from daskcoreset.testing import shared_cluster
 from tests.tools.object_stores import ObjectServer, object_server
+from tests.tools.servers import FileServer, S3Server, file_server, s3_server
 
 # No deadline: the first call of a kernel compiles it, which takes seconds once.
 settings.register_profile("default", deadline=None, max_examples=50)
@@ -61,4 +63,20 @@ def objects() -> Iterator[ObjectServer]:
     for module in ("moto.server", "flask", "obstore"):
         pytest.importorskip(module, reason=f"{module} is not installed")
     with object_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """An S3 server in a process of its own, started once; each test makes a bucket of its own."""
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Iterator[FileServer]:
+    """A folder, ``files.folder``, that is served by HTTP."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    with file_server(folder) as server:
         yield server

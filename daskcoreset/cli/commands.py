@@ -24,6 +24,7 @@ from daskcoreset.core.locations import locate
 from daskcoreset.core.storage import HEADER
 from daskcoreset.execution.cluster import cluster_for
 from daskcoreset.execution.progress import show_progress
+from daskcoreset.inputs.options import ReadOptions, reading
 from daskcoreset.sensitivities import CONSTRUCTIONS, resolve_method
 
 app = typer.Typer(
@@ -49,6 +50,18 @@ In = Annotated[str, typer.Argument(metavar="IN", help="Zarr, Parquet, HDF5, .npy
 Out = Annotated[str, typer.Argument(metavar="OUT", help="Zarr store to make.")]
 Labels = Annotated[str | None, typer.Option(metavar="KEY", help="Member of IN to keep as labels.")]
 Weights = Annotated[str | None, typer.Option(metavar="KEY", help="Member of IN that weighs rows.")]
+StorageOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        metavar="KEY=VALUE",
+        help="For IN and OUT that are URLs; may be repeated. Values that are JSON are read so.",
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--column", metavar="NAME", help="Feature to read; may be repeated."),
+]
 Rows = Annotated[int | None, typer.Option(min=1, metavar="ROWS", help="Rows per block.")]
 Progress = Annotated[
     bool | None, typer.Option(help="Show a bar; by default only on a terminal.", show_default=False)
@@ -94,6 +107,8 @@ def build(
     passes: Annotated[int, typer.Option(min=1, max=2, help="Reads of the data.")] = 1,
     labels: Labels = None,
     weights: Weights = None,
+    columns: Columns = None,
+    storage_option: StorageOptions = None,
     chunks: Rows = None,
     on_invalid: Annotated[
         str, _choice("raise", "drop", text="What becomes of rows with NaN or infinity.")
@@ -116,6 +131,9 @@ def build(
     options: dict[str, Any] = {"size": size, "method": construction, "random_state": seed}
     options |= {"sampling": sampling, "passes": passes, "on_invalid": on_invalid}
     options |= {"sample_weight": weights, "chunks": chunks or "auto"}
+    told, to_url = _mapping(storage_option), "://" in out
+    told_in = told if "://" in source or not to_url else None
+    options |= {"storage_options": told_in, "columns": columns or None}
     source = _absolute(source)
     if dry_run:
         with cluster_for(scheduler, workers):  # its workers decide how much memory is taken
@@ -126,7 +144,7 @@ def build(
     lazy = daskcoreset.build(source, labels, compute=False, **options)
     with cluster_for(scheduler, workers), show_progress(progress, lazy):
         coreset = lazy.compute()
-    coreset.to_zarr(out, overwrite=overwrite)
+    coreset.to_zarr(out, overwrite=overwrite, storage_options=told if to_url else None)
     made = {"store": out, **_facts(coreset)}
     shown = ("store", "method", "rows", "n", "features", "dtype", "labels", "weight", "seed")
     seconds = round(time.perf_counter() - start, 2)
@@ -143,6 +161,8 @@ def store(
         int | None, typer.Option(min=1, metavar="ROWS", help="Rows per chunk; 16 MiB by default.")
     ] = None,
     *,
+    columns: Columns = None,
+    storage_option: StorageOptions = None,
     progress: Progress = None,
 ) -> None:
     """Write the rows of IN as a Zarr store OUT, which build reads fast.
@@ -150,10 +170,11 @@ def store(
     OUT has the arrays X and, where IN has or names them, y and sample_weight.
     """
     start = time.perf_counter()
-    members = find_members(source)
+    X = reading(source, ReadOptions(_mapping(storage_option), columns or None))
+    members = find_members(X)
     y = labels or ("y" if "y" in members else None)
     sample_weight = weights or ("sample_weight" if "sample_weight" in members else None)
-    written = write_store(source, out, y, sample_weight, rows_per_chunk=chunks, progress=progress)
+    written = write_store(X, out, y, sample_weight, rows_per_chunk=chunks, progress=progress)
     shapes = {name: " x ".join(map(str, shape)) for name, shape in written.items()}
     seconds = round(time.perf_counter() - start, 2)
     _show("store", {"store": out, **shapes, "seconds": seconds})
@@ -163,10 +184,11 @@ def store(
 def info(
     path: Annotated[str, typer.Argument(metavar="STORE", help="A coreset made by build.")],
     *,
+    storage_option: StorageOptions = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show what a saved coreset holds and where it comes from."""
-    coreset = Coreset.from_zarr(path)
+    coreset = Coreset.from_zarr(path, storage_options=_mapping(storage_option))
     facts = {"store": path, **_facts(coreset)}
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
@@ -201,6 +223,22 @@ def _absolute(source: str) -> str:
     # For workers in another folder, and for the provenance, which outlives this one.
     path = Path(source).expanduser()
     return str(path.resolve()) if "://" not in source and path.exists() else source
+
+
+def _mapping(pairs: list[str] | None) -> dict[str, Any] | None:
+    """Return storage options; no message shows a value, which may be a password."""
+    if not pairs:
+        return None
+    mapping: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (key and equals):
+            raise typer.BadParameter("--storage-option has no name or no =; give KEY=VALUE.")
+        try:
+            mapping[key] = json.loads(value)
+        except ValueError:
+            mapping[key] = value
+    return mapping
 
 
 def _facts(coreset: Coreset) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def write_store(
     return {name: part.shape for name, part in parts.items()}
 
 
-def find_members(path: str | os.PathLike[str]) -> tuple[str, ...]:
+def find_members(path: Any) -> tuple[str, ...]:
     """Return the names of the arrays of a Zarr group, HDF5 or .npz file; none for other files.
 
     Parameters
@@ -140,14 +140,22 @@ def _fill(path: Path, parts: dict[str, Any], rows: int, progress: bool | None) -
     group = zarr.create_group(path, zarr_format=3)
     arrays = {name: _create(group, name, part, rows) for name, part in parts.items()}
     sizes = parts["X"].cut(rows)
-    start = 0
+    start, written = 0, 0
+    waiting: dict[str, list[AnyArray]] = {name: [] for name in parts}
     with count_reads(progress, len(sizes)) as advance:
         for size in sizes:
             stop = start + size
             for name, part in parts.items():
-                # In order and by one writer: a chunk that two blocks share is safe.
-                arrays[name][start:stop] = _plain(part.loader(start, stop)())
+                waiting[name].append(_plain(part.loader(start, stop)()))
             start = stop
+            # What does not fill a chunk waits, for a part of one would be read and written again.
+            until = stop if stop == parts["X"].shape[0] else stop - stop % rows
+            if until > written:
+                for name, blocks in waiting.items():
+                    block = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+                    arrays[name][written:until] = block[: until - written]
+                    waiting[name] = [block[until - written :]] if until < stop else []
+                written = until
             advance(1)
 
 

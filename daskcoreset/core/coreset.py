@@ -342,7 +342,7 @@ class Coreset(WeightedPoints):
         **options
             As in `daskcoreset.audit`, which does the work: ``solutions``, ``n_clusters``,
             ``objective``, ``sample_weight``, ``sample_size``, ``random_state``, ``confidence``,
-            ``chunks``, ``on_invalid``, ``progress``.
+            ``chunks``, ``on_invalid``, ``progress``, ``storage_options``, ``columns``.
 
         Returns
         -------
@@ -370,7 +370,8 @@ class Coreset(WeightedPoints):
             The data that it is of.
         **options
             As in `daskcoreset.plotting.plot_coreset`, which does the work: ``ax``,
-            ``sample_weight``, ``bins``, ``legend``, ``on_invalid``, and what the marks take.
+            ``sample_weight``, ``bins``, ``legend``, ``on_invalid``, ``storage_options``,
+            ``columns``, and what the marks take.
 
         Returns
         -------

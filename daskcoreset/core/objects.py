@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.locations import locate, scheme_of
 from daskcoreset.core.optional import import_optional
+from daskcoreset.core.secrets import without_secrets
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -81,21 +82,6 @@ def is_remote(location: object) -> bool:
     return isinstance(location, str) and scheme_of(location) in SCHEMES and "://" in location
 
 
-def without_secrets(url: str) -> str:
-    """Return a URL without user, password, query and fragment.
-
-    Examples
-    --------
-    >>> without_secrets("https://me:word@host:9000/days?token=x")
-    'https://host:9000/days'
-    """
-    parts = urlsplit(url)
-    # Of Azure, what stands before the sign is a folder; a password has a colon before it.
-    is_folder = parts.scheme in {"abfs", "abfss"} and ":" not in parts.netloc
-    host = parts.netloc if is_folder else parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{host}{parts.path}".rstrip("/")
-
-
 def connect(url: str, storage_options: Mapping[str, Any] | None = None) -> ObjectStore:
     """Return the object store of a URL, at the folder that the URL names.
 
@@ -119,11 +105,14 @@ def connect(url: str, storage_options: Mapping[str, Any] | None = None) -> Objec
     from obstore import store as stores
     from obstore.exceptions import BaseError, UnknownConfigurationKeyError
 
-    name = without_secrets(url)
-    if set("?#") & set(url) or not name.endswith(url.partition("://")[2].rstrip("/")):
+    name, host = without_secrets(url, url).rstrip("/"), urlsplit(url).netloc
+    # Of Azure, what stands before the sign is a folder; a password has a colon before it.
+    is_folder = url.lower().startswith("abfs") and ":" not in host
+    if set("%?#") & set(url) or ("@" in url and not is_folder):
         raise InvalidInputError(
-            f"the URL {name} has a user, a password, a query or a fragment, which would be kept, "
-            f"or lost; pass secrets as storage_options, and leave out ? and #."
+            f"the URL {name} has one of the signs @, ?, # and %: a user, a password or a query, "
+            f"which would be kept, or a name that not all programs take alike; pass secrets as "
+            f"storage_options, and take another name for the folder."
         )
     options = _by_obstore_names(storage_options)
     client = {**_CLIENT, **options.pop("client_options", {})}
@@ -133,7 +122,7 @@ def connect(url: str, storage_options: Mapping[str, Any] | None = None) -> Objec
     if f"{endpoint} {name}".lower().startswith(("http://", " http://")):
         client.setdefault("allow_http", True)
     try:
-        scheme, _, rest = name.partition("://")
+        scheme, _, rest = url.partition("://")
         place = f"{scheme.lower().replace('gcs', 'gs')}://{rest}"
         from_url: Any = stores.from_url
         store: ObjectStore = from_url(place, client_options=client, retry_config=retries, **options)
@@ -386,7 +375,7 @@ def name_of(store: Any) -> str:
     if kind in schemes:
         bucket = store.config.get("bucket") or store.config.get("container_name")
         return "/".join(filter(None, (f"{schemes[kind]}://{bucket}", prefix and str(prefix))))
-    return without_secrets(store.url) if kind == "HTTPStore" else kind
+    return without_secrets(store.url, store.url) if kind == "HTTPStore" else kind
 
 
 def find_folder(
@@ -414,7 +403,7 @@ def find_folder(
 
     if is_remote(location):
         url = str(location)
-        return ObjectFolder(connect(url, storage_options), without_secrets(url))
+        return ObjectFolder(connect(url, storage_options), without_secrets(url, url).rstrip("/"))
     if storage_options:
         raise InvalidInputError(
             f"storage_options belong to the URL of an object store, such as s3://bucket/folder, "

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, Unpack
 
 import numpy as np
 from sklearn import get_config
@@ -37,6 +37,7 @@ from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.options import ReadKeywords, is_path, takes_reading
 from daskcoreset.sensitivities import Sensitivity, takes_parts
 
 FLOATS = [np.float64, np.float32]
@@ -72,7 +73,7 @@ def is_in_memory(*parts: Any) -> bool:
     >>> is_in_memory([[1.0], [2.0]], None), is_in_memory("data.zarr")
     (True, False)
     """
-    return all(_is_in_memory(part) for part in parts)
+    return not is_path(parts[0]) and all(_is_in_memory(part) for part in parts)
 
 
 def _is_in_memory(part: Any) -> bool:
@@ -423,7 +424,10 @@ class UnlabelledModel(CoresetModel):
     def _evaluate(self, rows: Rows) -> None:
         """Set the attributes that need all rows."""
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    @takes_reading
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> Self:
         """Build the coreset, and solve on it.
 
         Parameters
@@ -434,6 +438,8 @@ class UnlabelledModel(CoresetModel):
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows; a string where `daskcoreset.build` takes names.
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------

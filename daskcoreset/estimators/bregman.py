@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
@@ -32,6 +32,7 @@ from daskcoreset.estimators.kmeans import CLUSTERING_CONSTRAINTS, ClusteringMode
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import BregmanLightweight, Sensitivity, StrongBregman, resolve_method
 from daskcoreset.solvers.bregman import HardClustering, bregman_hard
 from daskcoreset.solvers.bregman_soft import SoftClustering, bregman_soft
@@ -289,12 +290,15 @@ class CoresetBregman(ClusteringModel):
         checked = partial(_in_domain, divergence=self.divergence_, function=function)
         return self._apply(X, checked, dtype, in_memory=partial(checked, named=True))
 
-    def predict(self, X: Any) -> Any:
+    @takes_reading
+    def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Return the number of the nearest center of every row, or of its likeliest component.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -310,12 +314,15 @@ class CoresetBregman(ClusteringModel):
         return self._apply_in_domain(X, partial(_labels, self._solution), np.int32)
 
     @available_if(_is_soft)  # type: ignore[untyped-decorator] # of scikit-learn
-    def predict_proba(self, X: Any) -> Any:
+    @takes_reading
+    def predict_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Probability of every component for every row, with ``soft=True``.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -325,12 +332,15 @@ class CoresetBregman(ClusteringModel):
         check_is_fitted(self)
         return self._apply_in_domain(X, partial(apply_method, self._solution, "responsibilities"))
 
-    def transform(self, X: Any) -> Any:
+    @takes_reading
+    def transform(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Divergences of every row to all centers.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -21,6 +21,7 @@ from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.estimators.base import CoresetModel, SparseInput, apply_method
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 
 class DecisionFunction(ABC):
@@ -119,12 +120,15 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         self.coef_, self.intercept_ = coef, intercept
         self._decision = LinearDecision(coef, intercept, self.classes_)
 
-    def decision_function(self, X: Any) -> Any:
+    @takes_reading
+    def decision_function(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Value of the model for every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -136,12 +140,15 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         decide = partial(apply_method, self._decision, "decide")
         return self._apply(X, decide, np.float64, self._decision.columns)
 
-    def predict(self, X: Any) -> Any:
+    @takes_reading
+    def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Class of every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -152,7 +159,10 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         predict = partial(apply_method, self._decision, "predict")
         return self._apply(X, predict, self.classes_.dtype)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    @takes_reading
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> float:
         """Share of the rows whose class is predicted, in one read.
 
         Parameters
@@ -161,6 +171,8 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         y : array-like of shape (n,), or str
             The truth.
         sample_weight : array-like of shape (n,), or str, optional
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------

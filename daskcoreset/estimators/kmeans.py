@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
@@ -31,6 +31,7 @@ from daskcoreset.estimators.base import (
     count_features,
 )
 from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.sensitivities import Sensitivity, resolve_method
 from daskcoreset.sensitivities.kmeans import StrongKMeans
@@ -119,16 +120,23 @@ class ClusteringModel(
             )
         return self._inertia
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    @takes_reading
+    def fit_predict(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> Any:
         """Fit, and return the cluster of every row; lazily where X is out of core."""
         self.fit(X, y, sample_weight)
         return self.predict(X) if self._labels is None else self._labels
 
     @abstractmethod
-    def predict(self, X: Any) -> Any:
+    @takes_reading
+    def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Return the cluster of every row."""
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    @takes_reading
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> float:
         """Minus the weighted cost of all rows, as `inertia_` defines it.
 
         Parameters
@@ -138,6 +146,8 @@ class ClusteringModel(
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -340,12 +350,15 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     def _cost(self, blocks: RowBlocks) -> float:
         return float(kmeans_cost(blocks, self.cluster_centers_))
 
-    def predict(self, X: Any) -> Any:
+    @takes_reading
+    def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Return the number of the nearest center of every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -356,12 +369,15 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         labels = partial(nearest_labels, centers=self.cluster_centers_)
         return self._apply(X, labels, np.int32, in_memory=partial(labels, threads=True))
 
-    def transform(self, X: Any) -> Any:
+    @takes_reading
+    def transform(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Distances of every row to all centers.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -35,6 +35,7 @@ from daskcoreset.estimators.base import (
 )
 from daskcoreset.estimators.class_weights import weigh_blocks, weigh_rows
 from daskcoreset.estimators.classifier import IncompleteClassifier, announced_classes
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import SVM, Logistic, Sensitivity
 from daskcoreset.sensitivities.svm_calibration import Variant
 from daskcoreset.solvers.linear import solve_svm
@@ -82,7 +83,10 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
     def _default_solver(self) -> Any:
         """Return the default solver."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    @takes_reading
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> Self:
         """Build the coreset, and solve on it.
 
         Parameters
@@ -93,6 +97,8 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
             Labels. A string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows.
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -125,7 +131,15 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         self._stream, self._announced = None, None
         return self._solve(coreset, classes)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    @takes_reading
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        **_reading: Unpack[ReadKeywords],
+    ) -> Self:
         """Take further rows into the coreset, and solve again.
 
         Goes on from earlier calls, and from what `fit` was given: its coreset stands for those
@@ -141,6 +155,8 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
             predicted. Without it, classes are those seen so far, at least two: a new one may come
             at any time, also after `fit`, which `CSVRGClassifier` refuses.
         sample_weight : array-like of shape (n,), or str, optional
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -225,12 +241,15 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         check_is_fitted(self, "estimator_")
         return self.estimator_.intercept_  # type: ignore[no-any-return]
 
-    def predict(self, X: Any) -> Any:
+    @takes_reading
+    def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Class of every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -239,12 +258,15 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         """
         return self._delegate(X, "predict")
 
-    def decision_function(self, X: Any) -> Any:
+    @takes_reading
+    def decision_function(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Signed distance from the boundary, times the length of w.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -253,7 +275,10 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         """
         return self._delegate(X, "decision_function")
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    @takes_reading
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> float:
         """Accuracy over all rows, in one read.
 
         Parameters
@@ -261,6 +286,8 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         X : array-like of shape (n, d), or path
         y : array-like of shape (n,), or str
         sample_weight : array-like of shape (n,), or str, optional
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -474,12 +501,15 @@ class CoresetLogisticRegression(LinearCoresetModel):
     def _default_solver(self) -> LogisticRegression:
         return LogisticRegression(C=self.C, fit_intercept=self.fit_intercept, max_iter=1000)
 
-    def predict_proba(self, X: Any) -> Any:
+    @takes_reading
+    def predict_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Probability of every class, for every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -488,12 +518,15 @@ class CoresetLogisticRegression(LinearCoresetModel):
         """
         return self._delegate(X, "predict_proba")
 
-    def predict_log_proba(self, X: Any) -> Any:
+    @takes_reading
+    def predict_log_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Logarithm of the probability of every class, for every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar, Unpack
 
 import numpy as np
 from sklearn.base import clone, is_classifier, is_clusterer, is_regressor
@@ -31,6 +31,7 @@ from daskcoreset.estimators.base import (
 )
 from daskcoreset.estimators.scoring import accuracy, r_squared
 from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import Sensitivity, resolve_method
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -152,7 +153,10 @@ class CoresetEstimator(CoresetModel):
         tags.non_deterministic = inner.non_deterministic
         return tags
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    @takes_reading
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> Self:
         """Build the coreset, and fit a clone of `estimator` on it.
 
         Parameters
@@ -164,6 +168,8 @@ class CoresetEstimator(CoresetModel):
             `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows.
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -230,12 +236,15 @@ class CoresetEstimator(CoresetModel):
         return self._labels
 
     @_where_inner_has("predict")
-    def predict(self, X: Any) -> Any:
+    @takes_reading
+    def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Predict for every row, as `estimator` does.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -245,12 +254,15 @@ class CoresetEstimator(CoresetModel):
         return self._delegate(X, "predict")
 
     @_where_inner_has("predict_proba")
-    def predict_proba(self, X: Any) -> Any:
+    @takes_reading
+    def predict_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Probability of every class, for every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -260,12 +272,15 @@ class CoresetEstimator(CoresetModel):
         return self._delegate(X, "predict_proba")
 
     @_where_inner_has("predict_log_proba")
-    def predict_log_proba(self, X: Any) -> Any:
+    @takes_reading
+    def predict_log_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Logarithm of the probability of every class, for every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -275,12 +290,15 @@ class CoresetEstimator(CoresetModel):
         return self._delegate(X, "predict_log_proba")
 
     @_where_inner_has("decision_function")
-    def decision_function(self, X: Any) -> Any:
+    @takes_reading
+    def decision_function(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Signed distance of every row from the decision boundary.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -290,12 +308,15 @@ class CoresetEstimator(CoresetModel):
         return self._delegate(X, "decision_function")
 
     @_where_inner_has("score_samples")
-    def score_samples(self, X: Any) -> Any:
+    @takes_reading
+    def score_samples(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Score of every row, such as its log-likelihood.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -305,12 +326,15 @@ class CoresetEstimator(CoresetModel):
         return self._delegate(X, "score_samples")
 
     @_where_inner_has("transform")
-    def transform(self, X: Any) -> Any:
+    @takes_reading
+    def transform(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Every row as `estimator` transforms it.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -327,18 +351,27 @@ class CoresetEstimator(CoresetModel):
         return result
 
     @_where_inner_has("transform")
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    @takes_reading
+    def fit_transform(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> Any:
         """Fit, and transform the same rows; lazily where X is out of core."""
         return self.fit(X, y, sample_weight).transform(X)
 
     @_where_inner_has("fit_predict", "predict")
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    @takes_reading
+    def fit_predict(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> Any:
         """Fit, and predict for the same rows; lazily where X is out of core."""
         self.fit(X, y, sample_weight)
         return self.predict(X) if self._labels is None else self._labels
 
     @_where_inner_has("score")
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    @takes_reading
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> float:
         """Score of the predictions for all rows, in one read.
 
         Parameters
@@ -347,6 +380,8 @@ class CoresetEstimator(CoresetModel):
         y : array-like of shape (n,), or str, optional
             The truth, of a classifier or regressor.
         sample_weight : array-like of shape (n,), or str, optional
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 from sklearn.base import DensityMixin
@@ -25,6 +25,7 @@ from daskcoreset.estimators.base import (
     count_features,
 )
 from daskcoreset.estimators.scoring import weighted_sum
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import MixtureCoreset, Sensitivity, resolve_method
 from daskcoreset.solvers.mixture.em import fit_mixture
 from daskcoreset.solvers.mixture.init import InitParams, check_initial
@@ -240,12 +241,15 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         check_is_fitted(self, "_mixture")
         return self._mixture
 
-    def predict(self, X: Any) -> Any:
+    @takes_reading
+    def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Return the number of the most probable component of every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -254,16 +258,22 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         """
         return self._apply(X, partial(assign, self._fitted), np.int64)
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    @takes_reading
+    def fit_predict(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> Any:
         """Fit, and return the component of every row; lazily where X is out of core."""
         return self.fit(X, y, sample_weight).predict(X)
 
-    def predict_proba(self, X: Any) -> Any:
+    @takes_reading
+    def predict_proba(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Probability of every component, for every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -273,12 +283,15 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         shares = partial(responsibilities, self._fitted)
         return self._apply(X, shares, np.float64, len(self._fitted.weights))
 
-    def score_samples(self, X: Any) -> Any:
+    @takes_reading
+    def score_samples(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Log-density of every row.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -287,7 +300,10 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         """
         return self._apply(X, partial(score_samples, self._fitted), np.float64)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    @takes_reading
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> float:
         """Weighted mean log-density of all rows; one read where X is out of core.
 
         Parameters
@@ -296,6 +312,8 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -305,7 +323,8 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         weight, total = self._likelihood(X, sample_weight)
         return total / weight
 
-    def bic(self, X: Any, sample_weight: Any = None) -> float:
+    @takes_reading
+    def bic(self, X: Any, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]) -> float:
         """Bayesian information criterion over all rows; one read where X is out of core.
 
         Parameters
@@ -313,6 +332,8 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         X : array-like of shape (n, d), or path
         sample_weight : array-like of shape (n,), or str, optional
             The total weight stands where the number of rows stands without weights.
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -322,13 +343,16 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         weight, total = self._likelihood(X, sample_weight)
         return float(-2.0 * total + self._fitted.n_parameters * np.log(weight))
 
-    def aic(self, X: Any, sample_weight: Any = None) -> float:
+    @takes_reading
+    def aic(self, X: Any, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]) -> float:
         """Akaike's information criterion over all rows; one read where X is out of core.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
         sample_weight : array-like of shape (n,), or str, optional
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------

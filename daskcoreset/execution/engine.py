@@ -20,7 +20,7 @@ import numpy as np
 from daskcoreset.core.blocks import Block, BlockSchema, InvalidRow, ReadBlock, validate_block
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.execution.clone import clone_after
-from daskcoreset.execution.lazy import LEAF, OURS, Lazy
+from daskcoreset.execution.lazy import LEAF, OURS, Lazy, active_client
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.blocks import BlockSpec, RowBlocks
 
@@ -473,6 +473,11 @@ def _map_blocks(
     import dask.array as da
     from dask.layers import ArrayValuesDep
 
+    if blocks.in_process and active_client() is not None:
+        raise InvalidInputError(
+            "X is stored in the memory of this process, which the workers of a cluster do not see; "
+            "write it to a store that they all see, pass the array, or close the client."
+        )
     specs: Any = _Literals(name, blocks.specs)
     operands: list[Any] = [ArrayValuesDep(((1,) * blocks.n_blocks,), specs), "i"]
     operands += [broadcast.as_array(), ""] if isinstance(broadcast, Lazy) else [broadcast, None]

@@ -43,6 +43,9 @@ class BuildPlan:
         Threads of the largest worker: blocks that it holds at a time.
     peak_bytes : int or None
         Predicted peak memory of a worker beyond what the interpreter and its packages hold.
+    decoder : str or None
+        What decodes the chunks of a Zarr array: "zarrs" where it is installed and the array has
+        shards, else "zarr", or the pipeline that Zarr's settings name. None for other inputs.
     """
 
     reads: int
@@ -53,15 +56,17 @@ class BuildPlan:
     block_bytes: int | None
     threads: int
     peak_bytes: int | None
+    decoder: str | None = None
 
     def __str__(self) -> str:
         rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
         blocks = _count(self.n_blocks, "block")
+        decoded = "" if self.decoder is None else f", decoded by {self.decoder}"
         largest = "" if self.block_bytes is None else f" of at most {_size(self.block_bytes)}"
         tasks = _count(self.tasks, "task") if self.tasks else "no scheduler"
         return (
             f"{_count(self.reads, 'read')} of {rows} rows in {blocks}{largest}: "
-            f"{_size(self.bytes_read)} in all, {tasks}, "
+            f"{_size(self.bytes_read)} in all{decoded}, {tasks}, "
             f"peak {_size(self.peak_bytes)} per worker of {_count(self.threads, 'thread')}"
         )
 
@@ -102,6 +107,7 @@ def plan_build(
         block_bytes=block_bytes,
         threads=threads,
         peak_bytes=peak,
+        decoder=blocks.decoder,
     )
 
 

@@ -71,6 +71,10 @@ class RowBlocks:
     columns : tuple of str or None
     are_views : bool
         Whether blocks are views of what is in memory already.
+    in_process : bool
+        Whether rows are stored in the memory of this process, where no other one sees them.
+    decoder : str or None
+        What decodes the chunks of X, where they are those of a Zarr array.
     """
 
     schema: BlockSchema
@@ -83,6 +87,8 @@ class RowBlocks:
     name: str | None
     columns: tuple[str, ...] | None
     are_views: bool
+    in_process: bool = False
+    decoder: str | None = None
 
     @property
     def n_blocks(self) -> int:
@@ -188,6 +194,8 @@ def row_blocks(
         name=opened.name,
         columns=opened.columns,
         are_views=not arrays and all(source.in_memory for source in opened.sources.values()),
+        in_process=any(source.in_process for source in opened.sources.values()),
+        decoder=getattr(opened.X, "decoder", None),
     )
 
 

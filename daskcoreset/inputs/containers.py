@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,10 +13,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.storage import HEADER
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
-from daskcoreset.inputs.parquet import open_parquet, parquet_files
+from daskcoreset.inputs.files import Hdf5File, open_hdf5_file, open_numpy
+from daskcoreset.inputs.options import DEFAULTS, ReadOptions, check_columns, is_path
+from daskcoreset.inputs.parquet import (
+    SUFFIXES,
+    ParquetFiles,
+    as_table,
+    open_parquet,
+    parquet_files,
+)
+from daskcoreset.inputs.places import Place, clear_errors, is_glob, shortened
 from daskcoreset.inputs.sources import Table, import_reader
+from daskcoreset.inputs.zarr_stores import is_store, open_store, open_zarr
 
 _CSR = ("data", "indices", "indptr", "shape")  # a sparse X in an .npz file, with y beside it
 _ZARR = ("zarr.json", ".zarray", ".zgroup")
@@ -39,7 +51,9 @@ class NamedArrays(NamedTuple):
     name: str | None = None
 
 
-def split_container(X: Any, y: Any, sample_weight: Any, stack: ExitStack) -> NamedArrays:
+def split_container(
+    X: Any, y: Any, sample_weight: Any, stack: ExitStack, options: ReadOptions = DEFAULTS
+) -> NamedArrays:
     """Open paths, and select X, y and sample_weight in a container.
 
     Parameters
@@ -52,6 +66,7 @@ def split_container(X: Any, y: Any, sample_weight: Any, stack: ExitStack) -> Nam
         path where X is none.
     stack : contextlib.ExitStack
         Closes the files that are opened.
+    options : ReadOptions
 
     Returns
     -------
@@ -61,25 +76,36 @@ def split_container(X: Any, y: Any, sample_weight: Any, stack: ExitStack) -> Nam
     beside = {"y": y, "sample_weight": sample_weight}
     arguments = {name: part for name, part in beside.items() if part is not None}
     keys = {name: part for name, part in arguments.items() if isinstance(part, str)}
-    name = os.fspath(X) if isinstance(X, (str, os.PathLike)) else None
-    container = _opened(X, "X", stack, tuple(keys.values()))
-    members = _members_of(container, keys)
+    name = _name_of(X) if is_path(X) else None
+    paths = _Paths(stack, options)
+    paths.check_needed(X, y, sample_weight)
+    container = paths.opened(X, "X", tuple(keys.values()))
+    members = _members_of(container, keys, options.columns)
     parts = {
-        part: _single(value, part, stack)
+        part: _single(value, part, paths)
         for part, value in arguments.items()
         if part not in members.parts
     }
     return NamedArrays({**members.parts, **parts}, members.columns, name)
 
 
-def array_names(path: str | os.PathLike[str], stack: ExitStack) -> tuple[str, ...]:
+def _name_of(path: Any) -> str:
+    """Return the name of a path, or of a list of them, for the provenance."""
+    names = [os.fspath(one) for one in (path if isinstance(path, (list, tuple)) else [path])]
+    return shortened([without_secrets(name, name) for name in names])
+
+
+def array_names(X: Any, stack: ExitStack) -> tuple[str, ...]:
     """Return the names of the arrays of a stored group; none for anything else."""
-    container = _opened(path, "X", stack)
+    path, options = ReadOptions.of(X)
+    container = _Paths(stack, options).opened(path, "X")
     return tuple(_array_names(container)) if _is_group(container) else ()
 
 
-def _members_of(X: Any, keys: dict[str, str]) -> NamedArrays:
+def _members_of(X: Any, keys: dict[str, str], chosen: Sequence[str] | None = None) -> NamedArrays:
     """Return X and the members that `keys` name; X alone where it is one array."""
+    if isinstance(X, Files) and chosen is None:
+        return X.members(keys)
     # The class is asked, for a Delayed object claims to have every attribute.
     if hasattr(type(X), "columns") and hasattr(type(X), "iloc"):
         _check_keys(keys, list(X.columns), "the data frame X has the columns")
@@ -89,9 +115,15 @@ def _members_of(X: Any, keys: dict[str, str]) -> NamedArrays:
         return NamedArrays(split_columns(X, keys))
     if isinstance(X, Table):
         _check_keys(keys, X.names, f"{X.path!r} has the columns")
-        features = tuple(name for name in X.names if name not in keys.values())
+        check_columns(chosen or (), X.names)
+        features = tuple(name for name in chosen or X.names if name not in keys.values())
         columns = {name: X.column(key) for name, key in keys.items()}
         return NamedArrays({"X": X.table(features), **columns})
+    if chosen is not None:
+        raise InvalidInputError(
+            "columns names features of data frames, tables and Parquet files, and X is none of "
+            "them; leave columns out, and pass the columns of the array, X[:, [0, 1]]."
+        )
     if _is_group(X):
         names = _array_names(X)
         if HEADER in getattr(X, "attrs", {}):
@@ -112,21 +144,32 @@ def _check_keys(keys: dict[str, str], names: list[str], members: str) -> None:
             raise InvalidInputError(f"{name} is {key!r}, but {members} {names}; name one of these.")
 
 
-def _single(part: Any, name: str, stack: ExitStack) -> Any:
+def _single(part: Any, name: str, paths: _Paths) -> Any:
     """Open an array, or the path of one, that is not in the container of X."""
-    if isinstance(part, str) and "://" not in part and not Path(part).expanduser().exists():
+    if isinstance(part, (list, tuple)) and any(isinstance(one, str) for one in part):
+        return part  # labels, and no paths
+    is_missing = isinstance(part, str) and "://" not in part and not is_glob(part)
+    if is_missing and not Path(part).expanduser().exists():
         raise InvalidInputError(
             f"{name} is {part!r}, which is no file, and X has no columns or arrays by name; "
             f"pass the array."
         )
-    opened = _opened(part, name, stack)
+    opened = paths.opened(part, name)
+    if isinstance(opened, Files):
+        vectors = [_vector(one, name) for one in opened.opened]
+        return Rows(vectors, opened.places, name)
+    return _vector(opened, name) if is_path(part) or is_store(part) else opened
+
+
+def _vector(opened: Any, name: str) -> Any:
+    """Return the only array with one dimension of what was opened."""
     if isinstance(opened, Table):
         if len(opened.names) != 1:
             raise InvalidInputError(
                 f"{name}: {opened.path!r} has the columns {opened.names}; pass a file with one."
             )
         return opened.column(opened.names[0])
-    if isinstance(part, (str, os.PathLike)) and _is_group(opened):
+    if _is_group(opened):
         return _select_array(opened, name, tuple(_array_names(opened)))
     return opened
 
@@ -136,7 +179,7 @@ def _single(part: Any, name: str, stack: ExitStack) -> Any:
 
 def _is_group(X: Any) -> bool:
     """Whether X is a group of Zarr or HDF5, or an open .npz file."""
-    if isinstance(X, np.lib.npyio.NpzFile):
+    if isinstance(X, (np.lib.npyio.NpzFile, Hdf5File)):
         return True
     return type(X).__module__.split(".")[0] in ("zarr", "h5py") and not hasattr(X, "dtype")
 
@@ -162,7 +205,7 @@ def _select_array(group: Any, name: str, names: tuple[str, ...]) -> Any:
         data, indices, indptr, shape = (group[part] for part in _CSR)
         return sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
     n_dims = 2 if name == "X" else 1
-    fitting = [candidate for candidate in names if group[candidate].ndim == n_dims]
+    fitting = [candidate for candidate in names if len(group[candidate].shape) == n_dims]
     if len(fitting) != 1:
         raise InvalidInputError(
             f"{name} is a group of the arrays {list(names)}; name one of them {name!r}, or pass "
@@ -174,97 +217,133 @@ def _select_array(group: Any, name: str, names: tuple[str, ...]) -> Any:
 # --- paths -------------------------------------------------------------------------------
 
 
-def _opened(part: Any, name: str, stack: ExitStack, keys: tuple[str, ...] = ()) -> Any:
-    """Open a path; anything else is returned as it is."""
-    if not isinstance(part, (str, os.PathLike)):
-        return part
-    path = os.fspath(part)
-    if path.startswith("file://"):
-        path = path.removeprefix("file://")
-    if "://" in path:
-        return _open_zarr(path, name)
-    path = str(Path(path).expanduser())
-    if not Path(path).exists():
-        raise InvalidInputError(f"{name} names no file or folder: {path!r}; check the path.")
-    return _open_local(path, name, stack, keys)
+@dataclass(frozen=True)
+class _Paths:
+    """Opens paths, URLs and Zarr stores; `stack` closes the files."""
+
+    stack: ExitStack
+    options: ReadOptions
+
+    def check_needed(self, *parts: Any) -> None:
+        """Check that there is a URL that the storage options can be for."""
+        if self.options.storage_options is not None and not any(map(is_path, parts)):
+            raise InvalidInputError(
+                f"storage_options are for URLs, and X is a {type(parts[0]).__name__}; leave them "
+                f"out, or pass a URL."
+            )
+
+    def opened(self, part: Any, name: str, keys: tuple[str, ...] = ()) -> Any:
+        """Open what is stored; anything else is returned as it is."""
+        if is_store(part):
+            return open_store(part, name)
+        if not is_path(part):
+            return as_table(part, keys)
+        places = self._places(part, name)
+        if len(places) == 1:
+            return self._open(places[0], name, keys)
+        if all(place.suffix in SUFFIXES for place in places):
+            import_reader("pyarrow", "dataframe", name)
+            return ParquetFiles(places, keys)
+        return Files([self._open(place, name, keys) for place in places], places, name)
+
+    def _places(self, part: Any, name: str) -> list[Place]:
+        """Return the places that a path, a URL, a glob, or a list of them stands for."""
+        places = []
+        for one in part if isinstance(part, (list, tuple)) else [part]:
+            url = os.fspath(one)
+            with clear_errors(name, url, "a file or store"):
+                place = Place.of(one, self.options.storage_options)
+                found = place.matches() if is_glob(one) else [place]
+                if not found:
+                    raise InvalidInputError(
+                        f"{name} matches no file: {place.name!r}; check the pattern."
+                    )
+                if place.filesystem is None and not Path(found[0].path).exists():
+                    raise InvalidInputError(
+                        f"{name} names no file or folder: {place.path!r}; check the path."
+                    )
+            places += found
+        return places
+
+    def _open(self, place: Place, name: str, keys: tuple[str, ...]) -> Any:
+        url = place.url or place.path
+        with clear_errors(name, url, "a file or store"):
+            fitting = (open_format for is_format, open_format in FORMATS if is_format(place))
+            open_format = next(fitting, None)
+        if open_format is not None:
+            with clear_errors(name, url, "a file"):
+                return open_format(place, name, self.stack, keys)
+        with clear_errors(name, url, "a Zarr store"):
+            return open_zarr(place, self.options.storage_options)
 
 
-def _open_local(path: str, name: str, stack: ExitStack, keys: tuple[str, ...]) -> Any:
-    for is_format, open_format in FORMATS:
-        if is_format(path):
-            return open_format(path, name, stack, keys)
-    return _open_zarr(path, name)
+class Files:
+    """Several files of one kind, whose rows follow one another.
+
+    Parameters
+    ----------
+    opened : list of object
+        Arrays, or groups of them.
+    places : list of Place
+    name : str
+        The argument that they were passed as.
+    """
+
+    def __init__(self, opened: list[Any], places: list[Place], name: str) -> None:
+        self.opened = opened
+        self.places = [place.name for place in places]
+        self.name = name
+
+    def members(self, keys: dict[str, str]) -> NamedArrays:
+        """Return X of all files, and the members that `keys` name."""
+        found = [_members_of(one, keys) for one in self.opened]
+        parts = {
+            part: Rows([members.parts[part] for members in found], self.places, part)
+            for part in found[0].parts
+        }
+        return NamedArrays(parts, found[0].columns)
 
 
-def _is_parquet(path: str) -> bool:
+class Rows(NamedTuple):
+    """Arrays whose rows follow one another, and the names of their files."""
+
+    arrays: list[Any]
+    names: list[str]
+    argument: str
+
+
+def _is_parquet(place: Place) -> bool:
+    if place.suffix in SUFFIXES:
+        return True
     # Zarr is looked for first: a store may have a file for each of a million chunks.
-    return not any((Path(path) / marker).exists() for marker in _ZARR) and bool(parquet_files(path))
+    return not place.is_file and not any(map(place.has, _ZARR)) and bool(parquet_files(place))
 
 
-def _open_hdf5(path: str, name: str, stack: ExitStack, _keys: tuple[str, ...]) -> Any:
-    h5py = import_reader("h5py", "hdf5", name)
-    try:
-        return stack.enter_context(h5py.File(path, "r"))
-    except OSError as error:
-        raise _unreadable(path, name, "an HDF5 file", error) from error
-
-
-def _open_numpy(path: str, name: str, stack: ExitStack, _keys: tuple[str, ...]) -> Any:
-    try:
-        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
-        if not isinstance(loaded, np.lib.npyio.NpzFile):
-            return loaded
-        stack.enter_context(loaded)
-        if "format" not in loaded:
-            return loaded
-    except (ValueError, OSError, EOFError) as error:
-        raise _unreadable(path, name, "an array of numbers", error) from error
-    import scipy.sparse as sp
-
-    return sp.load_npz(path)
-
-
-def _open_zarr(path: str, name: str) -> Any:
-    import zarr
-
-    try:
-        return zarr.open(path, mode="r")
-    except Exception as error:
-        raise _unreadable(path, name, "a Zarr store", error) from error
-
-
-def _unreadable(path: str, name: str, kind: str, error: Exception) -> InvalidInputError:
-    return InvalidInputError(
-        f"{name} cannot be opened as {kind}: {path!r} ({error}); give the path of a Zarr, "
-        f"Parquet, HDF5, .npy or .npz file, or an array."
-    )
-
-
-def _has_suffix(suffixes: tuple[str, ...], path: str) -> bool:
-    return Path(path).suffix.lower() in suffixes
+def _has_suffix(suffixes: tuple[str, ...], place: Place) -> bool:
+    return place.suffix in suffixes
 
 
 class Format(NamedTuple):
-    """A format of local files.
+    """A format of files.
 
     Attributes
     ----------
     is_format : callable
-        ``is_format(path)`` tells whether a path that exists is of this format.
+        ``is_format(place)`` tells whether a `Place` is of this format.
     open_format : callable
-        ``open_format(path, name, stack, keys)`` returns an array, a group of arrays or a `Table`.
-        `name` is the argument that the path was passed as, for errors; `stack` closes what is
-        opened; `keys` are the columns that will be read alone.
+        ``open_format(place, name, stack, keys)`` returns an array, a `Source`, a group of arrays or
+        a `Table`. `name` is the argument that the place was passed as, for errors; `stack` closes
+        what is opened; `keys` are the columns that will be read alone.
     """
 
-    is_format: Callable[[str], bool]
-    open_format: Callable[[str, str, ExitStack, tuple[str, ...]], Any]
+    is_format: Callable[[Place], bool]
+    open_format: Callable[[Place, str, ExitStack, tuple[str, ...]], Any]
 
 
-# The first that fits opens a path; what none fits is opened as Zarr. A new format is a file of its
-# own beside this one, and a line here.
+# The first that fits opens a path or URL; what none fits is opened as Zarr. A new format is a file
+# of its own beside this one, and a line here.
 FORMATS = (
-    Format(partial(_has_suffix, (".npy", ".npz")), _open_numpy),
-    Format(partial(_has_suffix, (".h5", ".hdf5", ".hdf")), _open_hdf5),
+    Format(partial(_has_suffix, (".npy", ".npz")), open_numpy),
+    Format(partial(_has_suffix, (".h5", ".hdf5", ".hdf")), open_hdf5_file),
     Format(_is_parquet, open_parquet),
 )

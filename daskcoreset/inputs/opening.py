@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.inputs.containers import split_container
+from daskcoreset.inputs.containers import Rows, split_container
 from daskcoreset.inputs.dataframes import arrays_of_dask, frame_source
+from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.inputs.sources import (
     Source,
     array_source,
+    concatenated_source,
     hdf5_source,
     indexed_source,
     memmap_source,
     sparse_source,
+)
+from daskcoreset.inputs.zarr_stores import (
+    decoder_of,
+    is_in_process,
+    name_of_array,
+    with_fast_pipeline,
 )
 
 # Shards above this are cut between the chunks inside them.
@@ -59,7 +69,7 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
     Parameters
     ----------
     X, y, sample_weight
-        As in `daskcoreset.build`; the latter two may be None.
+        As in `daskcoreset.build`; the latter two may be None. X may be a `Reading`.
 
     Returns
     -------
@@ -72,9 +82,13 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
     InvalidTypeError
         For types and dtypes that hold no real numbers.
     """
+    X, options = ReadOptions.of(X)
     with ExitStack() as stack:  # of files, which are closed once their arrays are sources
-        members = split_container(X, y, sample_weight, stack)
-        parts = {name: _opened(part, name) for name, part in members.parts.items()}
+        members = split_container(X, y, sample_weight, stack, options)
+        parts = {
+            name: _opened_rows(part) if isinstance(part, Rows) else _opened(part, name)
+            for name, part in members.parts.items()
+        }
     for name, part in parts.items():
         _check_part(part, name)
     _check_lengths(parts)
@@ -84,10 +98,17 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
     # The name of a Dask array is a hash, which does not identify its data.
     if (source := sources.get("X")) is not None:
         columns, data_name = columns or source.columns, source.name or data_name
+    if data_name is not None:
+        data_name = without_secrets(data_name, data_name)
     return OpenedData(arrays, sources, _is_sparse(parts["X"]), columns, data_name)
 
 
 # --- one part ----------------------------------------------------------------------------
+
+
+def _opened_rows(rows: Rows) -> Source:
+    sources = [_opened(array, rows.argument) for array in rows.arrays]
+    return concatenated_source(sources, rows.names, rows.argument)
 
 
 def _opened(part: Any, name: str) -> Any:
@@ -144,7 +165,9 @@ def _open_zarr(array: Any) -> Source:
         inner, outer = array.chunks, array.shards or array.chunks
         whole = int(np.prod(outer, dtype=np.int64)) * array.dtype.itemsize <= _HUGE_SHARD
         granularity = int((outer if whole else inner)[0])
-    return indexed_source(array, granularity=granularity, name=str(array.store_path))
+    array = with_fast_pipeline(array)
+    source = indexed_source(array, granularity=granularity, name=name_of_array(array))
+    return replace(source, in_process=is_in_process(array), decoder=decoder_of(array))
 
 
 def _open_xarray(part: Any, name: str) -> Any:

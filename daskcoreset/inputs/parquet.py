@@ -1,141 +1,130 @@
-"""Parquet files: row groups as blocks, their lengths known from the footers alone."""
+"""Parquet files and tables of Arrow: columns by name, row groups whose lengths are known."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.dataframes import OBJECT, check_numeric, common_dtype
+from daskcoreset.inputs.places import Place, clear_errors, clear_read_errors, shortened
 from daskcoreset.inputs.sources import Loader, Source, Table, import_reader
 
-_PARQUET = (".parquet", ".parq", ".pq")
+SUFFIXES = (".parquet", ".parq", ".pq")
+
+# Footers of remote files are waited for, not worked for.
+_FOOTERS_AT_A_TIME = 16
 
 
-def open_parquet(path: str, name: str, stack: ExitStack, keys: Sequence[str] = ()) -> ParquetFiles:
-    """Open a Parquet file or folder, passed as the argument `name`; see `ParquetFiles`."""
-    del stack  # every task opens its files for itself
-    import_reader("pyarrow", "dataframe", name)
-    return ParquetFiles(path, keys)
+class ArrowTable(Table):
+    """Columns by name, in pieces that are read alone.
 
-
-class ParquetFiles(Table):
-    """The footers of a Parquet file or folder: columns, row groups and their lengths.
-
-    Parameters
+    Attributes
     ----------
     path : str
-        A file, or a folder whose Parquet files are read in the natural order of their
-        names: ``part.10.parquet`` after ``part.9.parquet``, as Dask reads what it writes.
-    keys : sequence of str
-        Columns that will be read alone, as labels or weights.
+        What errors and provenance call it.
+    names : list of str
+    types : dict of str to list
+        Arrow types that a column has in its pieces.
+    nulls : set of str
+        Columns that may hold nulls.
+    pieces : list
+        `Piece` objects, in the order of the rows.
     """
 
-    def __init__(self, path: str, keys: Sequence[str] = ()) -> None:
-        import pyarrow.parquet as pq
-
+    def __init__(self, path: str) -> None:
         self.path = path
-        self.groups: list[tuple[str, int, int]] = []  # file, number in the file, rows
-        self._types: dict[str, list[Any]] = {}  # of every file, by the names of the columns
-        self._nulls = dict.fromkeys(keys, False)
-        for file in parquet_files(path):
-            metadata = pq.read_metadata(file)
-            self._add_columns(file, metadata.schema.to_arrow_schema())
-            for index in range(metadata.num_row_groups):
-                group = metadata.row_group(index)
-                if group.num_rows:
-                    self.groups.append((file, index, group.num_rows))
-                    self._note_nulls(group)
-        self.names = list(self._types)
-
-    def _add_columns(self, file: str, schema: Any) -> None:
-        if self._types and set(schema.names) != set(self._types):
-            differing = sorted(set(schema.names) ^ set(self._types))
-            raise InvalidInputError(
-                f"X has files with different columns: {file!r} and those before it differ in "
-                f"{differing}; pass files of one schema."
-            )
-        for field in schema:
-            self._types.setdefault(field.name, []).append(field.type)
-
-    def _note_nulls(self, group: Any) -> None:
-        for index in range(group.num_columns):
-            column = group.column(index)
-            if column.path_in_schema in self._nulls:
-                counted = column.statistics is not None and column.statistics.has_null_count
-                # A footer that does not say may hide some.
-                self._nulls[column.path_in_schema] |= (
-                    not counted or column.statistics.null_count > 0
-                )
+        self.in_process = False
+        self.names: list[str] = []
+        self.types: dict[str, list[Any]] = {}
+        self.nulls: set[str] = set()
+        self.pieces: list[Piece] = []
 
     def table(self, columns: Sequence[str]) -> Source:
         """Return some columns as the matrix X."""
-        plain = {name: _plain_dtype(self._types[name]) for name in columns}
-        check_numeric({name: self._types[name][0] for name in columns if plain[name] == OBJECT})
+        plain = {name: _plain_dtype(self.types[name]) for name in columns}
+        check_numeric({name: self.types[name][0] for name in columns if plain[name] == OBJECT})
         # A null of any column becomes NaN, which only a floating dtype can hold.
         dtype = common_dtype([np.float32, *plain.values()])
         return self._source(tuple(columns), dtype)
 
     def column(self, name: str) -> Source:
         """Return one column as a vector of labels or weights."""
-        dtype = _plain_dtype(self._types[name])
-        if self._nulls.get(name, True) and dtype.kind in "biu":
+        dtype = _plain_dtype(self.types[name])
+        if name in self.nulls and dtype.kind in "biu":
             dtype = np.result_type(dtype, np.float32)
         return self._source((name,), dtype, flat=True)
 
     def _source(
         self, columns: tuple[str, ...], dtype: np.dtype[Any], *, flat: bool = False
     ) -> Source:
-        starts = np.cumsum([0, *(rows for _, _, rows in self.groups)])
+        starts = np.cumsum([0, *(piece.rows for piece in self.pieces)])
         n_rows = int(starts[-1])
 
         def loader(start: int, stop: int) -> Loader:
-            # Every task reads the row groups that its rows are in.
+            # Every task reads the pieces that its rows are in.
             first = int(np.searchsorted(starts, start, side="right")) - 1
             last = int(np.searchsorted(starts, stop, side="left"))
-            pieces = tuple(
-                (path, group, max(0, start - begin), min(rows, stop - begin))
-                for (path, group, rows), begin in zip(
-                    self.groups[first:last], starts[first:last].tolist(), strict=True
+            reads = tuple(
+                piece.cut(columns, max(0, start - begin), min(piece.rows, stop - begin))
+                for piece, begin in zip(
+                    self.pieces[first:last], starts[first:last].tolist(), strict=True
                 )
             )
-            return partial(_parquet_rows, pieces, columns, dtype, flat=flat)
+            return partial(_rows_of, reads, columns, dtype, flat=flat)
 
         return Source(
             (n_rows,) if flat else (n_rows, len(columns)),
             dtype,
             loader,
-            pieces=tuple(rows for _, _, rows in self.groups),
-            name=self.path,
+            pieces=tuple(piece.rows for piece in self.pieces),
+            name=self.path or None,
             columns=columns,
+            in_memory=all(isinstance(piece, _InMemory) for piece in self.pieces),
+            in_process=self.in_process,
         )
 
 
-def _parquet_rows(
-    pieces: Sequence[tuple[str, int, int, int]],
+class Piece:
+    """Rows of a table that are stored together.
+
+    Attributes
+    ----------
+    rows : int
+    """
+
+    rows: int
+
+    def cut(self, columns: Sequence[str], first: int, last: int) -> Callable[[], Any]:
+        """Return what reads some columns of some rows as an Arrow table; picklable."""
+        raise NotImplementedError
+
+
+def _rows_of(
+    reads: Sequence[Callable[[], Any]],
     columns: tuple[str, ...],
     dtype: np.dtype[Any],
     *,
     flat: bool,
 ) -> AnyArray:
-    """Read rows, one row group at a time; a piece is a path, a group, first and last row."""
-    import pyarrow.parquet as pq
-
-    out = np.empty((sum(last - first for _, _, first, last in pieces), len(columns)), dtype)
-    start = 0
-    for path, group, first, last in pieces:
-        with pq.ParquetFile(path) as file:
-            table = file.read_row_group(group, columns=list(columns))
-        rows = slice(start, start + last - first)
+    """Read the pieces of a block, one at a time."""
+    parts = []
+    for read in reads:
+        table = read()
+        part = np.empty((table.num_rows, len(columns)), dtype)
         for j, name in enumerate(columns):
-            out[rows, j] = _column_to_numpy(table[name].slice(first, last - first), dtype)
-        start = rows.stop
+            part[:, j] = _column_to_numpy(table[name], dtype)
+        parts.append(part)
+    out = parts[0] if len(parts) == 1 else np.concatenate(parts)
     return out[:, 0] if flat else out
 
 
@@ -147,25 +136,280 @@ def _column_to_numpy(column: Any, dtype: np.dtype[Any]) -> AnyArray:
 
 def _plain_dtype(kinds: Sequence[Any]) -> np.dtype[Any]:
     """Return the dtype that holds the types that one column has in all files."""
-    import pyarrow.types as pt
-
-    if all(pt.is_integer(k) or pt.is_floating(k) or pt.is_boolean(k) for k in kinds):
+    if all(map(_is_number, kinds)):
         return common_dtype(kind.to_pandas_dtype() for kind in kinds)
     return OBJECT
 
 
-def parquet_files(path: str) -> list[str]:
-    """Return the Parquet files at a path; empty if there are none."""
-    from dask.utils import natural_sort_key
+def _is_number(kind: Any) -> bool:
+    import pyarrow.types as pt
 
-    root = Path(path)
-    if root.is_file():
-        return [path] if root.suffix.lower() in _PARQUET else []
-    files = (
-        file
-        for file in root.rglob("*")
-        if file.suffix.lower() in _PARQUET
-        # Logs and unfinished writes of other tools.
-        and not any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
+    return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_boolean(kind))
+
+
+# --- tables in memory --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _InMemory(Piece):
+    """A table, or some rows of one, in memory."""
+
+    arrow: Any
+
+    @property
+    def rows(self) -> int:  # type: ignore[override] # known from the table
+        return int(self.arrow.num_rows)
+
+    def cut(self, columns: Sequence[str], first: int, last: int) -> Callable[[], Any]:
+        return _InMemory(self.arrow.select(list(columns)).slice(first, last - first))
+
+    def __call__(self) -> Any:
+        return self.arrow
+
+    def __reduce__(self) -> Any:
+        # Arrow's own pickles hold the whole table of which this is a slice.
+        import pyarrow as pa
+
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.arrow.schema) as writer:
+            writer.write_table(self.arrow)
+        return _unpickled, (sink.getvalue().to_pybytes(),)
+
+
+def _unpickled(stream: bytes) -> _InMemory:
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(stream) as reader:
+        return _InMemory(reader.read_all())
+
+
+def as_table(X: Any, keys: Sequence[str] = ()) -> Any:
+    """Return tables and data sets of Arrow, and frames of polars, as an `ArrowTable`.
+
+    Anything else is returned as it is.
+    """
+    library = type(X).__module__.partition(".")[0]
+    if library == "polars":
+        if type(X).__name__ == "LazyFrame":
+            raise InvalidTypeError(
+                "X is a LazyFrame of polars, whose rows are not there yet; pass X.collect(), or "
+                "write it with X.sink_parquet(path) and pass the path."
+            )
+        X = X.to_arrow() if type(X).__name__ == "DataFrame" else X
+    if not type(X).__module__.startswith("pyarrow"):
+        return X
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    if isinstance(X, pa.RecordBatchReader):
+        raise InvalidTypeError("X can be read once only; pass the table, X.read_all().")
+    if isinstance(X, ds.Dataset):
+        if getattr(X, "_scan_options", None):
+            raise InvalidInputError(
+                "X is a data set with a filter, so that the number of its rows is not known; pass "
+                "the table, X.to_table(), or write it with pyarrow.dataset.write_dataset."
+            )
+        if not isinstance(X, ds.InMemoryDataset):
+            return ParquetFiles(X, keys)
+        X = X.to_table()
+    if isinstance(X, pa.RecordBatch):
+        X = pa.Table.from_batches([X])
+    if not isinstance(X, pa.Table):
+        return X
+    table = ArrowTable("")
+    table.names = list(X.schema.names)
+    table.types = {field.name: [field.type] for field in X.schema}
+    table.nulls = {key for key in keys if key in table.types and X[key].null_count}
+    table.pieces = [_InMemory(X)]
+    return table
+
+
+# --- files -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _RowGroup(Piece):
+    """A row group; a task opens its file again.
+
+    Attributes
+    ----------
+    path, filesystem
+        As pyarrow takes them.
+    name : str
+        Of the file, without secrets.
+    group : int
+        Its number in the file.
+    rows : int
+    keys : mapping of str to object
+        Columns that are one value in the whole file: those of the names of its folders.
+    """
+
+    path: str
+    filesystem: Any
+    name: str
+    group: int
+    rows: int
+    keys: Mapping[str, Any]
+
+    def cut(self, columns: Sequence[str], first: int, last: int) -> Callable[[], Any]:
+        return partial(self._read, tuple(columns), first, last)
+
+    def _read(self, columns: tuple[str, ...], first: int, last: int) -> Any:
+        import pyarrow as pa
+        import pyarrow.dataset as ds
+
+        stored = [name for name in columns if name not in self.keys]
+        scan = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+        file_format = ds.ParquetFileFormat(default_fragment_scan_options=scan)
+        what = f"row group {self.group} of {self.name!r} (its rows {first} to {last})"
+        with clear_read_errors(what, self.path):
+            fragment = file_format.make_fragment(
+                self.path, filesystem=self.filesystem, row_groups=[self.group]
+            )
+            # The threads are those of Dask.
+            table = fragment.to_table(columns=stored, use_threads=False)
+        if table.num_rows != self.rows:
+            raise StoreError(
+                f"{what} has {table.num_rows} rows in place of {self.rows}; open the file again, "
+                f"which was written anew since it was opened."
+            )
+        table = table.slice(first, last - first)
+        for name in set(columns) - set(stored):
+            value = pa.scalar(self.keys[name])
+            table = table.append_column(name, pa.repeat(value, table.num_rows))
+        return table
+
+
+class ParquetFiles(ArrowTable):
+    """The footers of Parquet files: columns, row groups and their lengths.
+
+    Parameters
+    ----------
+    source : pyarrow.dataset.Dataset, str, Place, or sequence of Place
+        A data set of Parquet files; or files and folders, whose Parquet files are read in the
+        natural order of their names: ``part.10.parquet`` after ``part.9.parquet``, as Dask reads
+        what it writes. The names of folders such as ``year=2024`` are columns.
+    keys : sequence of str
+        Columns that will be read alone, as labels or weights.
+    """
+
+    def __init__(self, source: Any, keys: Sequence[str] = ()) -> None:
+        import pyarrow.dataset as ds
+
+        roots = [Place(source)] if isinstance(source, str) else source
+        roots = [roots] if isinstance(roots, Place) else roots
+        self._root: Place | None = None
+        if not isinstance(roots, ds.Dataset):
+            self._root = roots[0]
+            files = [file for root in roots for file in parquet_files(root)]
+            if not files:
+                raise InvalidInputError(
+                    f"X names no Parquet file: {roots[0].name!r}; check the path."
+                )
+            with clear_errors("X", files[0].name, "a Parquet file"):
+                source = _dataset_of(files, roots[0] if len(roots) == 1 else None)
+        super().__init__(shortened([root.name for root in roots]) if self._root else "")
+
+        self.in_process = self._root is not None and self._root.in_process
+        fragments = list(source.get_fragments())
+        if not all(isinstance(fragment, ds.ParquetFileFragment) for fragment in fragments):
+            raise InvalidInputError(
+                "X is a data set of files that are no Parquet, whose lengths are not known before "
+                "reading; write it as Parquet, or pass the table, X.to_table()."
+            )
+        self._keys = keys
+        with ThreadPoolExecutor(_FOOTERS_AT_A_TIME) as pool:
+            list(pool.map(self._read_footer, fragments))
+        for fragment in fragments:
+            self._add_file(fragment, source.schema)
+        self.names = list(self.types) or list(source.schema.names)
+
+    def _add_file(self, fragment: Any, schema: Any) -> None:
+        import pyarrow.dataset as ds
+
+        folders = ds.get_partition_keys(fragment.partition_expression)
+        types = {field.name: field.type for field in fragment.physical_schema}
+        constants = {key: folders[key] for key in schema.names if key in folders.keys() - types}
+        types |= {key: schema.field(key).type for key in constants}
+        name = self._named(fragment)
+        self._add_columns(name, types)
+        self.nulls |= {key for key in self._keys if key in folders and folders[key] is None}
+        for group in fragment.row_groups:
+            if group.num_rows:
+                where = fragment.path, fragment.filesystem, name
+                self.pieces.append(_RowGroup(*where, group.id, group.num_rows, constants))
+                self._note_nulls(fragment.metadata.row_group(group.id))
+
+    def _add_columns(self, file: str, types: Mapping[str, Any]) -> None:
+        if self.types and set(types) != set(self.types):
+            differing = sorted(set(types) ^ set(self.types))
+            raise InvalidInputError(
+                f"X has files with different columns: {file!r} and those before it differ in "
+                f"{differing}; pass files of one schema."
+            )
+        for name, kind in types.items():
+            before = self.types.setdefault(name, [])
+            if before and _is_number(kind) != _is_number(before[0]):
+                raise InvalidInputError(
+                    f"X has files with different types: column {name!r} of {file!r} is {kind}, and "
+                    f"{before[0]} in those before it; pass files of one schema."
+                )
+            before.append(kind)
+
+    def _note_nulls(self, group: Any) -> None:
+        for index in range(group.num_columns):
+            column = group.column(index)
+            if column.path_in_schema in self._keys:
+                counted = column.statistics is not None and column.statistics.has_null_count
+                # A footer that does not say may hide some.
+                if not counted or column.statistics.null_count > 0:
+                    self.nulls.add(column.path_in_schema)
+
+    def _named(self, fragment: Any) -> str:
+        """Return the name of a file, without secrets."""
+        if self._root is None:
+            return without_secrets(fragment.path, fragment.path)
+        return self._root.at(fragment.path).name
+
+    def _read_footer(self, fragment: Any) -> None:
+        with clear_errors("X", self._named(fragment), "a Parquet file"):
+            fragment.ensure_complete_metadata()
+
+
+def _dataset_of(files: Sequence[Place], root: Place | None) -> Any:
+    """Return the data set of some Parquet files, in this order; nothing is read."""
+    import pyarrow.dataset as ds
+
+    filesystem = files[0].filesystem if files else None
+    return ds.dataset(
+        [file.path for file in files],
+        format="parquet",
+        filesystem=filesystem,
+        partitioning="hive",
+        partition_base_dir=None if root is None else root.path,
     )
-    return sorted(map(str, files), key=natural_sort_key)
+
+
+def parquet_files(root: Place) -> list[Place]:
+    """Return the Parquet files at a place; none where there are no such files."""
+    if root.filesystem is not None and root.suffix in SUFFIXES:
+        is_file = root.filesystem.info(root.path)["type"] == "file"  # or the error that says why
+    else:
+        is_file = root.is_file
+    if is_file:
+        return [root] if root.suffix in SUFFIXES else []
+    return [file for file in root.files() if _is_data(file, root)]
+
+
+def _is_data(file: Place, root: Place) -> bool:
+    below = PurePosixPath(file.path[len(root.path) :].lstrip("/"))
+    # Logs and unfinished writes of other tools are hidden so.
+    hidden = any(part.startswith((".", "_")) for part in below.parts)
+    return file.suffix in SUFFIXES and not hidden
+
+
+def open_parquet(place: Place, name: str, stack: ExitStack, keys: Sequence[str] = ()) -> Any:
+    """Open a Parquet file or folder, passed as the argument `name`; see `ParquetFiles`."""
+    del stack  # every task opens its files for itself
+    import_reader("pyarrow", "dataframe", name)
+    return ParquetFiles(place, keys)

@@ -7,9 +7,11 @@ later, and a worker that dies takes nothing with it.
 
 from __future__ import annotations
 
+import itertools
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,9 +19,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import CoresetError, InvalidInputError, StoreError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.inputs.places import Place, clear_read_errors, read_error
+from daskcoreset.inputs.zarr_stores import damaged_chunk
 
 # Reads one range of rows when called, an ndarray or SciPy sparse; picklable, cheap to make.
 Loader: TypeAlias = Callable[[], Any]
@@ -50,6 +54,10 @@ class Source:
         Whether a block is a view of what is in memory already.
     sparse_bytes : int or None
         Bytes of all rows of a sparse matrix; None for dense rows.
+    in_process : bool
+        Whether rows are stored in the memory of this process, where no other one sees them.
+    decoder : str or None
+        What decodes the chunks of a Zarr array.
     """
 
     shape: tuple[int, ...]
@@ -61,6 +69,8 @@ class Source:
     columns: tuple[str, ...] | None = None
     in_memory: bool = False
     sparse_bytes: int | None = None
+    in_process: bool = False
+    decoder: str | None = None
 
     def cut(self, rows: int) -> tuple[int, ...]:
         """Cut the rows into block sizes of about `rows` rows each.
@@ -164,14 +174,21 @@ def indexed_source(array: Any, *, granularity: int = 1, name: str | None = None)
     """Return the source of arrays with ``shape``, ``dtype`` and slices: Zarr, xarray."""
 
     def loader(start: int, stop: int) -> Loader:
-        return partial(_sliced_rows, array, start, stop)
+        return partial(_sliced_rows, array, name, start, stop)
 
     shape = tuple(int(length) for length in array.shape)
     return Source(shape, np.dtype(array.dtype), loader, max(1, granularity), name=name)
 
 
-def _sliced_rows(array: Any, start: int, stop: int) -> AnyArray:
-    return np.asarray(array[start:stop])
+def _sliced_rows(array: Any, name: str | None, start: int, stop: int) -> AnyArray:
+    try:
+        return np.asarray(array[start:stop])
+    except (CoresetError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - of every store and codec
+        where = "" if name is None else f" of {name!r}"
+        what = f"{damaged_chunk(array, start, stop)}rows {start} to {stop}{where}"
+        raise read_error(what, error) from None
 
 
 def memmap_source(array: np.memmap[Any, Any]) -> Source:
@@ -208,30 +225,130 @@ def _mapped_rows(
     reach = [(length - 1) * stride for length, stride in zip(shape, strides, strict=True)]
     low = first + sum(min(0, r) for r in reach)
     high = first + sum(max(0, r) for r in reach) + dtype.itemsize
-    raw = np.memmap(path, np.uint8, "r", low, (high - low,))
+    with clear_read_errors(f"{shape[0]} rows from byte {first} of {path!r}"):
+        raw = np.memmap(path, np.uint8, "r", low, (high - low,))
     return np.ndarray(shape, dtype, raw, first - low, strides)
 
 
-def hdf5_source(dataset: Any) -> Source:
+def hdf5_source(dataset: Any, place: Place | None = None) -> Source:
     """Return the source of an HDF5 data set; tasks open the file, for handles do not pickle."""
-    path = os.path.abspath(os.fsdecode(dataset.file.filename))  # noqa: PTH100 - no links
     key = str(dataset.name)
-    if not Path(path).is_file():
-        raise InvalidInputError(
-            f"the HDF5 data set {key!r} is in memory, where workers cannot read it; "
-            f"save its file to disk, or pass the array, dataset[:]."
-        )
+    if place is None:
+        path = os.path.abspath(os.fsdecode(dataset.file.filename))  # noqa: PTH100 - no links
+        place = Place(path)
+        if not Path(path).is_file():
+            raise InvalidInputError(
+                f"the HDF5 data set {key!r} is in memory, where workers cannot read it; "
+                f"save its file to disk, or pass the array, dataset[:]."
+            )
 
     def loader(start: int, stop: int) -> Loader:
-        return partial(_hdf5_rows, path, key, start, stop)
+        return partial(_hdf5_rows, place, key, start, stop)
 
     shape = tuple(dataset.shape or ())
     granularity = int(dataset.chunks[0]) if dataset.chunks else 1
-    return Source(shape, dataset.dtype, loader, granularity, name=f"{path}:{key}")
+    name = f"{place.name}:{key}"
+    return Source(shape, dataset.dtype, loader, granularity, name=name, in_process=place.in_process)
 
 
-def _hdf5_rows(path: str, dataset: str, start: int, stop: int) -> Any:
+def _hdf5_rows(place: Place, dataset: str, start: int, stop: int) -> Any:
+    what = f"rows {start} to {stop} of the data set {dataset!r} in {place.name!r}"
+    with clear_read_errors(what, place.url), open_hdf5(place) as file:
+        return file[dataset][start:stop]
+
+
+@contextmanager
+def open_hdf5(place: Place) -> Iterator[Any]:
+    """Open an HDF5 file."""
     import h5py
 
-    with h5py.File(path, "r") as file:
-        return file[dataset][start:stop]
+    with ExitStack() as stack:
+        remote = place.filesystem is not None
+        opened = stack.enter_context(place.open()) if remote else place.path
+        yield stack.enter_context(h5py.File(opened, "r"))
+
+
+def concatenated_source(sources: Sequence[Source], names: Sequence[str], argument: str) -> Source:
+    """Return the rows of several sources, one after the other.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+    names : sequence of str
+        Of their files.
+    argument : str
+        What they were passed as.
+    """
+    first = sources[0]
+    for source, name in zip(sources, names, strict=True):
+        for what, one, other in (
+            ("shape", source.shape[1:], first.shape[1:]),
+            ("dtype", source.dtype, first.dtype),
+        ):
+            if one != other:
+                raise InvalidInputError(
+                    f"{argument} has files that differ: {name!r} has rows of {what} {one}, and "
+                    f"{names[0]!r} of {other}; pass files of one kind."
+                )
+    lengths = [source.shape[0] for source in sources]
+    starts = np.cumsum([0, *lengths])
+
+    def loader(start: int, stop: int) -> Loader:
+        parts = tuple(
+            source.loader(max(0, start - begin), min(length, stop - begin))
+            for source, length, begin in zip(sources, lengths, starts.tolist(), strict=False)
+            if begin < stop and begin + length > start
+        )
+        return partial(_concatenated_rows, parts)
+
+    row_bytes = max(1, first.dtype.itemsize * int(np.prod(first.shape[1:], dtype=np.int64)))
+    pieces = (source.pieces or _pieces_of(source, row_bytes) for source in sources)
+    return Source(
+        (int(starts[-1]), *first.shape[1:]),
+        first.dtype,
+        loader,
+        pieces=tuple(itertools.chain.from_iterable(pieces)),
+        columns=first.columns,
+        in_memory=all(source.in_memory for source in sources),
+        in_process=any(source.in_process for source in sources),
+        decoder=first.decoder,
+    )
+
+
+# Of rows that are not stored in chunks, so many bytes are kept together.
+_PIECE_BYTES = 4 * 2**20
+
+
+def _pieces_of(source: Source, row_bytes: int) -> tuple[int, ...]:
+    rows = source.granularity if source.granularity > 1 else max(1, _PIECE_BYTES // row_bytes)
+    return even_cut(source.shape[0], rows)
+
+
+def _concatenated_rows(parts: Sequence[Loader]) -> Any:
+    return parts[0]() if len(parts) == 1 else np.concatenate([part() for part in parts])
+
+
+def file_source(place: Place, shape: tuple[int, ...], dtype: np.dtype[Any], offset: int) -> Source:
+    """Return the source of an array that lies in a remote file, row after row, from a byte on."""
+
+    def loader(start: int, stop: int) -> Loader:
+        return partial(_file_rows, place, dtype, (stop - start, *shape[1:]), offset, start)
+
+    return Source(shape, dtype, loader, name=place.name, in_process=place.in_process)
+
+
+def _file_rows(
+    place: Place, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int, start: int
+) -> AnyArray:
+    row_bytes = dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64))
+    first, n_bytes = offset + start * row_bytes, shape[0] * row_bytes
+    what = f"rows {start} to {start + shape[0]} of {place.name!r}"
+    with clear_read_errors(what, place.url):
+        raw = place.read(first, first + n_bytes)
+    if len(raw) != n_bytes:
+        reason = "the file is cut short" if len(raw) < n_bytes else "the server sends no ranges"
+        raise StoreError(
+            f"{what} take {n_bytes} bytes, and {len(raw)} came: {reason}; restore the file, or "
+            f"copy it to a local disk."
+        )
+    return np.frombuffer(raw, dtype).reshape(shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int, check_flag
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.metrics.costs import data_of
 from daskcoreset.metrics.plot import plot_audit
 from daskcoreset.metrics.poisson_sample import (
@@ -244,6 +245,7 @@ class Audit:
 _HEAD = ("solution", "on coreset", "on all data", "difference")
 
 
+@takes_reading
 def audit(
     coreset: Coreset,
     X: Any,
@@ -259,6 +261,7 @@ def audit(
     chunks: int | Literal["auto"] = "auto",
     on_invalid: Literal["raise", "drop"] | None = None,
     progress: bool | None = None,
+    **_reading: Unpack[ReadKeywords],
 ) -> Audit:
     """Compare costs on a coreset with those on all data, in one read.
 
@@ -299,6 +302,8 @@ def audit(
         so, and raises otherwise.
     progress : bool or None, default=None
         As in `build`.
+    storage_options, columns
+        As in `daskcoreset.build`.
 
     Returns
     -------

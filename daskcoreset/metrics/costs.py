@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from operator import add
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 
@@ -20,11 +20,13 @@ from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import check_flag, check_positive
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.objectives import LinearCost, QuantizationError
 from daskcoreset.objectives.clustering import as_centers
 from daskcoreset.sensitivities import SVM
 
 
+@takes_reading
 def svm_sensitivity(
     X: Any,
     y: Any,
@@ -35,6 +37,7 @@ def svm_sensitivity(
     provable: bool = False,
     intercept: bool = True,
     random_state: RandomState = 0,
+    **_reading: Unpack[ReadKeywords],
 ) -> float:
     r"""Total sensitivity t: the sum of the bounds of Lemma 2 over all rows, in three reads.
 
@@ -56,6 +59,8 @@ def svm_sensitivity(
         Whether the easy case counts as three alpha, as in the proof, or as two, as printed.
     random_state : int, Generator, RandomState or None, default=0
         For the clusters and the rough solution.
+    storage_options, columns
+        As in `daskcoreset.build`.
 
     Returns
     -------
@@ -129,6 +134,7 @@ class SVMReport(NamedTuple):
     accuracy: Any
 
 
+@takes_reading
 def svm_report(
     X: Any,
     y: Any,
@@ -138,6 +144,7 @@ def svm_report(
     *,
     intercept: Any = None,
     classes: Any = None,
+    **_reading: Unpack[ReadKeywords],
 ) -> SVMReport:
     r"""Cost, hinge loss and accuracy of linear classifiers, in one read.
 
@@ -162,6 +169,8 @@ def svm_report(
         b, where `w` holds none; zero by default.
     classes : sequence of two labels, optional
         Which label is -1 and which +1, in this order; needed where X has rows of one only.
+    storage_options, columns
+        As in `daskcoreset.build`.
 
     Returns
     -------
@@ -199,6 +208,7 @@ def svm_report(
     return SVMReport(*(float(value[0]) if single else value for value in values))
 
 
+@takes_reading
 def svm_cost(
     X: Any,
     y: Any,
@@ -208,6 +218,7 @@ def svm_cost(
     *,
     intercept: Any = None,
     classes: Any = None,
+    **_reading: Unpack[ReadKeywords],
 ) -> Any:
     """Objective F of linear support vector machines, over all rows; see `svm_report`.
 
@@ -223,6 +234,7 @@ def svm_cost(
     return svm_report(X, y, w, lam, sample_weight, intercept=intercept, classes=classes).cost
 
 
+@takes_reading
 def hinge_loss(
     X: Any,
     y: Any,
@@ -231,6 +243,7 @@ def hinge_loss(
     *,
     intercept: Any = None,
     classes: Any = None,
+    **_reading: Unpack[ReadKeywords],
 ) -> Any:
     """Weighted mean of the hinge loss over all rows; see `svm_report`.
 
@@ -247,6 +260,7 @@ def hinge_loss(
     return report.hinge_loss
 
 
+@takes_reading
 def accuracy(
     X: Any,
     y: Any,
@@ -255,6 +269,7 @@ def accuracy(
     *,
     intercept: Any = None,
     classes: Any = None,
+    **_reading: Unpack[ReadKeywords],
 ) -> Any:
     """Weighted share of the rows whose class a linear classifier predicts; see `svm_report`.
 
@@ -354,7 +369,10 @@ def _solutions(w: Any, intercept: Any, d: int) -> tuple[FloatArray, FloatArray, 
     return np.ascontiguousarray(matrix[:, :d]), shift, single
 
 
-def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
+@takes_reading
+def kmeans_cost(
+    X: Any, centers: Any, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+) -> Any:
     r"""Quantization error :math:`\phi_X(Q) = \sum_x u(x) \min_{q \in Q} |x - q|^2`.
 
     Parameters
@@ -365,6 +383,8 @@ def kmeans_cost(X: Any, centers: Any, sample_weight: Any = None) -> Any:
         One solution, or several to be evaluated in the same read.
     sample_weight : array-like of shape (n,), optional
         Input weights u; ones by default.
+    storage_options, columns
+        As in `daskcoreset.build`.
 
     Returns
     -------
@@ -433,7 +453,14 @@ def relative_error(cost: Any, reference: Any) -> Any:
     return float(error) if error.ndim == 0 else error
 
 
-def distortion(coreset: Coreset, X: Any, solutions: Any, sample_weight: Any = None) -> float:
+@takes_reading
+def distortion(
+    coreset: Coreset,
+    X: Any,
+    solutions: Any,
+    sample_weight: Any = None,
+    **_reading: Unpack[ReadKeywords],
+) -> float:
     r"""Largest relative difference between costs on the coreset and on all data.
 
     .. math::
@@ -450,6 +477,8 @@ def distortion(coreset: Coreset, X: Any, solutions: Any, sample_weight: Any = No
         where a coreset that misses something is wrong.
     sample_weight : array-like of shape (n,), optional
         Input weights u of the data.
+    storage_options, columns
+        As in `daskcoreset.build`.
 
     Returns
     -------

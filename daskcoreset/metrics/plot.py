@@ -15,6 +15,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import axes_for, need_matplotlib
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, is_int
+from daskcoreset.inputs.options import takes_reading
 from daskcoreset.metrics.costs import data_of
 from daskcoreset.metrics.plot_density import (
     MAX_COLUMNS,
@@ -43,6 +44,7 @@ _MAX_TICKS = 8
 _LINES = (("o", "-"), ("s", "--"), ("^", "-."), ("D", ":"), ("v", "-"), ("P", "--"))
 
 
+@takes_reading
 def plot_coreset(
     coreset: Coreset,
     X: Any = None,
@@ -75,6 +77,8 @@ def plot_coreset(
         Whether to explain sizes, and the colours of labels.
     on_invalid : {"raise", "drop"} or None, default=None
         As in `daskcoreset.audit`.
+    storage_options, columns
+        As in `daskcoreset.build`.
     **style
         For ``Axes.scatter``, over what is chosen here: ``alpha``, ``cmap``, ``color``, ...
 

@@ -177,3 +177,26 @@ def test_find_members__finds_none_in_what_has_no_names(tmp_path: Path) -> None:
     (tmp_path / "damaged.zarr" / "zarr.json").write_text("{")
     for name in ("array.zarr", "damaged.npz", "damaged.zarr", "missing.h5", "missing.npy"):
         assert convert.find_members(tmp_path / name) == ()
+
+
+def test_store__writes_whole_chunks_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.arange(1000.0).reshape(500, 2)
+    source = zarr.create_array(tmp_path / "a.zarr", shape=(500, 2), chunks=(70, 2), dtype="f8")
+    source[:] = rows
+    written: list[tuple[int, int]] = []
+    create = convert._create
+
+    class Recorder:
+        def __init__(self, *arguments: Any) -> None:
+            self.array = create(*arguments)
+
+        def __setitem__(self, key: slice, value: Any) -> None:
+            written.append((key.start, key.stop))
+            self.array[key] = value
+
+    monkeypatch.setattr(convert, "_create", Recorder)
+    convert.write_store(source, tmp_path / "b.zarr", rows_per_chunk=150)
+    # Every write begins and ends where a chunk does.
+    assert all(start % 150 == 0 and (stop % 150 == 0 or stop == 500) for start, stop in written)
+    assert [stop for _, stop in written[:-1]] == [start for start, _ in written[1:]]
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "b.zarr" / "X")[:], rows)

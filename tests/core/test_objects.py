@@ -48,6 +48,7 @@ def test_connect__errors(monkeypatch: pytest.MonkeyPatch) -> None:
     assert SECRET not in str(found.value)
     for url in (
         f"s3://{SECRET}@bucket/a", f"https://host/a?token={SECRET}", f"s3://bucket/a#{SECRET}",
+        "s3://bucket/a%20b",
         f"abfss://me:{SECRET}@account.dfs.core.windows.net/a",
     ):  # fmt: skip
         with pytest.raises(InvalidInputError, match="pass secrets as storage_options") as found:
@@ -101,10 +102,10 @@ def test_coreset__at_a_url(objects: ObjectServer, tmp_path: Path) -> None:
 
 def test_places__whose_names_are_unusual(objects: ObjectServer) -> None:
     bucket = objects.bucket()
-    for name in ("", "/", "/a b", "/ä", "/a%20b", "/a=1/b+c"):
+    for name in ("", "/", "/a b", "/ä", "/a=1/b+c"):
         folder = objects.folder(bucket + name)
         folder.put("x", name.encode())
-    for name in ("/", "/a b", "/ä", "/a%20b", "/a=1/b+c/"):
+    for name in ("/", "/a b", "/ä", "/a=1/b+c/"):
         stored = objects.folder(bucket + name).get("x")
         assert stored is not None
         assert stored.data.decode() == name.rstrip("/") or name == "/"

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.inputs.parquet import ParquetFiles, parquet_files
+from daskcoreset import build
+from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.inputs.parquet import ParquetFiles, as_table, parquet_files
+from daskcoreset.inputs.places import Place
 from tests.tools.sources import read
 
 
@@ -24,9 +30,9 @@ def test_parquet_files__natural_order_without_hidden_ones(tmp_path: Path) -> Non
         (tmp_path / name).touch()
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "b.pq").touch()
-    found = [Path(file).name for file in parquet_files(str(tmp_path))]
+    found = [Path(file.path).name for file in parquet_files(Place(str(tmp_path)))]
     assert found == ["b.pq", "part.9.parquet", "part.10.parquet"]
-    assert parquet_files(str(tmp_path / "a.txt")) == []
+    assert parquet_files(Place(str(tmp_path / "a.txt"))) == []
 
 
 def test_parquet__columns_in_another_order(tmp_path: Path) -> None:
@@ -67,3 +73,100 @@ def test_parquet__cut_keeps_row_groups(tmp_path: Path) -> None:
     source = ParquetFiles(str(tmp_path / "a.parquet")).column("a")
     assert source.cut(70) == (60, 40)
     assert source.cut(10) == (30, 30, 30, 10)
+
+
+def test_parquet__names_of_folders_are_columns(tmp_path: Path) -> None:
+    for year, city in ((2024, "Rome"), (2025, "Oslo")):
+        folder = tmp_path / "run=1" / "data" / f"year={year}" / f"city={city}"
+        folder.mkdir(parents=True)
+        write(folder / "a.parquet", a=[1.0 * year, 2.0])
+    files = ParquetFiles(str(tmp_path / "run=1" / "data"), ("city",))
+    # Not of the folders above the one that is read.
+    assert files.names == ["a", "year", "city"]
+    np.testing.assert_array_equal(
+        read(files.table(["a", "year"]), 0, 4), [[2024, 2024], [2, 2024], [2025, 2025], [2, 2025]]
+    )
+    np.testing.assert_array_equal(read(files.column("city"), 1, 3), ["Rome", "Oslo"])
+    with pytest.raises(InvalidTypeError, match=r"no real numbers: 'city' \(string\)"):
+        files.table(files.names)
+
+
+def test_parquet__folders_without_a_value_are_missing(tmp_path: Path) -> None:
+    for value in ("1", "__HIVE_DEFAULT_PARTITION__"):
+        (tmp_path / f"y={value}").mkdir()
+        write(tmp_path / f"y={value}" / "a.parquet", a=[1.0])
+    source = ParquetFiles(str(tmp_path), ("y",)).column("y")
+    np.testing.assert_array_equal(read(source, 0, 2), [1, np.nan])
+
+
+def test_parquet__numbers_in_one_file_and_text_in_another(tmp_path: Path) -> None:
+    write(tmp_path / "0.parquet", a=[1, 2])
+    write(tmp_path / "1.parquet", a=["x"])
+    with pytest.raises(InvalidInputError, match=r"column 'a' of .*1.parquet' is string, and int64"):
+        ParquetFiles(str(tmp_path))
+
+
+def test_parquet__no_file(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="X names no Parquet file"):
+        ParquetFiles(str(tmp_path))
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 and nonsense")
+    with pytest.raises(InvalidInputError, match=r"as a Parquet file: .*a.parquet'.*give the path"):
+        ParquetFiles(str(tmp_path))
+
+
+def test_parquet__damaged_pages_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    rng = np.random.default_rng(0)
+    table = pa.table({"a": rng.normal(size=400), "b": rng.normal(size=400)})
+    pq.write_table(table, path, row_group_size=100, write_page_checksum=True, compression="none")
+    column = pq.read_metadata(path).row_group(2).column(1)
+    offset = min(x for x in (column.dictionary_page_offset, column.data_page_offset) if x)
+    data = bytearray(path.read_bytes())
+    data[offset + column.total_compressed_size - 9] ^= 4  # one bit of one value
+    path.write_bytes(bytes(data))
+    named = r"row group 2 of '.*a.parquet' \(its rows 0 to 100\) cannot be read .*restore it"
+    with pytest.raises(StoreError, match=named) as caught:
+        build(path, size=10, chunks=100)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_parquet__written_anew_with_fewer_rows(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    write(path, a=np.arange(10.0))
+    lazy = build(path, size=5, compute=False)
+    write(path, a=np.arange(7.0))
+    with pytest.raises(StoreError, match="has 7 rows in place of 10; open the file again"):
+        lazy.compute()
+
+
+def test_arrow__tables_are_sent_in_slices() -> None:
+    table = as_table(pa.table({"a": np.arange(1e5), "y": np.arange(100_000)}), ("y",))
+    loader = table.table(["a"]).loader(10, 20)
+    sent = pickle.dumps(loader)
+    assert len(sent) < 2000
+    np.testing.assert_array_equal(pickle.loads(sent)(), np.arange(10.0, 20.0)[:, None])
+
+
+def test_arrow__data_sets(tmp_path: Path) -> None:
+    table = pa.table({"a": np.arange(20.0), "y": [None, *range(19)]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    for X in (ds.dataset(tmp_path / "a.parquet"), ds.dataset(table), table.to_batches()[0]):
+        opened = as_table(X, ("y",))
+        np.testing.assert_array_equal(read(opened.table(["a"]), 3, 5), [[3.0], [4.0]])
+        assert np.isnan(read(opened.column("y"), 0, 1)[0])
+    assert as_table(pa.array([1])).to_pylist() == [1]
+
+
+def test_arrow__what_cannot_be_counted_is_refused(tmp_path: Path) -> None:
+    table = pa.table({"a": np.arange(20.0)})
+    pa_csv.write_csv(table, tmp_path / "a.csv")
+    pq.write_table(table, tmp_path / "a.parquet")
+    stored = ds.dataset(tmp_path / "a.parquet")
+    for X, message in (
+        (stored.filter(ds.field("a") > 3), r"X is a data set with a filter.*X.to_table\(\)"),
+        (ds.dataset(tmp_path / "a.csv", format="csv"), r"files that are no Parquet"),
+        (table.to_reader(), r"read once only; pass the table, X.read_all\(\)"),
+        (pl.LazyFrame({"a": [1.0]}), r"LazyFrame of polars.*X.collect\(\)"),
+    ):
+        with pytest.raises(CoresetError, match=message):
+            as_table(X)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from daskcoreset.core.validation import (
     check_positive,
     check_share,
 )
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,7 @@ class ActiveMaxMargin:
                     f"pass both."
                 )
 
+    @takes_reading
     def start(
         self,
         X: Any,
@@ -154,6 +156,7 @@ class ActiveMaxMargin:
         store: Location | None = None,
         chunks: int | Literal["auto"] = "auto",
         on_invalid: Literal["raise", "drop"] = "raise",
+        **_reading: Unpack[ReadKeywords],
     ) -> ActiveRun:
         """Open a pool, ready to ask.
 
@@ -170,6 +173,8 @@ class ActiveMaxMargin:
             Where every question and answer is kept, before `tell` returns. A run that is there
             already is never overwritten: `resume` it.
         chunks, on_invalid
+            As in `daskcoreset.build`.
+        storage_options, columns
             As in `daskcoreset.build`.
 
         Returns
@@ -211,6 +216,7 @@ class ActiveMaxMargin:
         return ActiveRun(state, pool)
 
     @staticmethod
+    @takes_reading
     def resume(
         store: Location,
         X: Any,
@@ -218,6 +224,7 @@ class ActiveMaxMargin:
         sample_weight: Any = None,
         chunks: int | Literal["auto"] = "auto",
         on_invalid: Literal["raise", "drop"] = "raise",
+        **_reading: Unpack[ReadKeywords],
     ) -> ActiveRun:
         """Continue a saved run, with all its labels.
 
@@ -227,6 +234,8 @@ class ActiveMaxMargin:
             As given to `start`, or to `ActiveRun.save`; it is kept there further.
         X, sample_weight, chunks, on_invalid
             As given to `start`.
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import add
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.core.validation import check_count, check_flag, check_share, is_choice
 from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 
 def find_opposite_duplicate(blocks: RowBlocks, core: CoreRows) -> tuple[int, int] | None:
@@ -323,7 +324,10 @@ class MaxMarginCoreset:
         check_flag("drop", self.drop)
         check_count("max_passes", self.max_passes)
 
-    def run(self, X: Any, y: Any, sample_weight: Any = None) -> MarginCoreset:
+    @takes_reading
+    def run(
+        self, X: Any, y: Any, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> MarginCoreset:
         """Build the core set.
 
         Parameters
@@ -334,6 +338,8 @@ class MaxMarginCoreset:
             Two labels of any kind, or more with `positive`.
         sample_weight : array-like of shape (n,), or str, optional
             Rows of weight zero are left out.
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------

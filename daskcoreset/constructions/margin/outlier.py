@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.core.validation import check_count, check_flag, check_share, is_choice
 from daskcoreset.execution.engine import BlockResults
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 
 class InseparableRestError(InvalidInputError):
@@ -418,7 +419,10 @@ class OutlierMaxMargin:
         if not is_choice(self.method, METHODS):
             raise InvalidInputError(f"method is {self.method!r}; pass one of {', '.join(METHODS)}.")
 
-    def run(self, X: Any, y: Any, sample_weight: Any = None) -> OutlierMargin:
+    @takes_reading
+    def run(
+        self, X: Any, y: Any, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> OutlierMargin:
         """Find the separator.
 
         Parameters
@@ -429,6 +433,8 @@ class OutlierMaxMargin:
             Two labels of any kind; the greater one is on the positive side.
         sample_weight : array-like of shape (n,), or str, optional
             Rows of weight zero are left out, and do not count among the k.
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from daskcoreset.core.random import RandomState, Stage, stream
 from daskcoreset.core.storage import Location
 from daskcoreset.core.typing import IndexArray, Sampling
 from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import Sensitivity
 
 # Coresets of blocks united at a time where a leaf's data are out of core.
@@ -219,6 +220,7 @@ class CoresetTree:
 
     # --- changes -------------------------------------------------------------------------
 
+    @takes_reading
     def append(
         self,
         X: Any,
@@ -228,6 +230,7 @@ class CoresetTree:
         name: str | None = None,
         time: Any = None,
         progress: bool | None = False,
+        **_reading: Unpack[ReadKeywords],
     ) -> Leaf:
         """Add a leaf after the others.
 
@@ -240,6 +243,8 @@ class CoresetTree:
         time : str, date, datetime or number, optional
             Kept with it, as text.
         progress : bool or None, default=False
+            As in `daskcoreset.build`.
+        storage_options, columns
             As in `daskcoreset.build`.
 
         Returns
@@ -258,6 +263,7 @@ class CoresetTree:
         leaf = self._manifest.next_leaf(name, time)
         return self._put(leaf, (X, y, sample_weight), progress)
 
+    @takes_reading
     def replace(
         self,
         leaf: str,
@@ -267,6 +273,7 @@ class CoresetTree:
         *,
         time: Any = None,
         progress: bool | None = False,
+        **_reading: Unpack[ReadKeywords],
     ) -> Leaf:
         """Put other rows in the place of a leaf's.
 
@@ -278,6 +285,8 @@ class CoresetTree:
             As in `append`.
         time : str, date, datetime or number, optional
             The new time; None keeps the old one.
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------

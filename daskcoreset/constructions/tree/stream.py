@@ -24,7 +24,7 @@ from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from daskcoreset.constructions.sampling.job import DataFacts
 from daskcoreset.constructions.tree import persistence
@@ -42,6 +42,7 @@ from daskcoreset.core.storage import Location
 from daskcoreset.core.typing import Sampling
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import Sensitivity
 
 _LAYOUT = Layout("coreset-stream", "states", flat=True)
@@ -346,7 +347,10 @@ class CoresetStream:
         """Levels that hold a coreset, the highest first."""
         return self._state.levels
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> CoresetStream:
+    @takes_reading
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> CoresetStream:
         """Take further rows.
 
         Parameters
@@ -358,6 +362,8 @@ class CoresetStream:
             Labels: for all rows of the stream or for none.
         sample_weight : array-like of shape (n,), or str, optional
             Input weights; ones by default.
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------

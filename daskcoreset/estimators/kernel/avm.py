@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -13,6 +13,7 @@ from daskcoreset.estimators.kernel.base import CORE_POINT_CONSTRAINTS, CorePoint
 from daskcoreset.estimators.kernel.kernels import Profile
 from daskcoreset.estimators.kernel.rows import KernelProblem, Solution
 from daskcoreset.estimators.kernel.sgd import solve_avm
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 # Steps of ``n_steps="auto"`` at least.
 _MIN_STEPS = 10_000
@@ -110,7 +111,10 @@ class AVMClassifier(CorePointModel):
         self.progress = progress
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    @takes_reading
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> Self:
         """Cover the rows, and train.
 
         Parameters
@@ -119,6 +123,8 @@ class AVMClassifier(CorePointModel):
             Any input of `daskcoreset.build`.
         y : array-like of shape (n,), or str
         sample_weight : array-like of shape (n,), or str, optional
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------

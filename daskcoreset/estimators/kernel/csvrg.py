@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -14,6 +14,7 @@ from daskcoreset.estimators.kernel.kernels import Profile
 from daskcoreset.estimators.kernel.newton import solve_exact
 from daskcoreset.estimators.kernel.rows import KernelProblem, Solution
 from daskcoreset.estimators.kernel.sgd import solve_csvrg
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 # Numbers in the Hessians of all problems, 1 GiB, up to which "auto" is "exact".
 _MAX_HESSIAN_NUMBERS = 2**27
@@ -230,7 +231,10 @@ class CSVRGClassifier(CorePointModel):
         self.progress = progress
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    @takes_reading
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> Self:
         """Cover the rows, and train.
 
         Parameters
@@ -240,6 +244,8 @@ class CSVRGClassifier(CorePointModel):
         y : array-like of shape (n,), or str
             Labels; a string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -256,8 +262,14 @@ class CSVRGClassifier(CorePointModel):
         warm = self.warm_start and hasattr(self, "_table")
         return self._fit(X, y, sample_weight, warm=warm)
 
+    @takes_reading
     def partial_fit(
-        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        classes: Any = None,
+        sample_weight: Any = None,
+        **_reading: Unpack[ReadKeywords],
     ) -> Self:
         """Train on further rows.
 
@@ -273,6 +285,8 @@ class CSVRGClassifier(CorePointModel):
         classes : array-like of shape (n_classes,), optional
             All classes there will be; needed in the first call where its rows lack some.
         sample_weight : array-like of shape (n,), or str, optional
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -24,6 +24,7 @@ from daskcoreset.estimators.kernel.losses import MarginLoss, resolve_lambda, res
 from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.estimators.kernel.rows import Solution
 from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 
 def solve_dual(
@@ -197,7 +198,10 @@ class ODMClassifier(KernelModel):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    @takes_reading
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> Self:
         """Train on all rows.
 
         Parameters
@@ -206,6 +210,8 @@ class ODMClassifier(KernelModel):
             In memory.
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------

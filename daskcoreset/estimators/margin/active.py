@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -21,6 +21,7 @@ from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.estimators.base import FLOATS, is_in_memory
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, DecisionModel
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 
 class ActiveMaxMarginClassifier(DecisionModel):
@@ -136,7 +137,15 @@ class ActiveMaxMarginClassifier(DecisionModel):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(self, X: Any, y: Any = None, *, oracle: Oracle | None = None) -> Self:
+    @takes_reading
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        oracle: Oracle | None = None,
+        **_reading: Unpack[ReadKeywords],
+    ) -> Self:
         """Ask for labels until the separator passes.
 
         Parameters
@@ -147,6 +156,8 @@ class ActiveMaxMarginClassifier(DecisionModel):
             Labels, of which only those needed are looked at; `n_labels_` counts them.
         oracle : callable, optional
             In place of y: ``oracle(rows)`` or ``oracle(rows, indices=...)`` gives labels.
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------

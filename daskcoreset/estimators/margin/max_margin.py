@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -34,6 +34,7 @@ from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.estimators.margin.soft import SOFT_ROWS, soft_kernel, soft_planes, uniform_rows
 from daskcoreset.execution.engine import BlockResults
 from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 # The epsilon of data in one block of memory, where reading costs nothing.
 _EXACT = 1e-9
@@ -219,7 +220,10 @@ class MaxMarginClassifier(HardMarginModel):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    @takes_reading
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> Self:
         """Find the separator.
 
         Parameters
@@ -230,6 +234,8 @@ class MaxMarginClassifier(HardMarginModel):
             Labels; a string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
             Rows of weight zero are left out.
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -444,7 +450,8 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    @takes_reading
+    def fit(self, X: Any, y: Any = None, **_reading: Unpack[ReadKeywords]) -> Self:
         """Find the separator.
 
         Parameters
@@ -453,6 +460,8 @@ class OutlierMaxMarginClassifier(HardMarginModel):
             Any input of `daskcoreset.build`.
         y : array-like of shape (n,), or str
             Two labels; a string where `daskcoreset.build` takes names.
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -33,6 +33,7 @@ from daskcoreset.estimators.base import is_in_memory
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, DecisionModel
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 # ``problem(n_features, n_classes)``.
 Maker = Callable[[int, int], StructuredProblem]
@@ -134,7 +135,10 @@ class StructuredMaxMargin(DecisionModel):
         self.per_block = per_block
         self.max_passes = max_passes
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
+    @takes_reading
+    def fit(
+        self, X: Any, y: Any = None, *, groups: Any = None, **_reading: Unpack[ReadKeywords]
+    ) -> Self:
         """Find the separator.
 
         Parameters
@@ -145,6 +149,8 @@ class StructuredMaxMargin(DecisionModel):
             The label of every row.
         groups : array-like of shape (n,), or str, optional
             Neighbouring rows of one value are one example; without it every row is.
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -239,7 +245,8 @@ class StructuredMaxMargin(DecisionModel):
                 f"epsilon={self.epsilon} wants {1 - self.epsilon:.3g}; raise max_passes."
             )
 
-    def predict(self, X: Any, *, groups: Any = None) -> Any:
+    @takes_reading
+    def predict(self, X: Any, *, groups: Any = None, **_reading: Unpack[ReadKeywords]) -> Any:
         """Predict the label of every row.
 
         Parameters
@@ -247,6 +254,8 @@ class StructuredMaxMargin(DecisionModel):
         X : array-like of shape (n, d), or path
         groups : array-like of shape (n,), or str, optional
             As in `fit`. Out of core, no boundary of blocks may cut an example.
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -278,8 +287,15 @@ class StructuredMaxMargin(DecisionModel):
             check_whole(blocks)
         return map_rows(blocks, predict, dtype=self.classes_.dtype)
 
+    @takes_reading
     def score(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        **_reading: Unpack[ReadKeywords],
     ) -> float:
         """Share of the rows whose label is predicted; one read where X is out of core.
 
@@ -291,6 +307,8 @@ class StructuredMaxMargin(DecisionModel):
             Not together with groups.
         groups : array-like of shape (n,), or str, optional
             As in `fit`; blocks may cut examples.
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------
@@ -313,12 +331,15 @@ class StructuredMaxMargin(DecisionModel):
     def _values(self) -> AnyArray | None:
         return None if isinstance(self.problem, StructuredProblem) else self.classes_
 
-    def decision_function(self, X: Any) -> Any:
+    @takes_reading
+    def decision_function(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
         """Score of every class, for "multiclass".
 
         Parameters
         ----------
         X : array-like of shape (n, d), or path
+        storage_options, columns
+            As in `daskcoreset.build`.
 
         Returns
         -------

@@ -10,8 +10,6 @@ import sys
 import threading
 import zipfile
 from collections.abc import Callable
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from daskcoreset.constructions.tree import remote
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from tests.tools import killing
 from tests.tools.object_stores import SECRET, ObjectServer
+from tests.tools.servers import FileServer
 from tests.tools.trees import day, made
 
 
@@ -122,36 +121,23 @@ def test_create__over_what_is_there(
 
 
 def test_open__by_http_is_read_only(
-    objects: ObjectServer, url: str, tree: CoresetTree, tmp_path: Path
+    objects: ObjectServer, url: str, tree: CoresetTree, files: FileServer
 ) -> None:
     folder = objects.folder(url)
     tree.coreset().to_zarr(f"{url}/coreset", storage_options=objects.options)
     for key in folder.keys():  # noqa: SIM118 - no dict
-        file = tmp_path / "days" / key
+        file = files.folder / "days" / key
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(folder.get(key).data)
-
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    handler = partial(Quiet, directory=str(tmp_path))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            address = f"http://127.0.0.1:{server.server_port}/days"
-            served = CoresetTree.open(address)
-            served.verify()
-            assert WeightedPoints.equals(served.coreset(), tree.coreset())
-            assert Coreset.from_zarr(f"{address}/coreset").equals(tree.coreset())
-            with pytest.raises(StoreError, match="which is only read"):
-                served.append(day(3))
-            with pytest.raises(StoreError, match="which is only read"):
-                CoresetTree.create(address)
-        finally:
-            server.shutdown()
-            thread.join()
+    address = f"{files.url}/days"
+    served = CoresetTree.open(address)
+    served.verify()
+    assert WeightedPoints.equals(served.coreset(), tree.coreset())
+    assert Coreset.from_zarr(f"{address}/coreset").equals(tree.coreset())
+    with pytest.raises(StoreError, match="which is only read"):
+        served.append(day(3))
+    with pytest.raises(StoreError, match="which is only read"):
+        CoresetTree.create(address)
 
 
 def test_places__stores_of_zarr(tmp_path: Path) -> None:

@@ -1,0 +1,58 @@
+"""Names of sources without what must not be seen: users, passwords, and tokens in URLs."""
+
+from __future__ import annotations
+
+import re
+
+# A URL in a text ends at a blank, a quotation mark or a bracket; a chained one at "::".
+_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<rest>(?:(?!::)[^\s'\"<>])*)")
+
+_PORT = re.compile(r"[^:]*|\[[0-9A-Fa-f:.]*\]|(?:[^:]*|\[[0-9A-Fa-f:.]*\]):\d*")
+
+_HIDDEN = "..."
+
+
+def without_secrets(text: str, *urls: str) -> str:
+    """Return a text whose URLs have no user, password, query or fragment.
+
+    Parameters
+    ----------
+    text : str
+        A URL, or a message with some.
+    *urls : str
+        URLs that `text` may hold; for those that do not end where a text shows it, at a blank
+        for example.
+
+    Returns
+    -------
+    str
+        The same for a text without secrets. Where it cannot be told what is a password, nothing
+        is left of the URL but its scheme.
+
+    Examples
+    --------
+    >>> without_secrets("https://me:word@host:9000/days.zarr?token=x#y")
+    'https://host:9000/days.zarr'
+    >>> without_secrets("no access to 's3://key:secret@bucket/x.parquet'")
+    "no access to 's3://bucket/x.parquet'"
+    """
+    for url in sorted(urls, key=len, reverse=True):
+        if "://" in url:
+            clean = "::".join(_whole(part) for part in url.split("::"))
+            text = clean if text == url else text.replace(url, clean)
+    return _URL.sub(lambda found: found["scheme"] + _cleaned(found["rest"]), text)
+
+
+def _whole(part: str) -> str:
+    scheme, separator, rest = part.partition("://")
+    return f"{scheme}://{_cleaned(rest)}" if separator else part
+
+
+def _cleaned(rest: str) -> str:
+    """Return what follows the scheme of a URL, without secrets."""
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    host = authority.rpartition("@")[2]
+    if host == authority and not _PORT.fullmatch(authority):
+        return _HIDDEN  # a password with a slash in it, which should have been quoted
+    path = re.split(r"[?#]", rest[len(authority) :], maxsplit=1)[0]
+    return host + path

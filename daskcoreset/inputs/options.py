@@ -1,0 +1,169 @@
+"""How inputs are opened: one record of options, from every public door to `open_all`."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import wraps
+from typing import Any, ParamSpec, TypedDict, TypeVar
+
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class ReadKeywords(TypedDict, total=False):
+    """Keywords of every call that opens data; `daskcoreset.build` describes them."""
+
+    storage_options: Mapping[str, Any] | None
+    columns: Sequence[str] | None
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How X, y and sample_weight are opened; the fields are those of `ReadKeywords`.
+
+    Attributes
+    ----------
+    storage_options : mapping of str to object, or None
+        For the file system of a URL: never shown, since they hold keys and passwords.
+    columns : sequence of str or None
+        Features to read, in this order; None reads all.
+    """
+
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+    columns: Sequence[str] | None = None
+
+    @classmethod
+    def of(cls, X: Any) -> tuple[Any, ReadOptions]:
+        """Return what was passed as X, and how it is to be opened."""
+        return (X.data, X.options) if isinstance(X, Reading) else (X, DEFAULTS)
+
+    def __post_init__(self) -> None:
+        storage, columns = self.storage_options, self.columns
+        if not isinstance(storage, (Mapping, type(None))):
+            raise InvalidTypeError(
+                f"storage_options is a {type(storage).__name__}; pass a dict of the names and "
+                f'values that the file system takes, such as {{"anon": True}}.'
+            )
+        if columns is None:
+            return
+        if isinstance(columns, str) or not isinstance(columns, Sequence):
+            raise InvalidTypeError(
+                f"columns is {columns!r}; pass a list of names of columns, such as [{'a'!r}]."
+            )
+        object.__setattr__(self, "columns", tuple(columns))
+        if not columns or len(set(columns)) != len(columns):
+            raise InvalidInputError(
+                f"columns is {list(columns)}; name at least one column, and none of them twice."
+            )
+
+
+DEFAULTS = ReadOptions()
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What was passed as X, and how it is to be opened: goes wherever X goes."""
+
+    data: Any
+    options: ReadOptions
+
+
+def reading(X: Any, options: ReadOptions, beside: Sequence[Any] = ()) -> Any:
+    """Return X as it is to be opened: itself where nothing is asked for.
+
+    Parameters
+    ----------
+    X : object
+        As in `daskcoreset.build`, or an iterator of batches.
+    options : ReadOptions
+    beside : sequence of object
+        y and sample_weight: where they are strings, they name columns that are kept.
+
+    Returns
+    -------
+    object
+        A data frame with the columns asked for, or a `Reading`.
+    """
+    if options == DEFAULTS:
+        return X
+    if isinstance(X, Iterator):
+        return _batches(X, options)
+    is_frame = hasattr(type(X), "columns") and type(X).__name__ != "LazyFrame"
+    if is_frame and options.storage_options is None:
+        return select_columns(X, options.columns, beside)
+    return Reading(X, options)
+
+
+def _batches(batches: Iterator[Any], options: ReadOptions) -> Iterator[Any]:
+    for batch in batches:
+        X, *beside = batch if isinstance(batch, tuple) else (batch,)
+        yield (reading(X, options, beside), *beside)
+
+
+def select_columns(frame: Any, columns: Sequence[str] | None, beside: Sequence[Any]) -> Any:
+    """Return a frame of the columns asked for, and of those that are labels or weights."""
+    if columns is None:
+        return frame
+    names = list(getattr(frame, "column_names", frame.columns))
+    keys = [key for key in beside if isinstance(key, str) and key in names]
+    check_columns(columns, names)
+    wanted = [name for name in columns if name not in keys] + keys
+    return frame.select(wanted) if hasattr(frame, "column_names") else frame[wanted]
+
+
+def check_columns(columns: Sequence[str], names: Sequence[Any]) -> None:
+    """Check that all columns that were asked for are there."""
+    if unknown := [name for name in columns if name not in names]:
+        raise InvalidInputError(
+            f"columns has {unknown}, but X has the columns {list(names)}; name some of these."
+        )
+
+
+def is_path(part: Any) -> bool:
+    """Whether a part is a path or URL, or a list of them."""
+    if isinstance(part, (list, tuple)):
+        return bool(part) and all(isinstance(one, (str, os.PathLike)) for one in part)
+    return isinstance(part, (str, os.PathLike))
+
+
+def takes_reading(door: Callable[P, R]) -> Callable[P, R]:
+    """Give a public call with the argument X the keywords of `ReadOptions`.
+
+    The call declares ``**_reading: Unpack[ReadKeywords]``, for type checkers. It gets none of them:
+    X arrives as a `Reading`. Its signature shows the keywords one by one.
+    """
+    signature = inspect.signature(door)
+    names = [option.name for option in fields(ReadOptions)]
+    parameters = [one for one in signature.parameters.values() if one.name != "_reading"]
+    known = signature.replace(parameters=parameters)
+
+    @wraps(door)
+    def opened(*args: P.args, **keywords: P.kwargs) -> R:
+        options: dict[str, Any] = {name: keywords.pop(name) for name in names if name in keywords}
+        bound = known.bind(*args, **keywords)
+        if not options:
+            return door(*args, **keywords)
+        arguments = bound.arguments
+        beside = [arguments.get(name) for name in ("y", "sample_weight", "groups")]
+        arguments["X"] = reading(arguments.get("X"), ReadOptions(**options), beside)
+        return door(*bound.args, **bound.kwargs)
+
+    kinds = ReadKeywords.__annotations__
+    shown = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=kinds[name].__forward_arg__,
+        )
+        for name in names
+    ]
+    rest = [one for one in parameters if one.kind is one.VAR_KEYWORD]
+    parameters = [one for one in parameters if one not in rest]
+    opened.__signature__ = signature.replace(parameters=[*parameters, *shown, *rest])  # type: ignore[attr-defined] # what inspect looks for
+    return opened

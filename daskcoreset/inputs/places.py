@@ -1,0 +1,288 @@
+"""Places of inputs: paths and URLs, globs and lists of them, and errors that say what to set."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from daskcoreset.core.errors import (
+    CoresetError,
+    InvalidInputError,
+    MissingDependencyError,
+    StoreError,
+)
+from daskcoreset.core.secrets import without_secrets
+
+_LOCAL = ("file", "local")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file or folder, on a local disk or behind a URL.
+
+    Attributes
+    ----------
+    path : str
+        As its file system knows it.
+    filesystem : fsspec file system, or None
+        None for the local disk.
+    url : str
+        As it was given, secrets included.
+    """
+
+    path: str
+    filesystem: Any = field(default=None, repr=False)
+    url: str = field(default="", repr=False)
+
+    @classmethod
+    def of(cls, location: str | os.PathLike[str], options: Mapping[str, Any] | None) -> Place:
+        """Return the place of a path or URL."""
+        text = os.fspath(location)
+        scheme, separator, rest = text.partition("://")
+        if separator and scheme.lower() in _LOCAL:
+            text, separator = rest, ""
+        if not separator:
+            if options is not None:
+                raise InvalidInputError(
+                    f"storage_options are for URLs, and {text!r} is a local path; leave them out."
+                )
+            # Workers may run in other folders; links stay as they are.
+            return cls(str(Path(text).expanduser().absolute()))
+        import fsspec
+
+        filesystem, path = fsspec.url_to_fs(text, **(options or {}))
+        return cls(path, filesystem, text)
+
+    @property
+    def name(self) -> str:
+        """What messages and provenance call it: without secrets."""
+        return without_secrets(self.url, self.url) if self.url else self.path
+
+    @property
+    def suffix(self) -> str:
+        """Ending of the name of the file, such as ".npy"."""
+        return PurePosixPath(self.name).suffix.lower()
+
+    @property
+    def is_file(self) -> bool:
+        """Whether there is a file."""
+        return self._asked("isfile", Path.is_file)
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a file or folder."""
+        return self._asked("exists", Path.exists)
+
+    def has(self, member: str) -> bool:
+        """Whether a folder has a file of this name."""
+        return self.at(f"{self.path.rstrip('/')}/{member}").exists
+
+    def _asked(self, question: str, local: Any) -> bool:
+        if self.filesystem is None:
+            return bool(local(Path(self.path)))
+        try:
+            return bool(getattr(self.filesystem, question)(self.path))
+        except Exception:  # noqa: BLE001 - what may be read need not be listed; opening it tells
+            return False
+
+    def at(self, path: str) -> Place:
+        """Return another place of the same file system."""
+        if self.filesystem is None:
+            return Place(path)
+        return Place(path, self.filesystem, self.filesystem.unstrip_protocol(path))
+
+    @property
+    def in_process(self) -> bool:
+        """Whether it is in the memory of this process, where no other one sees it."""
+        protocol = getattr(self.filesystem, "protocol", ())
+        return "memory" in ([protocol] if isinstance(protocol, str) else protocol)
+
+    def files(self) -> list[Place]:
+        """Return the files in a folder and those below it, in the natural order of their names."""
+        from dask.utils import natural_sort_key
+
+        if self.filesystem is None:
+            found = [str(file) for file in Path(self.path).rglob("*") if file.is_file()]
+        else:
+            found = list(self.filesystem.find(self.path))
+        return [self.at(path) for path in sorted(found, key=natural_sort_key)]
+
+    def matches(self) -> list[Place]:
+        """Return the places that a glob stands for, in natural order."""
+        from dask.utils import natural_sort_key
+
+        if self.filesystem is None:
+            import glob
+
+            found = glob.glob(self.path, recursive=True)  # noqa: PTH207 - with absolute patterns
+        else:
+            found = list(self.filesystem.glob(self.path))
+        return [self.at(path) for path in sorted(found, key=natural_sort_key)]
+
+    def open(self) -> Any:
+        """Open the file for reading bytes."""
+        if self.filesystem is None:
+            return Path(self.path).open("rb")
+        return self.filesystem.open(self.path, "rb")
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return a range of bytes; fewer where the file ends before."""
+        if self.filesystem is not None:
+            return bytes(self.filesystem.cat_file(self.path, start=start, end=stop))
+        with self.open() as file:
+            file.seek(start)
+            return bytes(file.read(stop - start))
+
+
+def is_glob(location: Any) -> bool:
+    """Whether a path or URL is a pattern of several.
+
+    Examples
+    --------
+    >>> is_glob("data/*.parquet"), is_glob("https://host/x.npy?token=1"), is_glob("data")
+    (True, False, False)
+    """
+    if not isinstance(location, (str, os.PathLike)):
+        return False
+    text = os.fspath(location)
+    if text.startswith(("http://", "https://")):  # where a question mark begins the query
+        return "*" in text.partition("?")[0]
+    return any(sign in text for sign in "*?[") and ("://" in text or not Path(text).exists())
+
+
+def shortened(names: Sequence[str]) -> str:
+    """Return the names of files as one: of many, the first and the last.
+
+    Examples
+    --------
+    >>> shortened(["a.npy", "b.npy", "c.npy", "d.npy"])
+    'a.npy, ..., d.npy (4 files)'
+    """
+    if len(names) <= 3:
+        return ", ".join(names)
+    return f"{names[0]}, ..., {names[-1]} ({len(names)} files)"
+
+
+# --- errors ------------------------------------------------------------------------------
+
+
+@contextmanager
+def clear_errors(name: str, url: str, kind: str) -> Iterator[None]:
+    """Turn errors of file systems and formats into one that says what was asked for.
+
+    Parameters
+    ----------
+    name : str
+        The argument.
+    url : str
+        The path or URL, which may hold secrets.
+    kind : str
+        What it was opened as.
+    """
+    try:
+        yield
+    except CoresetError:
+        raise
+    except Exception as error:  # noqa: BLE001 - of s3fs, botocore, aiohttp, obstore, zarr, h5py, ...
+        # Without the original, which may hold the URL with its password.
+        raise _unreadable(name, url, kind, error) from None
+
+
+def _unreadable(name: str, url: str, kind: str, error: BaseException) -> CoresetError:
+    shown = without_secrets(url, url)
+    remedy = remedy_for(error) if "://" in url else None
+    if isinstance(error, ImportError):
+        return MissingDependencyError(
+            f"{name}: {shown!r} needs a package for its protocol ({said(error, url)}); install it."
+        )
+    if remedy is None:
+        remedy = "give the path of a Zarr, Parquet, HDF5, .npy or .npz file, or an array"
+    return InvalidInputError(
+        f"{name} cannot be opened as {kind}: {shown!r} ({said(error, url)}); {remedy}."
+    )
+
+
+@contextmanager
+def clear_read_errors(what: str, *urls: str) -> Iterator[None]:
+    """Turn errors of reading rows into one that names what was read, for tasks on workers.
+
+    Parameters
+    ----------
+    what : str
+        The rows, and where they are stored.
+    *urls : str
+        URLs that messages may hold.
+    """
+    try:
+        yield
+    except (CoresetError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - of every file system and codec
+        # Without the original: it may hold a password, and need not survive its way to the client.
+        raise read_error(what, error, *urls) from None
+
+
+def read_error(where: str, error: BaseException, *urls: str) -> StoreError:
+    """Return the error of rows that cannot be read: what is damaged, or not to be reached."""
+    remedy = remedy_for(error) or "restore it from a copy, or write it anew"
+    shown = without_secrets(where, *urls)
+    return StoreError(f"{shown} cannot be read ({said(error, *urls)}); {remedy}.")
+
+
+def said(error: BaseException, *urls: str) -> str:
+    """Return what kind an error is and what it says, in one line without secrets."""
+    text = " ".join(str(error).split())
+    text = without_secrets(text, *urls)
+    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
+
+
+# What errors of object stores and servers have in their names, or say, and what helps.
+_DENIED = (
+    ("NoCredentials", "PermissionError", "PermissionDenied", "Unauthenticated", "Forbidden"),
+    ("403", "401", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch"),
+    (
+        "access is denied: pass storage_options with the credentials, such as "
+        '{"key": ..., "secret": ...} for s3, {"token": ...} for gcs, or {"anon": True} for public '
+        "data, or set those of the environment, such as AWS_PROFILE"
+    ),
+)
+_MISSING = (
+    ("FileNotFound", "NoSuchBucket", "NotFoundError"),
+    ("404", "NoSuchBucket", "NoSuchKey"),
+    "nothing is there: check the path, the bucket, and the endpoint in storage_options",
+)
+_SILENT = (
+    ("Endpoint", "ClientConnector", "Connection", "gaierror", "Disconnected", "Timeout"),
+    ("500", "502", "503", "504", "Could not connect", "timed out", "error sending request"),
+    (
+        "the server does not answer: try again, and check the host, the network, and the endpoint "
+        'in storage_options, such as {"endpoint_url": ...} for s3'
+    ),
+)
+_UNKNOWN = (
+    (),
+    ("Protocol not known",),
+    "no file system of this name is known: check what stands before ://",
+)
+
+
+def remedy_for(error: BaseException) -> str | None:
+    """Return what helps against an error of a file system; None where it is of another kind."""
+    chain: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in chain and len(chain) < 20:
+        chain.append(link)
+        link = link.__cause__ or link.__context__
+    for kinds, signs, remedy in (_DENIED, _SILENT, _MISSING, _UNKNOWN):
+        for one in chain:
+            name = type(one).__name__
+            code = str(getattr(one, "status", ""))
+            if any(kind in name for kind in kinds) or any(
+                sign == code or (not sign.isdigit() and sign in str(one)) for sign in signs
+            ):
+                return remedy
+    return None

@@ -1,0 +1,182 @@
+"""Zarr stores: opened by URL or as objects, read by the fastest pipeline, damage found by chunk."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import sys
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from daskcoreset.core.secrets import without_secrets
+from daskcoreset.inputs.places import Place, clear_errors
+
+# Chunks of a block that are tried one by one to find the damaged one.
+_MAX_TRIED = 4096
+
+# Pipelines that decode shards faster than that of Zarr by default, the fastest first: by zarrs,
+# which is compiled, and by Zarr from version 3.3 on.
+PIPELINES = (
+    ("zarrs", "ZarrsCodecPipeline"),
+    ("zarr.core.codec_pipeline", "FusedCodecPipeline"),
+)
+_DEFAULT = "BatchedCodecPipeline"
+
+
+def is_store(part: Any) -> bool:
+    """Whether a part is a Zarr store, or a place in one."""
+    zarr = sys.modules.get("zarr")
+    if zarr is None:  # then there can be none
+        return False
+    from zarr.abc.store import Store
+    from zarr.storage import StorePath
+
+    return isinstance(part, (Store, StorePath))
+
+
+def open_store(store: Any, name: str) -> Any:
+    """Open the array or group of a store, passed as the argument `name`."""
+    import zarr
+
+    shown = store_name(store)
+    with clear_errors(name, shown, f"a Zarr store ({type(store).__name__})"):
+        return zarr.open(store, mode="r")
+
+
+def open_zarr(place: Place, options: Mapping[str, Any] | None) -> Any:
+    """Open the array or group at a place."""
+    import zarr
+
+    storage_options = None if options is None else dict(options)
+    return zarr.open(place.url or place.path, mode="r", storage_options=storage_options)
+
+
+def store_name(store: Any, path: str = "") -> str:
+    """Return the name of a store, or of a place in it, without secrets: a URL where it has one."""
+    inner = getattr(store, "store", None)
+    if inner is not None and type(store).__name__ == "StorePath":
+        return store_name(inner, store.path)
+    filesystem = getattr(store, "fs", None)
+    text = str(store)
+    if (snapshot := getattr(getattr(store, "session", None), "snapshot_id", None)) is not None:
+        return f"{type(store).__name__}({snapshot})/{path}".rstrip("/")  # Icechunk
+    if filesystem is not None:
+        url = str(getattr(store, "path", ""))
+        text = url if "://" in url else str(filesystem.unstrip_protocol(url))
+    elif type(store).__name__ == "ObjectStore":
+        inner = store.store
+        bucket = (getattr(inner, "config", None) or {}).get("bucket", "")
+        prefix = getattr(inner, "prefix", None) or ""
+        text = f"{type(inner).__name__}({'/'.join(part for part in (bucket, str(prefix)) if part)})"
+    text = without_secrets(text, text)
+    return f"{text.rstrip('/')}/{path}" if path else text
+
+
+def is_in_process(array: Any) -> bool:
+    """Whether a Zarr array is in the memory of this process, where no other one sees it."""
+    store = array.store_path.store
+    place = Place("", getattr(store, "fs", None))
+    kinds = (type(store), type(getattr(store, "store", None)))
+    return place.in_process or any(kind.__name__.endswith("MemoryStore") for kind in kinds)
+
+
+def name_of_array(array: Any) -> str:
+    """Return the name of a Zarr array: its store, and where it is there."""
+    return store_name(array.store_path)
+
+
+# --- pipelines ---------------------------------------------------------------------------
+
+
+def with_fast_pipeline(array: Any) -> Any:
+    """Return the same Zarr array, read by the fastest pipeline there is for its shards.
+
+    Values are the same, whichever it is. The array that was passed and the settings of Zarr stay
+    as they are; where these name another pipeline than the default, it is kept.
+    """
+    if not array.shards or pipeline_name(array) != _DEFAULT or array.dtype.kind not in "biuf":
+        return array
+    if not array.dtype.isnative:
+        return array
+    import zarr
+
+    for module, name in PIPELINES:
+        made = zarr.AsyncArray(metadata=array.metadata, store_path=array.store_path)
+        if (pipeline := _pipeline(module, name, made)) is not None:
+            # It is chosen when an array is made, by a setting of the whole process, which other
+            # threads read at the same time.
+            object.__setattr__(made, "codec_pipeline", pipeline)
+            return type(array)(made)
+    return array
+
+
+def _pipeline(module: str, name: str, array: Any) -> Any:
+    """Return a pipeline for an array; None where it is not installed or does not fit."""
+    try:
+        made = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):
+        return None
+    store = array.store_path.store
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # that an array is not supported
+            try:
+                return made.from_array_metadata_and_store(
+                    array_metadata=array.metadata, store=store
+                )
+            except NotImplementedError:
+                if not type(store).__module__.startswith("zarr") or module == "zarrs":
+                    return None
+                return made.from_codecs(array.metadata.codecs)
+    except Exception:  # noqa: BLE001 - the default pipeline reads what another one does not
+        return None
+
+
+def decoder_of(array: Any) -> str:
+    """Return what decodes the chunks of a Zarr array, for the plan of a build."""
+    name = pipeline_name(array)
+    return {_DEFAULT: "zarr", "ZarrsCodecPipeline": "zarrs"}.get(name, name)
+
+
+def pipeline_name(array: Any) -> str:
+    """Return the class of the pipeline by which a Zarr array is read."""
+    inner = getattr(array, "async_array", None) or getattr(array, "_async_array", None)
+    return type(getattr(inner, "codec_pipeline", None)).__name__
+
+
+# --- damage ------------------------------------------------------------------------------
+
+
+def damaged_chunk(array: Any, start: int, stop: int) -> str:
+    """Return the name of the first chunk of some rows that does not read, as part of a message.
+
+    It is empty where chunks cannot be read one by one, or all of them read.
+    """
+    array = getattr(array, "array", array)
+    if not hasattr(array, "store_path") or not array.ndim:
+        return ""
+    try:
+        inner, outer = array.chunks, array.shards or array.chunks
+    except NotImplementedError:  # chunks of many lengths
+        return ""
+    bounds = [(start, stop), *((0, length) for length in array.shape[1:])]
+    ranges = [
+        range(low // chunk, -(-high // chunk))
+        for (low, high), chunk in zip(bounds, inner, strict=True)
+    ]
+    for number in itertools.islice(itertools.product(*ranges), _MAX_TRIED):
+        corner = [i * chunk for i, chunk in zip(number, inner, strict=True)]
+        region = tuple(slice(low, low + chunk) for low, chunk in zip(corner, inner, strict=True))
+        try:
+            np.asarray(array[region])
+        except Exception:  # noqa: BLE001 - whatever it is, this chunk does not read
+            key = array.metadata.encode_chunk_key(
+                tuple(low // chunk for low, chunk in zip(corner, outer, strict=True))
+            )
+            inside = f" (chunk {'.'.join(map(str, number))})" if array.shards else ""
+            rows = f"rows {corner[0]} to {min(corner[0] + inner[0], array.shape[0])}"
+            return f"chunk {key!r}{inside}, which holds {rows}, among "
+    return ""

@@ -1,0 +1,53 @@
+"""NumPy and HDF5 files: their arrays by name, and damage by file and rows."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from daskcoreset import build
+from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset.inputs.blocks import row_blocks
+
+X = np.random.default_rng(3).normal(size=(400, 3))
+
+
+def test_hdf5__arrays_in_folders(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["deep/rows"] = X
+        file["deep/labels"] = np.arange(400)
+    blocks = row_blocks(tmp_path / "a.h5", "deep/labels")
+    assert blocks.name == f"{tmp_path}/a.h5:/deep/rows"
+    with pytest.raises(InvalidInputError, match=r"y is 'z', but the group X has .*'deep/labels'"):
+        row_blocks(tmp_path / "a.h5", "z")
+
+
+def test_hdf5__damage_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset(
+            "X", data=X, chunks=(100, 3), compression="gzip", fletcher32=True
+        )
+        chunk = made.id.get_chunk_info(2)
+    data = bytearray(path.read_bytes())
+    data[chunk.byte_offset + chunk.size // 2] ^= 255
+    path.write_bytes(bytes(data))
+    named = rf"rows 200 to 300 of the data set '/X' in '{path}' cannot be read .*restore it"
+    with pytest.raises(StoreError, match=named) as caught:
+        build(path, size=10, chunks=100)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_npy__that_is_short(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, X)
+    lazy = build(path, size=10, chunks=100, compute=False)
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(StoreError, match=rf"100 rows from byte \d+ of '{path}' cannot be read"):
+        lazy.compute()
+    with pytest.raises(InvalidInputError, match=rf"as an array of numbers: '{path}'"):
+        build(path)

@@ -1,0 +1,183 @@
+"""Options of reading: the same keywords at every public door, columns of frames, no secrets."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn import config_context
+from sklearn.pipeline import make_pipeline
+
+import daskcoreset
+from daskcoreset import (
+    CoresetStream,
+    CoresetTree,
+    build,
+    estimators,
+    margin,
+    metrics,
+    plotting,
+    sizing,
+)
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.estimators import CoresetKMeans
+from daskcoreset.inputs.options import ReadKeywords, ReadOptions, reading, takes_reading
+
+FRAME = pd.DataFrame(
+    np.random.default_rng(0).normal(size=(300, 3)), columns=["a", "b", "c"]
+).assign(y=np.arange(300) % 2, t="text")
+
+
+def doors() -> list[tuple[str, Any]]:
+    """Public calls with an X, by name."""
+    # LinearSVM solves in memory.
+    owners: list[Any] = [metrics, sizing, plotting, CoresetTree, CoresetStream]
+    owners += [getattr(estimators, name) for name in estimators.__all__ if name != "LinearSVM"]
+    owners += [margin.OutlierMaxMargin, margin.MaxMarginCoreset, margin.ActiveMaxMargin]
+    found: list[tuple[str, Any]] = [("build", build), ("audit", daskcoreset.audit)]
+    for owner in owners:
+        names = getattr(owner, "__all__", None) or [name for name in dir(owner) if name[0] != "_"]
+        for name in names:
+            call = inspect.getattr_static(owner, name)
+            call = getattr(call, "__func__", getattr(call, "fn", call))
+            ours = getattr(call, "__module__", "").startswith("daskcoreset")
+            if inspect.isfunction(call) and ours and "X" in inspect.signature(call).parameters:
+                found.append((f"{getattr(owner, '__name__', owner)}.{name}", call))
+    return found
+
+
+DOORS = doors()
+
+
+@pytest.mark.parametrize(("name", "door"), DOORS, ids=[name for name, _ in DOORS])
+def test_every_door__shows_the_keywords(name: str, door: Any) -> None:
+    parameters = inspect.signature(door).parameters
+    if name.endswith(".run") and "options" in parameters:  # handed on to another door
+        return
+    for option in fields(ReadOptions):
+        assert parameters[option.name].kind is inspect.Parameter.KEYWORD_ONLY, name
+        assert parameters[option.name].default is None
+    assert "_reading" not in parameters
+
+
+def test_doors__are_all_found() -> None:
+    assert len(DOORS) > 60
+    assert {option.name for option in fields(ReadOptions)} == set(
+        typing.get_type_hints(ReadKeywords)
+    )
+
+
+def test_takes_reading__refuses_what_is_no_keyword() -> None:
+    @takes_reading
+    def door(X: Any, **_reading: Any) -> Any:
+        return X
+
+    assert door(3) == 3
+    assert door(3, columns=None) == 3
+    with pytest.raises(TypeError, match="storge_options"):
+        door(3, storge_options={})
+    assert door("x", storage_options={"a": 1}).options == ReadOptions({"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"storage_options": "key=1"}, InvalidTypeError, "storage_options is a str; pass a dict"),
+        ({"columns": "ab"}, InvalidTypeError, "columns is 'ab'; pass a list"),
+        ({"columns": []}, InvalidInputError, "at least one"),
+        ({"columns": ["a", "a"]}, InvalidInputError, "none of them twice"),
+    ],
+)
+def test_options__that_cannot_be_used(options: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        build(FRAME, **options)
+
+
+def test_options__are_not_shown() -> None:
+    options = ReadOptions({"secret": "S3CRET"})
+    assert "S3CRET" not in repr(options)
+    assert "S3CRET" not in repr(reading("s3://b/x", options))
+
+
+@pytest.mark.parametrize("kind", ["pandas", "dask", "arrow", "batch", "polars", "parquet"])
+def test_columns__are_chosen_and_keep_their_order(kind: str, tmp_path: Path) -> None:
+    table = pa.Table.from_pandas(FRAME)
+    pq.write_table(table, tmp_path / "a.parquet")
+    X = {
+        "pandas": FRAME,
+        "dask": dd.from_pandas(FRAME, npartitions=2),
+        "arrow": table,
+        "batch": table.to_batches()[0],
+        "polars": pl.from_pandas(FRAME),
+        "parquet": tmp_path / "a.parquet",
+    }[kind]
+    coreset = build(X, "y", columns=["c", "a", "y"], size=20, random_state=0)
+    assert coreset.provenance["columns"] == ("c", "a")
+    rows = FRAME.iloc[coreset.indices]
+    np.testing.assert_array_equal(coreset.points, rows[["c", "a"]])
+    np.testing.assert_array_equal(coreset.labels, rows["y"])
+    with pytest.raises(InvalidInputError, match=r"columns has \['z'\], but X has .*'a', 'b', 'c'"):
+        build(X, "y", columns=["a", "z"])
+
+
+def test_columns__of_arrays_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="X is none of them; leave columns out"):
+        build(np.ones((5, 2)), columns=["a"])
+
+
+def test_storage_options__need_a_url(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.ones((5, 2)))
+    for X in (np.ones((5, 2)), FRAME[["a"]]):
+        with pytest.raises(InvalidInputError, match="storage_options are for URLs, and X is a"):
+            build(X, storage_options={"anon": True})
+    with pytest.raises(InvalidInputError, match=r"a.npy' is a local path; leave them out"):
+        build(tmp_path / "a.npy", storage_options={"anon": True})
+
+
+def test_estimator__with_columns_answers_in_memory_as_without() -> None:
+    plain = CoresetKMeans(2, size=50, random_state=0).fit(FRAME[["b", "a"]])
+    chosen = CoresetKMeans(2, size=50, random_state=0).fit(FRAME, columns=["b", "a"])
+    np.testing.assert_array_equal(plain.cluster_centers_, chosen.cluster_centers_)
+    assert list(chosen.feature_names_in_) == ["b", "a"]
+    labels = chosen.predict(FRAME, columns=["b", "a"])
+    assert isinstance(labels, np.ndarray)
+    np.testing.assert_array_equal(labels, plain.predict(FRAME[["b", "a"]]))
+
+
+def test_estimator__in_pipelines_with_routing() -> None:
+    with config_context(enable_metadata_routing=True):
+        model = CoresetKMeans(2, size=50, random_state=0)
+        model.set_fit_request(sample_weight=True, columns=False)
+        pipeline = make_pipeline(model)
+        pipeline.fit(FRAME[["a", "b"]], sample_weight=np.ones(len(FRAME)))
+        assert pipeline.predict(FRAME[["a", "b"]]).shape == (300,)
+
+
+def test_labels__that_are_a_list_of_text_are_no_paths() -> None:
+    labels = ["yes", "no"] * 150
+    coreset = build(FRAME[["a"]], labels, size=20, random_state=0)
+    assert coreset.labels is not None
+    assert set(coreset.labels) <= {"yes", "no"}
+    model = estimators.CoresetLogisticRegression(size=50, random_state=0).fit(
+        FRAME[["a", "b"]], labels
+    )
+    assert isinstance(model.predict(FRAME[["a", "b"]]), np.ndarray)
+
+
+def test_stream_and_tree__take_columns_and_batches(tmp_path: Path) -> None:
+    stream = CoresetStream(size=20, random_state=0)
+    stream.partial_fit(iter([(FRAME, "y"), (FRAME, "y")]), columns=["a", "b"])
+    assert stream.n_rows == 600
+    assert stream.rows().points.shape[1] == 2
+    tree = CoresetTree.create(tmp_path / "tree", size=20, random_state=0)
+    assert tree.append(FRAME, "y", columns=["b"]).rows == 300

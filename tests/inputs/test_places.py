@@ -1,0 +1,333 @@
+"""Inputs by URL, glob and list: the same rows from every place, and errors that say what to set."""
+
+from __future__ import annotations
+
+import io
+import json
+import traceback
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import h5py
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zarr
+
+from daskcoreset import Coreset, build
+from daskcoreset.cli.main import main
+from daskcoreset.core.errors import CoresetError, InvalidInputError
+from daskcoreset.core.typing import AnyArray
+from daskcoreset.estimators import CoresetKMeans
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.inputs.places import Place, is_glob, remedy_for, shortened
+from tests.tools.servers import KEY, SECRET, FileServer, S3Server
+
+N, D, CHUNK = 240, 3, 60
+X = np.random.default_rng(1).normal(size=(N, D))
+Y = np.arange(N) % 3
+SECRETS = ("S3CRET", SECRET, "t0ken")
+
+
+def npy(array: AnyArray) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def npz(**arrays: AnyArray) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **arrays)  # type: ignore[arg-type] # names are those of arrays
+    return file.getvalue()
+
+
+def hdf5(**arrays: AnyArray) -> bytes:
+    buffer = io.BytesIO()
+    with h5py.File(buffer, "w") as file:
+        for name, array in arrays.items():
+            file.create_dataset(name, data=array, chunks=(20, *array.shape[1:]))
+    return buffer.getvalue()
+
+
+def parquet(rows: slice = slice(None)) -> bytes:
+    table = pa.table({**{f"f{j}": X[rows, j] for j in range(D)}, "y": Y[rows]})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, row_group_size=25)
+    return bytes(sink.getvalue())
+
+
+def contents() -> Iterator[tuple[str, bytes]]:
+    """Files of every format, whole and in four parts."""
+    yield "x.npy", npy(X)
+    yield "y.npy", npy(Y)
+    yield "d.npz", npz(X=X, y=Y)
+    yield "d.h5", hdf5(X=X, y=Y)
+    yield "d.parquet", parquet()
+    for i in range(4):
+        rows = slice(i * 60, (i + 1) * 60)
+        # Natural order: 9 before 10.
+        yield f"parts/x-{i + 8}.npy", npy(X[rows])
+        yield f"parts/y-{i + 8}.npy", npy(Y[rows])
+        yield f"parts/d-{i + 8}.npz", npz(X=X[rows], y=Y[rows])
+        yield f"parts/d-{i + 8}.h5", hdf5(X=X[rows], y=Y[rows])
+        yield f"parts/p-{i + 8}.parquet", parquet(rows)
+        yield f"hive/part={i + 8}/a.parquet", parquet(rows)
+
+
+def write(filesystem: Any, base: str) -> None:
+    for name, data in contents():
+        path = f"{base}/{name}"
+        filesystem.makedirs(path.rpartition("/")[0], exist_ok=True)
+        with filesystem.open(path, "wb") as file:
+            file.write(data)
+
+
+@pytest.fixture(scope="module")
+def bucket(s3: S3Server) -> str:
+    base = s3.bucket()
+    write(s3.filesystem(), base)
+    stored = zarr.create_group(f"{base}/d.zarr", storage_options=s3.storage_options)
+    for name, array in (("X", X), ("y", Y)):
+        stored.create_array(name, data=array, chunks=(CHUNK, *array.shape[1:]))
+    return base
+
+
+@pytest.fixture(scope="module")
+def reference() -> Coreset:
+    return build(X, Y, size=40, random_state=0, chunks=CHUNK)
+
+
+def assert_same(found: Coreset, expected: Coreset) -> None:
+    for part in ("points", "weights", "indices", "labels"):
+        np.testing.assert_array_equal(getattr(found, part), getattr(expected, part))
+
+
+SINGLE: list[tuple[str, str]] = [
+    ("x.npy", "y.npy"), ("d.npz", "y"), ("d.h5", "y"), ("d.parquet", "y"),
+]  # fmt: skip
+SEVERAL: list[tuple[str, str]] = [
+    ("parts/x-*.npy", "parts/y-*.npy"), ("parts/d-*.npz", "y"), ("parts/d-*.h5", "y"),
+    ("parts/p-*.parquet", "y"), ("hive", "y"),
+]  # fmt: skip
+
+
+def check(base: str, paths: tuple[str, str], reference: Coreset, **options: Any) -> None:
+    rows, y = paths
+    labels = f"{base}/{y}" if "." in y else y
+    if rows == "hive":
+        options["columns"] = [f"f{j}" for j in range(D)]
+    found = build(f"{base}/{rows}", labels, size=40, random_state=0, chunks=CHUNK, **options)
+    assert_same(found, reference)
+    if "*" not in rows:
+        assert str(found.provenance["source"]).startswith(f"{base}/{rows}")
+
+
+@pytest.mark.parametrize("paths", SINGLE + SEVERAL)
+def test_paths__of_a_folder(paths: tuple[str, str], reference: Coreset, tmp_path: Path) -> None:
+    write(fsspec.filesystem("file"), str(tmp_path))
+    check(str(tmp_path), paths, reference)
+
+
+@pytest.mark.parametrize("paths", SINGLE + SEVERAL)
+def test_urls__of_memory(paths: tuple[str, str], reference: Coreset) -> None:
+    base = f"memory://{uuid.uuid4().hex}"
+    filesystem = fsspec.filesystem("memory")
+    write(filesystem, base)
+    check(base, paths, reference)
+    filesystem.rm(base, recursive=True)
+
+
+@pytest.mark.parametrize("paths", [*SINGLE, *SEVERAL, ("d.zarr", "y")])
+def test_urls__of_s3(paths: tuple[str, str], bucket: str, s3: S3Server, reference: Coreset) -> None:
+    check(bucket, paths, reference, storage_options=s3.storage_options)
+
+
+@pytest.mark.parametrize("paths", SINGLE)
+def test_urls__of_http(paths: tuple[str, str], files: FileServer, reference: Coreset) -> None:
+    write(fsspec.filesystem("file"), str(files.folder))
+    check(files.url, paths, reference)
+    login = files.url.replace("://", "://me:S3CRET@")
+    rows, y = paths
+    labels = f"{login}/{y}?sig=t0ken" if "." in y else y
+    found = build(f"{login}/{rows}?sig=t0ken#x", labels, size=40, random_state=0, chunks=CHUNK)
+    assert_same(found, reference)
+    assert_no_secret(
+        str(found), found._repr_html_(), json.dumps(dict(found.provenance), default=str)
+    )
+
+
+def rows_of(*parts: Any) -> dict[str, AnyArray]:
+    """All rows of X and y, as their loaders read them."""
+    loaders = [spec.loaders for spec in row_blocks(*parts, chunks=50).specs]
+    return {name: np.concatenate([load[name]() for load in loaders]) for name in loaders[0]}
+
+
+def test_lists__are_read_in_the_order_given(tmp_path: Path) -> None:
+    write(fsspec.filesystem("file"), str(tmp_path))
+    parts = [tmp_path / f"parts/x-{i}.npy" for i in (10, 8)]
+    expected = np.vstack([X[120:180], X[:60]])
+    np.testing.assert_array_equal(rows_of(parts)["X"], expected)
+    tables = [str(tmp_path / f"parts/p-{i}.parquet") for i in (10, 8)]
+    np.testing.assert_array_equal(rows_of(tables, "y")["X"], expected)
+    assert row_blocks(tables, "y").name == ", ".join(tables)
+    labels = [tmp_path / f"parts/y-{i}.npy" for i in (10, 8)]  # paths, where text would be labels
+    np.testing.assert_array_equal(rows_of(parts, labels)["y"], np.concatenate([Y[120:180], Y[:60]]))
+    model = CoresetKMeans(2, size=50, random_state=0).fit(parts)
+    assert model.predict(parts).compute().shape == (120,)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (npy(X[:, :2]), r"b.npy' has rows of shape \(2,\), and .*a.npy' of \(3,\)"),
+        (npy(X.astype("f4")), "b.npy' has rows of dtype float32, and .*a.npy' of float64"),
+        (npy(Y), r"b.npy' has rows of shape \(\)"),
+        (b"nonsense", "b.npy' .*; give the path"),
+    ],
+)
+def test_lists__of_files_that_differ(other: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_bytes(npy(X))
+    (tmp_path / "b.npy").write_bytes(other)
+    with pytest.raises(InvalidInputError, match=message):
+        build(str(tmp_path / "*.npy"))
+
+
+def test_globs__that_match_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"X matches no file: .*\*.npy'; check"):
+        build(str(tmp_path / "*.npy"))
+
+
+def test_is_glob__but_not_of_files_that_are_there(tmp_path: Path) -> None:
+    odd = tmp_path / "a[1].npy"
+    odd.write_bytes(npy(X))
+    assert not is_glob(odd)
+    assert build(odd, size=10, random_state=0).n_features == D
+    assert not is_glob(np.ones(3))
+
+
+def test_place__of_a_local_url(tmp_path: Path) -> None:
+    place = Place.of(f"file://{tmp_path}/a.npy", None)
+    assert place == Place(f"{tmp_path}/a.npy")
+    assert shortened(["a", "b"]) == "a, b"
+
+
+def assert_no_secret(*texts: str) -> None:
+    for text in texts:
+        for secret in SECRETS:
+            assert secret not in text
+
+
+def shown(call: Callable[[], Any]) -> tuple[str, str]:
+    """The message of the error that a call raises, and its traceback as Python prints it."""
+    with pytest.raises(CoresetError) as caught:
+        call()
+    error = caught.value
+    assert error.__cause__ is None
+    assert error.__suppress_context__
+    # Without the lines of source, which hold what the test itself passes.
+    lines = traceback.format_exception_only(error)
+    return str(error), "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nix.npy", "cannot be opened as an array of numbers.*nothing is there"),
+        ("nix.h5", "cannot be opened as an HDF5 file.*nothing is there"),
+        ("nix.parquet", "nothing is there"),
+        ("nix.zarr", "cannot be opened as a Zarr store.*nothing is there"),
+        ("nix-*.npy", "matches no file"),
+    ],
+)
+def test_errors__of_what_is_not_there(name: str, message: str, bucket: str, s3: S3Server) -> None:
+    with pytest.raises(InvalidInputError, match=message) as caught:
+        build(f"{bucket}/{name}", storage_options=s3.storage_options)
+    assert f"{bucket}/{name}" in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [403, 404, 500])
+@pytest.mark.parametrize("name", ["x.npy", "d.npz", "d.h5", "d.parquet", "d.zarr"])
+def test_errors__of_servers(name: str, status: int, files: FileServer) -> None:
+    url = f"{files.url.replace('://', '://me:S3CRET@')}/{name}?sig=t0ken"
+    files.failing[""] = status
+    message, printed = shown(lambda: build(url))
+    assert_no_secret(message, printed)
+    assert f"{files.url}/{name}" in message
+    remedy = {403: "storage_options", 404: "nothing is there", 500: "try again"}[status]
+    assert remedy in message or name == "d.zarr"
+
+
+def test_errors__of_servers_that_are_not_there() -> None:
+    options = {"key": KEY, "secret": SECRET, "endpoint_url": "http://127.0.0.1:9"}
+    options["config_kwargs"] = {"retries": {"max_attempts": 1}}  # type: ignore[assignment]
+    message, _ = shown(lambda: build("s3://bucket/x.npy", storage_options=options))
+    assert "s3://bucket/x.npy" in message
+    assert "endpoint in storage_options" in message
+    assert_no_secret(message)
+    message, _ = shown(lambda: build("http://127.0.0.1:9/x.npy?sig=t0ken"))
+    assert "the server does not answer" in message
+    message, _ = shown(lambda: build("nix://a/x.npy"))
+    assert "what stands before ://" in message
+
+
+def test_errors__while_rows_are_read(files: FileServer) -> None:
+    write(fsspec.filesystem("file"), str(files.folder))
+    lazy = build(f"{files.url}/x.npy?sig=t0ken", size=9, chunks=60, compute=False)
+    (files.folder / "x.npy").write_bytes(npy(X)[:3000])
+    message, printed = shown(lazy.compute)
+    assert "rows 60 to 120" in message or "rows 120 to 180" in message or "180 to 240" in message
+    assert "cut short" in message or "cannot be read" in message
+    assert_no_secret(message, printed)
+    files.failing["x.npy"] = 403
+    message, printed = shown(lazy.compute)
+    assert "access is denied" in message
+    assert f"{files.url}/x.npy" in message
+    assert_no_secret(message, printed)
+
+
+def test_errors__of_a_short_remote_file(files: FileServer) -> None:
+    (files.folder / "x.npy").write_bytes(npy(X)[:3000])
+    with pytest.raises(InvalidInputError, match="has 3000 bytes, and an array of shape"):
+        build(f"{files.url}/x.npy")
+    (files.folder / "f.npy").write_bytes(npy(np.asfortranarray(X)))
+    with pytest.raises(InvalidInputError, match="stored column by column"):
+        build(f"{files.url}/f.npy")
+    (files.folder / "o.npy").write_bytes(npy(np.array([[{}]])))
+    with pytest.raises(InvalidInputError, match="cannot be opened as an array of numbers"):
+        build(f"{files.url}/o.npy")
+
+
+def test_remedy_for__looks_at_causes_and_stops() -> None:
+    error = ValueError("something")
+    error.__cause__ = PermissionError("no")
+    assert "access is denied" in str(remedy_for(error))
+    assert remedy_for(ValueError("404 rows")) is None
+    error.__cause__ = error
+    assert remedy_for(error) is None
+
+
+def test_command_line__hands_on_options_and_shows_none(
+    bucket: str, s3: S3Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = [f"--storage-option={key}={json.dumps(value)}" for key, value in (
+        s3.storage_options.items()
+    )]  # fmt: skip
+    source, out = f"{bucket}/d.parquet", str(tmp_path / "out.zarr")
+    arguments = ["build", source, out, "--size=20", "--labels=y", "--column=f1", "--column=f0"]
+    assert main([*arguments, *options]) == 0
+    coreset = Coreset.from_zarr(out)
+    assert coreset.provenance["columns"] == ("f1", "f0")
+    assert coreset.provenance["source"] == source
+    assert main(["store", source, str(tmp_path / "rows.zarr"), *options, "--column=f0"]) == 0
+    assert zarr.open_array(tmp_path / "rows.zarr" / "X").shape == (N, 1)
+    assert main(["build", source, str(tmp_path / "b.zarr"), "--storage-option", "=S3CRET"]) != 0
+    assert main(["build", f"{bucket}/nix.npy", str(tmp_path / "b.zarr"), *options]) != 0
+    captured = capsys.readouterr()
+    assert_no_secret(captured.out, captured.err)
+    saved = "".join(path.read_text("latin1") for path in tmp_path.rglob("zarr.json"))
+    assert_no_secret(saved)

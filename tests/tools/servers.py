@@ -1,0 +1,178 @@
+"""Servers on free ports of the loopback interface: object stores and files by HTTP."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Stops when its standard input is closed: by the test, or because the process of the test died.
+_S3 = """
+import logging, sys
+from moto.server import ThreadedMotoServer
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+server.start()
+print(*server.get_host_and_port(), flush=True)
+sys.stdin.read()
+server.stop()
+"""
+
+KEY, SECRET = "some-key", "a-secret-of-the-tests"
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """An S3 server.
+
+    Attributes
+    ----------
+    endpoint : str
+        Its URL.
+    """
+
+    endpoint: str
+
+    @property
+    def storage_options(self) -> dict[str, Any]:
+        """What fsspec needs to reach it."""
+        client = {"endpoint_url": self.endpoint, "region_name": "eu-west-1"}
+        # Files of one name come and go while tests run, so that no listing may be kept.
+        return {"key": KEY, "secret": SECRET, "client_kwargs": client, "use_listings_cache": False}
+
+    def filesystem(self) -> Any:
+        """An fsspec file system of its own."""
+        import s3fs
+
+        return s3fs.S3FileSystem(**self.storage_options, skip_instance_cache=True)
+
+    def bucket(self) -> str:
+        """Make a new bucket and return its URL, such as ``s3://bucket-1a2b``."""
+        name = f"bucket-{uuid.uuid4().hex[:12]}"
+        self.filesystem().mkdir(name)
+        return f"s3://{name}"
+
+
+@contextmanager
+def s3_server() -> Iterator[S3Server]:
+    """Run an S3 server in a process of its own; skip the test where moto is not installed."""
+    for module in ("moto.server", "flask", "s3fs"):
+        pytest.importorskip(module, reason=f"{module} is not installed")
+    with subprocess.Popen(
+        [sys.executable, "-c", _S3], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            host, port = process.stdout.readline().split()
+            yield S3Server(f"http://{host}:{port}")
+        finally:
+            process.stdin.close()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+@dataclass
+class FileServer:
+    """A folder, served by HTTP with ranges of bytes.
+
+    Attributes
+    ----------
+    url : str
+        Of the folder, with no slash at its end.
+    folder : Path
+    failing : dict of str to int
+        Status codes to answer with, by parts of paths.
+    requests : list of str
+        What was asked for: method, path and query.
+    """
+
+    url: str
+    folder: Path
+    failing: dict[str, int] = field(default_factory=dict)
+    requests: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def file_server(folder: Path) -> Iterator[FileServer]:
+    """Serve a folder by HTTP."""
+    served = FileServer("", folder)
+    with _QuietServer(("127.0.0.1", 0), partial(_FileHandler, served)) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        served.url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            yield served
+        finally:
+            server.shutdown()
+            thread.join(10)
+
+
+class _QuietServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: Any) -> None:
+        pass  # clients that go away leave their connections open
+
+
+class _FileHandler(BaseHTTPRequestHandler):
+    """Answers GET and HEAD."""
+
+    protocol_version = "HTTP/1.1"
+
+    def __init__(self, served: FileServer, *args: Any) -> None:
+        self.served = served
+        super().__init__(*args)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self._answer(with_body=False)
+
+    def do_GET(self) -> None:
+        self._answer(with_body=True)
+
+    def _answer(self, *, with_body: bool) -> None:
+        self.served.requests.append(f"{self.command} {self.path}")
+        status = next((code for part, code in self.served.failing.items() if part in self.path), 0)
+        file = self.served.folder / self.path.partition("?")[0].lstrip("/")
+        if status or not file.is_file():
+            self._send(status or 404, b"", 0, with_body=False)
+            return
+        data, spec = file.read_bytes(), self.headers.get("Range")
+        if not spec:
+            self._send(200, data, len(data), with_body=with_body)
+            return
+        first, _, last = spec.removeprefix("bytes=").partition("-")
+        start = int(first) if first else max(0, len(data) - int(last))
+        stop = min(len(data), int(last) + 1) if first and last else len(data)
+        if start >= len(data):
+            self._send(416, b"", 0, with_body=False)
+            return
+        extra = {"Content-Range": f"bytes {start}-{stop - 1}/{len(data)}"}
+        self._send(206, data[start:stop], stop - start, with_body=with_body, **extra)
+
+    def _send(
+        self, status: int, body: bytes, length: int, *, with_body: bool, **headers: str
+    ) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Accept-Ranges", "bytes")
+        self.send_header("Content-Length", str(length))
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body)
