@@ -16,6 +16,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from daskcoreset.core.errors import StoreError
@@ -50,10 +51,18 @@ class PlainFolder:
         Its name when it was opened.
     descriptor : int or None
         None where the system has none for folders.
+    identity : tuple of int
+        Device and number of the folder.
     """
 
     path: Path
     descriptor: int | None
+
+    @cached_property
+    def identity(self) -> tuple[int, int]:  # noqa: D102 - an attribute
+        here = self.path if self.descriptor is None else self.descriptor
+        found = os.stat(here)  # noqa: PTH116 - of a descriptor
+        return found.st_dev, found.st_ino
 
     def mode(self, name: str) -> int | None:
         """Return the mode of an entry, links not followed; None where there is none."""
@@ -112,6 +121,22 @@ class PlainFolder:
             os.close(descriptor)
             raise refused_error(self.path / name, mode)
         return descriptor
+
+    def open_below(self, key: str) -> int:
+        """Open a plain file in a folder below, given by names with slashes between them."""
+        name, _, rest = key.partition("/")
+        if not rest:
+            return self.open(name)
+        with self.hold(name) as folder:
+            return folder.open_below(rest)
+
+    def is_replaced(self) -> bool:
+        """Whether another folder, or nothing, has this one's name by now."""
+        try:
+            now = self.path.stat(follow_symlinks=False)
+        except OSError:
+            return True
+        return (now.st_dev, now.st_ino) != self.identity
 
     def remove(self, name: str) -> None:
         """Remove a file, or a folder with all that is in it; leave anything else."""

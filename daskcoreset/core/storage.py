@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
-
-import numpy as np
 
 from daskcoreset.core.atomic import find_previous, is_leftover, new_store
 from daskcoreset.core.errors import (
@@ -27,6 +24,13 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.locations import locate, scheme_of
 from daskcoreset.core.objects import clear_errors, connect, is_remote, name_of
+from daskcoreset.core.plain_files import hold_folder
+from daskcoreset.core.stored_arrays import (
+    find_padding_problem,
+    read_array,
+    spell_dtype,
+    write_array,
+)
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
 
@@ -159,18 +163,6 @@ def find_header_problem(
     return problem
 
 
-def spell_dtype(array: AnyArray) -> str:
-    """Spell an array's dtype for the header, alike on every platform: in little-endian order.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> spell_dtype(np.zeros(3)), spell_dtype(np.array(["red", "blue"]))
-    ('<f8', '<U4')
-    """
-    return "string" if array.dtype.kind == "T" else array.dtype.newbyteorder("<").str
-
-
 def _bits(array: AnyArray) -> bytes:
     if array.dtype.kind == "T":
         # Lengths first, or ["a", "bc"] and ["ab", "c"] would be the same bytes.
@@ -199,6 +191,9 @@ def _check_dtype(name: str, array: AnyArray) -> None:
         except ValueError as error:
             msg = f"array {name!r} holds text that is not Unicode ({error}); clean it first"
             raise InvalidInputError(msg) from error
+        n_characters = sum(map(len, array.ravel().tolist()))
+        if problem := find_padding_problem(array.size, dtype.itemsize // 4, n_characters):
+            raise InvalidInputError(f"array {name!r}: {problem}; shorten it with .astype(str)")
     elif dtype.kind == "T":
         if hasattr(dtype, "na_object"):
             raise InvalidTypeError(f"array {name!r} may hold missing strings; fill them first")
@@ -210,8 +205,8 @@ def _check_dtype(name: str, array: AnyArray) -> None:
 # A path, a ``file://`` or other fsspec URL, or a Zarr store with or without a path in it.
 Location: TypeAlias = "str | os.PathLike[str] | Store | StorePath"
 
-# Between 8 and 32 MB a chunk read fastest in measurements; most coresets are one chunk.
-_CHUNK_BYTES = 32 * 2**20
+# Times that a store is read anew while others go on replacing it.
+_N_READS = 100
 
 
 def write_group(
@@ -276,13 +271,13 @@ def write_group(
         msg = f"store {target} is read-only or cannot delete; write to a directory and copy that"
         raise InvalidInputError(msg)
     with _clear_errors(target, "written"):
-        members = _replaceable(target, kind, overwrite=overwrite)
+        members = _replaceable(target, path, kind, overwrite=overwrite)
         if path is None:
             _fill(target, contents, members)
             return
     # Asked again when all is written: something may have appeared meanwhile.
     with new_store(
-        path, lambda: _replaceable(target, kind, overwrite=overwrite) is not None
+        path, lambda: _replaceable(target, path, kind, overwrite=overwrite) is not None
     ) as scratch:
         fill_group(scratch, contents)
 
@@ -356,7 +351,7 @@ def read_group(
     return dict(contents.arrays), dict(contents.attributes)
 
 
-def read_contents(  # noqa: C901 - every kind of damage has its error
+def read_contents(
     store: Location,
     *,
     kind: str,
@@ -379,18 +374,48 @@ def read_contents(  # noqa: C901 - every kind of damage has its error
         As in `write_group`.
     """
     target, path = _resolve(store, storage_options)
-    where = where or str(path or _name(target))
-    if path is not None and is_leftover(path):
+    name = where or str(path or _name(target))
+
+    def read(place: StorePath) -> GroupContents:
+        return _read_contents(place, name, kind, schema_version, oldest)
+
+    return read(target) if path is None else _read_folder(path, read)
+
+
+def _read_folder(path: Path, read: Callable[[StorePath], GroupContents]) -> GroupContents:
+    """Read a folder that others may replace meanwhile: one of those that had its name, whole."""
+    from zarr.storage import StorePath
+
+    from daskcoreset.core.plain_store import PlainStore
+
+    if is_leftover(path):
         msg = f"{path} is left over from an interrupted write; if it is wanted, rename it first"
         raise StoreError(msg)
+    for _ in range(_N_READS):
+        # While an overwrite is between its renames, or where it was killed there, nothing is at
+        # the path, and the store of before beside it.
+        place = path if os.path.lexists(path) else find_previous(path) or path
+        try:
+            with hold_folder(place) as folder:
+                try:
+                    return read(StorePath(PlainStore(folder)))
+                except StoreError:
+                    if not folder.is_replaced():
+                        raise
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if not path.is_dir() and find_previous(path) is None:
+                raise StoreError(f"{path}: no Zarr version 3 group; check the path") from error
+    raise StoreError(f"{path} was replaced at each of {_N_READS} reads; read it again")
+
+
+def _read_contents(
+    target: StorePath, where: str, kind: str, schema_version: int, oldest: int | None
+) -> GroupContents:
     try:
         with _clear_errors(target, "read"):
             group = _open(target, "r")
     except FileNotFoundError as error:
-        msg = f"{where}: no Zarr version 3 group; check the path"
-        if path is not None and (previous := find_previous(path)):
-            msg += f", or rename {previous} back, which an interrupted overwrite left"
-        raise StoreError(msg) from error
+        raise StoreError(f"{where}: no Zarr version 3 group; check the path") from error
     except StoreError:
         raise
     # A damaged store makes zarr, its codecs and the file system raise almost anything.
@@ -401,12 +426,16 @@ def read_contents(  # noqa: C901 - every kind of damage has its error
     header = attributes.pop(HEADER, None)
     if problem := find_header_problem(header, kind, schema_version, oldest):
         raise StoreError(f"{where}: {problem}")
+    if wrong := [name for name in header["arrays"] if not _NAME.fullmatch(name)]:
+        raise StoreError(
+            f"{where}: no array has a name such as {wrong[0]!r}; restore it from a copy"
+        )
     arrays: dict[str, AnyArray] = {}
     dims: dict[str, tuple[str, ...]] = {}
     for name, spec in header["arrays"].items():
         try:
             with _clear_errors(target, "read"):
-                arrays[name], dims[name] = _read_array(group, name, spec)
+                arrays[name], dims[name] = read_array(group, name, spec)
         except StoreError:
             raise
         except Exception as error:
@@ -485,25 +514,45 @@ def _open(target: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
     )
 
 
-def _replaceable(target: StorePath, kind: str, *, overwrite: bool) -> set[str] | None:
+def _replaceable(
+    target: StorePath, path: Path | None, kind: str, *, overwrite: bool
+) -> set[str] | None:
     """Return the members of our group there, or None if there is nothing; all else is an error."""
     from zarr.core.sync import sync
-    from zarr.storage import LocalStore
+    from zarr.storage import StorePath
+
+    from daskcoreset.core.plain_store import PlainStore
 
     check_flag("overwrite", overwrite)
-    if isinstance(target.store, LocalStore) and target.store.root.is_file():
-        raise StoreError(f"{target} is a file; choose another path")
+    if path is None:
 
-    async def listed() -> set[str]:  # obstore begins a list only where a loop runs
-        return {entry async for entry in target.store.list_dir(target.path)}
+        async def listed() -> set[str]:  # obstore begins a list only where a loop runs
+            return {entry async for entry in target.store.list_dir(target.path)}
 
-    entries = sync(listed())
+        return _ours(target, sync(listed()), target, kind, overwrite=overwrite)
+    try:
+        with hold_folder(path) as folder:
+            place = StorePath(PlainStore(folder))
+            return _ours(place, set(folder.names()), target, kind, overwrite=overwrite)
+    except (FileNotFoundError, NotADirectoryError):
+        if path.exists():
+            raise StoreError(f"{target} is a file; choose another path") from None
+        previous = find_previous(path)
+        if previous and not overwrite:
+            msg = f"{target} exists as {previous}, which an interrupted overwrite left; rename it "
+            raise StoreError(f"{msg}back, or pass overwrite=True to replace it") from None
+        return None
+
+
+def _ours(
+    place: StorePath, entries: set[str], target: StorePath, kind: str, *, overwrite: bool
+) -> set[str] | None:
     if not entries:
         return None
     header: Any = None
     # Whatever does not open as a group with our header is somebody else's.
     with suppress(Exception):
-        header = _open(target, "r+").attrs.asdict()[HEADER]
+        header = _open(place, "r" if place.read_only else "r+").attrs.asdict()[HEADER]
     specs = header.get("arrays") if isinstance(header, dict) else None
     if not isinstance(specs, dict) or header["kind"] != kind:
         msg = f"{target} exists and is not a {kind} of daskcoreset, so it is never overwritten"
@@ -532,47 +581,5 @@ def _fill(target: StorePath, contents: GroupContents, replaced: set[str] | None)
         for name in replaced:
             del group[name]
     for name, array in contents.arrays.items():
-        _write_array(group, name, array, contents.dims[name])
+        write_array(group, name, array, contents.dims[name])
     group.attrs.put({**contents.attributes, HEADER: contents.header(complete=True)})
-
-
-def _write_array(group: zarr.Group, name: str, array: AnyArray, dims: tuple[str, ...]) -> None:
-    from zarr.codecs import ZstdCodec
-
-    row_bytes = array.itemsize * math.prod(array.shape[1:])
-    rows = max(1, _CHUNK_BYTES // max(1, row_bytes))
-    # Fixed-width text and byte strings have no Zarr version 3 specification yet; the
-    # variable-length type has one, and the header remembers the width.
-    text = array.dtype.kind in "UT"
-    stored = group.create_array(
-        name,
-        shape=array.shape,
-        dtype="string" if text else array.dtype.newbyteorder("<"),
-        chunks=tuple(max(1, min(n, rows) if i == 0 else n) for i, n in enumerate(array.shape)),
-        # The checksum stops damaged text before its decoder believes a length of gigabytes.
-        compressors=[ZstdCodec(checksum=True)],
-        fill_value="" if text else 0,
-        dimension_names=dims,
-        # A chunk equal to the fill value would otherwise be left out, and -0j equals 0.
-        config={"write_empty_chunks": True},
-    )
-    stored[...] = array
-
-
-def _read_array(
-    group: zarr.Group, name: str, spec: Mapping[str, Any]
-) -> tuple[AnyArray, tuple[str, ...]]:
-    import zarr
-
-    array = group[name]
-    if not isinstance(array, zarr.Array):
-        raise TypeError("it is a group")
-    if list(array.shape) != spec["shape"]:
-        raise ValueError(f"its shape is {list(array.shape)}, not {spec['shape']}")
-    values = np.asarray(array[...])
-    if spec["dtype"].startswith("<U"):
-        values = values.astype(spec["dtype"])
-    if spell_dtype(values) != spec["dtype"]:
-        raise ValueError(f"its dtype is {values.dtype}, not {spec['dtype']}")
-    metadata: Any = array.metadata
-    return values, tuple(metadata.dimension_names or ())
