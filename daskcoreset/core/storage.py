@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -291,7 +291,7 @@ def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") ->
     except StoreError:
         raise
     # The digest was right, so this is a writer that does not keep to the layout.
-    except (CoresetError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (CoresetError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise StoreError(f"{subject} ({error!r}); {remedy}") from error
 
 
@@ -332,32 +332,30 @@ def read_group(
     ...
     daskcoreset.errors.StoreError: ...: no Zarr version 3 group; check the path
     """
-    contents = read_contents(store, kind=kind, schema_version=schema_version)
+    target, path = _resolve(store)
+    if path is not None:
+        contents = read_folder(path, kind=kind, schema_version=schema_version)
+    else:
+        contents = _read_contents(target, str(target), kind, schema_version, schema_version)
     return dict(contents.arrays), dict(contents.attributes)
 
 
-def read_contents(
-    store: Location, *, kind: str, schema_version: int, oldest: int | None = None
+def read_folder(
+    path: Path, *, kind: str, schema_version: int, oldest: int | None = None
 ) -> GroupContents:
-    """Read a group as `read_group` does, with its version and its digest.
+    """Read a group on a local disk as `read_group` does, with its version and its digest.
+
+    Others may replace it meanwhile: then one of those that had its name is read, whole. Links are
+    not followed, and refused.
 
     Parameters
     ----------
-    store, kind, schema_version
+    path : Path
+    kind, schema_version
         As in `read_group`.
     oldest : int, optional
         The oldest version that will do; `schema_version` by default.
     """
-    target, path = _resolve(store)
-
-    def read(place: StorePath) -> GroupContents:
-        return _read_contents(place, str(path or target), kind, schema_version, oldest)
-
-    return read(target) if path is None else _read_folder(path, read)
-
-
-def _read_folder(path: Path, read: Callable[[StorePath], GroupContents]) -> GroupContents:
-    """Read a folder that others may replace meanwhile: one of those that had its name, whole."""
     from zarr.storage import StorePath
 
     from daskcoreset.core.plain_store import PlainStore
@@ -372,7 +370,8 @@ def _read_folder(path: Path, read: Callable[[StorePath], GroupContents]) -> Grou
         try:
             with hold_folder(place) as folder:
                 try:
-                    return read(StorePath(PlainStore(folder)))
+                    place_in = StorePath(PlainStore(folder))
+                    return _read_contents(place_in, str(path), kind, schema_version, oldest)
                 except StoreError:
                     if not folder.is_replaced():
                         raise

@@ -95,7 +95,7 @@ def create_store(  # noqa: PLR0917 - all of them are always given
 
 def read_group(path: Path, kind: str) -> storage.GroupContents:
     """Read a group of any version that is known."""
-    return storage.read_contents(
+    return storage.read_folder(
         path, kind=kind, schema_version=SCHEMA_VERSION, oldest=OLDEST_VERSION
     )
 
