@@ -294,7 +294,7 @@ def test_open__stores_of_before_the_chain(tmp_path: Path, kind: str, part: str) 
     for _ in range(2):
         change(tmp_path / "same")
     opened = CoresetTree.open if kind == "tree" else CoresetStream.load
-    one, two = (opened(tmp_path / name).coreset() for name in ("s", "same"))  # type: ignore[operator] # of either
+    one, two = (opened(tmp_path / name).coreset() for name in ("s", "same"))
     assert WeightedPoints.equals(one, two)
     root = tmp_path / "s" / part
     shutil.rmtree(versions.folder_of(root, versions.newest(root)))
