@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -298,7 +298,7 @@ def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") ->
     except StoreError:
         raise
     # The digest was right, so this is a writer that does not keep to the layout.
-    except (CoresetError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (CoresetError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise StoreError(f"{subject} ({error!r}); {remedy}") from error
 
 
@@ -345,45 +345,30 @@ def read_group(
     ...
     daskcoreset.errors.StoreError: ...: no Zarr version 3 group; check the path
     """
-    contents = read_contents(
-        store, kind=kind, schema_version=schema_version, storage_options=storage_options
-    )
+    target, path = _resolve(store, storage_options)
+    if path is not None:
+        contents = read_folder(path, kind=kind, schema_version=schema_version)
+    else:
+        contents = read_contents(target, _name(target), kind, schema_version, schema_version)
     return dict(contents.arrays), dict(contents.attributes)
 
 
-def read_contents(
-    store: Location,
-    *,
-    kind: str,
-    schema_version: int,
-    oldest: int | None = None,
-    where: str | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+def read_folder(
+    path: Path, *, kind: str, schema_version: int, oldest: int | None = None
 ) -> GroupContents:
-    """Read a group as `read_group` does, with its version and its digest.
+    """Read a group on a local disk as `read_group` does, with its version and its digest.
+
+    Others may replace it meanwhile: then one of those that had its name is read, whole. Links are
+    not followed, and refused.
 
     Parameters
     ----------
-    store, kind, schema_version
+    path : Path
+    kind, schema_version
         As in `read_group`.
     oldest : int, optional
         The oldest version that will do; `schema_version` by default.
-    where : str, optional
-        What errors call the store; its path by default.
-    storage_options : mapping, optional
-        As in `write_group`.
     """
-    target, path = _resolve(store, storage_options)
-    name = where or str(path or _name(target))
-
-    def read(place: StorePath) -> GroupContents:
-        return _read_contents(place, name, kind, schema_version, oldest)
-
-    return read(target) if path is None else _read_folder(path, read)
-
-
-def _read_folder(path: Path, read: Callable[[StorePath], GroupContents]) -> GroupContents:
-    """Read a folder that others may replace meanwhile: one of those that had its name, whole."""
     from zarr.storage import StorePath
 
     from daskcoreset.core.plain_store import PlainStore
@@ -398,7 +383,8 @@ def _read_folder(path: Path, read: Callable[[StorePath], GroupContents]) -> Grou
         try:
             with hold_folder(place) as folder:
                 try:
-                    return read(StorePath(PlainStore(folder)))
+                    place_in = StorePath(PlainStore(folder))
+                    return read_contents(place_in, str(path), kind, schema_version, oldest)
                 except StoreError:
                     if not folder.is_replaced():
                         raise
@@ -408,9 +394,10 @@ def _read_folder(path: Path, read: Callable[[StorePath], GroupContents]) -> Grou
     raise StoreError(f"{path} was replaced at each of {_N_READS} reads; read it again")
 
 
-def _read_contents(
+def read_contents(
     target: StorePath, where: str, kind: str, schema_version: int, oldest: int | None
 ) -> GroupContents:
+    """Read a group of a Zarr store as `read_folder` does one on a disk; `where` is its name."""
     try:
         with _clear_errors(target, "read"):
             group = _open(target, "r")

@@ -9,8 +9,7 @@ stored, and every chunk must be there.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from itertools import product
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -161,7 +160,7 @@ class _Chunks:
         self.native: Any = self.dtype if self.text else array.dtype.newbyteorder("=")
         size = math.prod(self.chunk)
         self.least = size * (_COUNT_BYTES if self.text else array.dtype.itemsize)
-        self.most = self.least
+        self.most: float = self.least
         if self.text:
             width = np.dtype(dtype).itemsize if dtype.startswith("<U") else math.inf
             self.least += _COUNT_BYTES
@@ -171,10 +170,10 @@ class _Chunks:
         """Return the array, in native byte order."""
         counts = [-(-n // chunk) for n, chunk in zip(self.shape, self.chunk, strict=True)]
         if math.prod(self.shape) * self.dtype.itemsize > _SMALL:
-            for index in product(*map(range, counts)):
+            for index in _indices(counts):
                 self._check_size(self._key(index))
         values: AnyArray | None = None
-        for index in product(*map(range, counts)):
+        for index in _indices(counts):
             block = self._decoded(self._key(index))
             if block.shape == self.shape:
                 return block.astype(self.native, copy=False)
@@ -187,7 +186,7 @@ class _Chunks:
         return np.empty(self.shape, dtype=self.native) if values is None else values
 
     def _key(self, index: tuple[int, ...]) -> str:
-        return self.separator.join(["c", *map(str, index)])
+        return str(self.separator).join(["c", *map(str, index)])
 
     def _check_size(self, key: str) -> None:
         from zarr.core.sync import sync
@@ -219,6 +218,12 @@ class _Chunks:
         if count != math.prod(self.chunk):
             raise ValueError(f"chunk {key} holds {count:,} texts")
         return np.asarray(VLenUTF8().decode(data)).astype(self.dtype).reshape(self.chunk)
+
+
+def _indices(counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Yield the indices of all chunks, one by one: a product would hold millions of numbers."""
+    for number in range(math.prod(counts)):
+        yield tuple(int(i) for i in np.unravel_index(number, tuple(counts)))
 
 
 def decoded_bytes(packed: bytes) -> int:

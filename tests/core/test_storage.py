@@ -404,7 +404,7 @@ def test_read_group__refuses_unknown_protocols(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(FsspecStore, "from_url", from_url)
     with pytest.raises(MissingDependencyError, match="Install s3fs"):
-        read("s3://bucket/s")
+        read("hdfs://bucket/s")
 
 
 def test_read_group__makes_nothing_where_nothing_is(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def settings_contents(settings: Settings, kind: str) -> GroupContents:
 
 def read_group(path: Path, kind: str) -> GroupContents:
     """Read a group of any version that is known."""
-    return storage.read_contents(
+    return storage.read_folder(
         path, kind=kind, schema_version=SCHEMA_VERSION, oldest=OLDEST_VERSION
     )
 

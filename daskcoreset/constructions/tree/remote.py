@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from daskcoreset.constructions.tree import persistence
@@ -52,6 +52,9 @@ from daskcoreset.core.objects import ObjectFolder, RefusedError, Stored, find_fo
 from daskcoreset.core.packing import files_of, pack, store_of, unpack
 from daskcoreset.core.storage import GroupContents
 from daskcoreset.core.validation import check_flag
+
+if TYPE_CHECKING:
+    from zarr.abc.store import Store
 
 _ROOT = "zarr.json"
 
@@ -94,12 +97,7 @@ class Root:
     @classmethod
     def read(cls, stored: Stored, name: str, kind: str) -> Root:
         """Return the root of what was stored."""
-        contents = storage.read_contents(
-            store_of({_ROOT: stored.data}),
-            kind=kind,
-            schema_version=persistence.SCHEMA_VERSION,
-            where=name,
-        )
+        contents = _read(store_of({_ROOT: stored.data}), name, kind)
         with storage.refuse_inconsistent(f"{name}: its root is not consistent"):
             attributes: dict[str, Any] = dict(contents.attributes)
             values = attributes.pop("head")
@@ -211,8 +209,7 @@ class RemotePlace(Place):
         stored = self.folder.get(key)
         if stored is None:
             raise StoreError(f"{where} is missing; restore it from a copy")
-        packed, schema_version = unpack(stored.data, where), persistence.SCHEMA_VERSION
-        return storage.read_contents(packed, kind=kind, schema_version=schema_version, where=where)
+        return _read(unpack(stored.data, where), where, kind)
 
     def find_missing(self, needed: Iterable[tuple[int, str]]) -> tuple[int, str] | None:
         """Look in a list, and ask for what it leaves out, since it may be late."""
@@ -394,6 +391,13 @@ class RemotePlace(Place):
             self._n_listed = len(keys)
             found = ((key, self._parse(key)) for key in keys)
             self._delete([key for key, member in found if member and not keep(*member)])
+
+
+def _read(store: Store, where: str, kind: str) -> GroupContents:
+    from zarr.storage import StorePath
+
+    newest = persistence.SCHEMA_VERSION  # the first with object stores is the first with a chain
+    return storage.read_contents(StorePath(store), where, kind, newest, 2)
 
 
 def _is_token(value: Any) -> bool:
