@@ -45,14 +45,17 @@ crashes.WORK[{what!r}]({path!r})
 
 
 def rows(number: int) -> np.ndarray:
+    """Return the rows of a change."""
     return np.random.default_rng(number).normal(number, 1.0, size=(ROWS, 2))
 
 
 def said(number: int) -> None:
+    """Tell the parent that a change is done."""
     print(number, flush=True)
 
 
 def grow_tree(path: str) -> None:
+    """Append to a tree without end."""
     tree = CoresetTree.open(path)
     while True:
         tree.append(rows(tree.version))
@@ -60,6 +63,7 @@ def grow_tree(path: str) -> None:
 
 
 def feed_stream(path: str) -> None:
+    """Feed a stream without end."""
     stream = CoresetStream.load(path)
     while True:
         stream.partial_fit(rows(stream.n_rows // ROWS))
@@ -67,10 +71,12 @@ def feed_stream(path: str) -> None:
 
 
 def coreset(number: int) -> Coreset:
+    """Return a coreset that tells its number."""
     return Coreset(np.full((ROWS, 2), float(number)), np.ones(ROWS), np.arange(ROWS))
 
 
 def overwrite(path: str) -> None:
+    """Overwrite a coreset without end."""
     number = int(Coreset.from_zarr(path).points[0, 0])
     while True:
         number += 1
@@ -79,6 +85,7 @@ def overwrite(path: str) -> None:
 
 
 def convert(path: str) -> None:
+    """Write a store without end."""
     from daskcoreset.cli.convert import write_store
 
     X = np.zeros((20_000, 20))
@@ -99,6 +106,7 @@ WORK: dict[str, Callable[[str], None]] = {
 
 
 def make(what: str, path: Path) -> None:
+    """Make an empty store."""
     if what == "tree":
         CoresetTree.create(path, size=10, random_state=0)
     elif what == "stream":
@@ -133,11 +141,14 @@ def held(what: str, path: Path) -> int:
 
 
 def hidden(folder: Path) -> int:
+    """Count what writers left."""
     return sum("daskcoreset-" in path.name for path in folder.rglob(".*"))
 
 
 @dataclass
 class Found:
+    """What was counted."""
+
     times: int = 0
     refused: int = 0
     lost: int = 0
@@ -145,6 +156,7 @@ class Found:
 
 
 def started(what: str, path: Path) -> subprocess.Popen[str]:
+    """Start a process that writes."""
     script = WRITER.format(folder=str(Path(__file__).parent), what=what, path=str(path))
     return subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
 
@@ -259,6 +271,7 @@ HEADS = ("what was done", "times", "refused with an error", "lost or wrong", "le
 
 
 def main() -> None:
+    """Run the cases."""
     parser = common.arguments(__doc__)
     parser.add_argument("--times", type=int, default=60, help="for every row of the table")
     parser.add_argument("--cases", nargs="*", default=["tree", "stream", "coreset", "store"])
@@ -268,7 +281,7 @@ def main() -> None:
         if case.what not in args.cases:
             continue
         folder = Path(tempfile.mkdtemp(prefix="daskcoreset-"))
-        found = case.run(case.what, folder, args.times, random.Random(number))
+        found = case.run(case.what, folder, args.times, random.Random(number))  # noqa: S311 - of times and places
         shutil.rmtree(folder)
         line = (case.name, found.times, found.refused, found.lost, found.left)
         lines.append(common.printed(line))
@@ -277,6 +290,7 @@ def main() -> None:
 
 
 def report(data: dict[str, Any]) -> str:
+    """Return the results as Markdown."""
     table = "\n".join(common.table(HEADS, data["lines"]))
     return f"# Crashes and damage\n\n{common.stamped(data)}\n\n{table}\n"
 
