@@ -148,7 +148,8 @@ def _by_obstore_names(storage_options: Mapping[str, Any] | None) -> dict[str, An
     merged = {name: nested[name] for name in nested if name not in options} | options
     for name in _OF_FSSPEC:
         merged.pop(name, None)
-    return {_NAMES.get(name, name): value for name, value in merged.items() if value is not None}
+    named: dict[str, Any] = {_NAMES.get(str(name), str(name)): merged[name] for name in merged}
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def _what_to_set(name: str) -> str:

@@ -471,7 +471,8 @@ def _resolve(
     if isinstance(store, str):
         scheme = scheme_of(store)
         try:
-            return StorePath(FsspecStore.from_url(store, storage_options=storage_options)), None
+            options = None if storage_options is None else dict(storage_options)
+            return StorePath(FsspecStore.from_url(store, storage_options=options)), None
         except ImportError as error:
             msg = f"store is a URL ({scheme}) that needs a package ({error}); install it"
             raise MissingDependencyError(msg) from error
