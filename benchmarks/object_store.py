@@ -273,7 +273,8 @@ def kills(kind: str, server: ObjectServer, count: int) -> list[str]:
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             process.stdout.readline()
-            time.sleep(rng.uniform(0.2, 2.5))
+            process.stdout.readline()  # it has appended once: all is compiled
+            time.sleep(rng.uniform(0.0, 0.8))
             os.kill(process.pid, signal.SIGKILL)
             told = max([told, *map(int, process.stdout.read().split())])
         tree = opened(kind, server.endpoint, bucket)
