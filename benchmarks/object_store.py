@@ -52,6 +52,11 @@ from tests.tools.object_stores import KEY, SECRET, ObjectServer, object_server
 ROWS, D = 1000, 20
 
 
+def _read(where: StorePath, kind: str) -> GroupContents:
+    newest = persistence.SCHEMA_VERSION
+    return storage.read_contents(where, str(where), kind, newest, newest)
+
+
 class IcechunkPlace(Place):
     """A repository of Icechunk, in which a version is a commit."""
 
@@ -98,7 +103,7 @@ class IcechunkPlace(Place):
 
     @staticmethod
     def _read_root(where: Any) -> tuple[GroupContents, Head]:
-        contents = persistence.read_group(StorePath(where), "coreset-tree")
+        contents = _read(StorePath(where), "coreset-tree")
         attributes: dict[str, Any] = dict(contents.attributes)
         head = Head.from_json(attributes.pop("head"))
         return replace(contents, attributes=attributes), head
@@ -118,7 +123,7 @@ class IcechunkPlace(Place):
 
     def read(self, version: int, member: str, kind: str) -> GroupContents:
         """Read a group of the newest commit."""
-        return persistence.read_group(StorePath(self._store(), self.where(version, member)), kind)
+        return _read(StorePath(self._store(), self.where(version, member)), kind)
 
     def where(self, version: int, member: str) -> str:
         """Return the path of a group."""

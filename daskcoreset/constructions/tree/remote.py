@@ -18,8 +18,8 @@ tokens says that the change was made, even if others have changed the tree since
 
 Why this and not Icechunk, which has transactions as well: an append takes a third of the requests
 and less than half of the time (``benchmarks/object_store.py``), both let one of two writers through
-and lose nothing to kills, obstore is 16 MB and Icechunk 56, what lies there are the Zarr groups of a local
-disk, and nothing has to expire by the clock.
+and lose nothing to kills, obstore is 16 MB and Icechunk 56, what lies there are the Zarr groups of
+a local disk, and nothing has to expire by the clock.
 """
 
 from __future__ import annotations
