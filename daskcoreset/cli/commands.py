@@ -20,6 +20,7 @@ import daskcoreset
 from daskcoreset.cli.convert import find_members, write_store
 from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.errors import StoreError
+from daskcoreset.core.locations import locate
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.storage import HEADER
 from daskcoreset.execution.cluster import cluster_for
@@ -55,7 +56,7 @@ StorageOptions = Annotated[
     typer.Option(
         "--storage-option",
         metavar="KEY=VALUE",
-        help="For the file system of a URL; may be repeated. Values that are JSON are read so.",
+        help="For IN and OUT that are URLs; may be repeated. Values that are JSON are read so.",
     ),
 ]
 Columns = Annotated[
@@ -135,7 +136,9 @@ def build(
     options: dict[str, Any] = {"size": size, "method": construction, "random_state": seed}
     options |= {"sampling": sampling, "passes": passes, "on_invalid": on_invalid}
     options |= {"sample_weight": weights, "chunks": chunks or "auto"}
-    options |= {"storage_options": _mapping(storage_option), "columns": columns or None}
+    told, to_url = _mapping(storage_option), "://" in out
+    told_in = told if "://" in source or not to_url else None
+    options |= {"storage_options": told_in, "columns": columns or None}
     options["missing_chunks"] = missing_chunks
     source = _absolute(source)
     if dry_run:
@@ -147,7 +150,7 @@ def build(
     lazy = daskcoreset.build(source, labels, compute=False, **options)
     with cluster_for(scheduler, workers), show_progress(progress, lazy):
         coreset = lazy.compute()
-    coreset.to_zarr(out, overwrite=overwrite)
+    coreset.to_zarr(out, overwrite=overwrite, storage_options=told if to_url else None)
     made = {"store": without_secrets(out, out), **_facts(coreset)}
     shown = ("store", "method", "rows", "n", "features", "dtype", "labels", "weight", "seed")
     seconds = round(time.perf_counter() - start, 2)
@@ -188,10 +191,11 @@ def store(
 def info(
     path: Annotated[str, typer.Argument(metavar="STORE", help="A coreset made by build.")],
     *,
+    storage_option: StorageOptions = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show what a saved coreset holds and where it comes from."""
-    coreset = Coreset.from_zarr(path)
+    coreset = Coreset.from_zarr(path, storage_options=_mapping(storage_option))
     facts = {"store": without_secrets(path, path), **_facts(coreset)}
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
@@ -285,9 +289,9 @@ def _readable(value: Any) -> str:
 
 def _check_target(out: str, *, overwrite: bool) -> None:
     """Check, before the work, that the result can be saved."""
-    if "://" in out:
+    path = locate("out", out)
+    if isinstance(path, str):
         return  # asked when saving: a question to a remote store may cost as much
-    path = Path(out).resolve()
     if path.is_dir() and not any(path.iterdir()):
         return
     if path.exists():

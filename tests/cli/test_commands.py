@@ -22,6 +22,7 @@ from daskcoreset.cli import commands, convert
 from daskcoreset.execution.cluster import cluster_for
 from daskcoreset.execution.lazy import active_client
 from tests.tools.command_line import Capture, call_main, error_line, facts_of, run_main
+from tests.tools.object_stores import SECRET, ObjectServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -377,3 +378,18 @@ def test_info__refuses_what_is_no_coreset(
         convert.write_store(arrays["X"], out)
     assert call_main("info", out) == 1
     assert str(out) in error_line(capsys)
+
+
+def test_build__saves_at_a_url(
+    npz: Path, objects: ObjectServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = objects.bucket() + "/coreset"
+    told = json.dumps(objects.options["client_kwargs"])
+    given = [f"--storage-option={name}={objects.options[name]}" for name in ("key", "secret")]
+    given.append(f"--storage-option=client_kwargs={told}")
+    assert call_main("build", npz, url, "--size", 50, "--seed", 3, *given) == 0
+    expected = daskcoreset.build(npz, size=50, random_state=3)
+    assert Coreset.from_zarr(url, storage_options=objects.options).equals(expected)
+    assert call_main("info", url, *given) == 0
+    shown = capsys.readouterr()
+    assert SECRET not in shown.out + shown.err
