@@ -56,7 +56,7 @@ def new_directory(path: Path, *, may_replace: Callable[[], bool]) -> Iterator[Pa
     >>> (target / "data").read_text()
     'all of it'
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(path.parent)
     scratch = _hidden(path, "partial")
     try:
         yield scratch
@@ -121,6 +121,14 @@ def find_previous(path: Path) -> Path | None:
 
 def _hidden(path: Path, role: str) -> Path:
     return path.with_name(f".{path.name[:_NAME_LENGTH]}.{uuid.uuid4().hex}.daskcoreset-{role}")
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and its parents, each flushed: what is put into it must not go with it."""
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _flush_entry(folder.parent)
 
 
 def _exchange(scratch: Path, path: Path) -> None:

@@ -170,6 +170,8 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
                 raise InvalidInputError(
                     f"leaves is a slice with step {leaves.step!r}; pass a list of names."
                 )
+            if not self:
+                raise InvalidInputError("leaves is a slice, and there are none; append some first.")
             start = 0 if leaves.start is None else self.position(leaves.start)
             stop = len(self) - 1 if leaves.stop is None else self.position(leaves.stop)
             if start > stop:

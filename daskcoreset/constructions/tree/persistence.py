@@ -407,14 +407,18 @@ def sweep(root: Path, keep: Callable[[int, str], bool]) -> None:
     last = max(versions, default=0)
     for version in versions:
         folder = folder_of(root, version)
-        gone = [path for path in _entries(folder) if not keep(version, path.name)]
+        members = _entries(folder)
+        gone = [path for path in members if not keep(version, path.name)]
         for path in gone:
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             else:
-                path.unlink(missing_ok=True)
-        if gone and version < last:
-            with suppress(OSError):  # where anything is left, which is meant
+                # The change is made: what stays behind is no failure, and the next one's to clear.
+                with suppress(OSError):
+                    path.unlink()
+        # Also where an earlier sweep was killed between the last member and the folder.
+        if len(gone) == len(members) and version < last:
+            with suppress(OSError):  # where a member could not be removed
                 folder.rmdir()
     for path in _entries(root):
         # A change that would have made a version which is there can no longer succeed.
