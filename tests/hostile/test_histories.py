@@ -17,6 +17,8 @@ from tests.tools.disk import Disk
 from tests.tools.histories import History, StreamHistory, TreeHistory
 from tests.tools.light_groups import light_groups
 
+MACHINES = [TreeHistory, StreamHistory]
+
 
 @pytest.fixture
 def disk() -> Iterator[Disk]:
@@ -28,7 +30,8 @@ def run(machine: type[History], disk: Disk, examples: int, steps: int = 50) -> C
     """Run a machine; return how often what happened."""
     seen: Counter[str] = Counter()
     bound = type(machine.__name__, (machine,), {"disk": disk, "seen": seen})
-    # Without shrinking, which takes minutes: the seconds before the fault are printed as it is.
+    # Without shrinking, which takes minutes: the steps that led to a failure are printed as they
+    # are.
     options = settings(
         max_examples=examples,
         stateful_step_count=steps,
@@ -39,8 +42,29 @@ def run(machine: type[History], disk: Disk, examples: int, steps: int = 50) -> C
     return seen
 
 
-@pytest.mark.parametrize("machine", [TreeHistory, StreamHistory])
-def test_history__with_light_groups(machine: type[History], disk: Disk) -> None:
+@pytest.mark.parametrize("machine", MACHINES)
+def test_history__of_a_few_hundred_steps(machine: type[History], disk: Disk) -> None:
     with light_groups():
-        seen = run(machine, disk, 12)
-    print(seen)
+        seen = run(machine, disk, examples=14)
+    assert seen["steps"] >= 500
+    assert seen["killed: killed"] >= 5
+    assert seen["power cut: killed"] >= 5
+    assert seen["full: refused"] >= 5
+    assert seen["rival: refused"] >= 2
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_history__with_groups_of_zarr(machine: type[History], disk: Disk) -> None:
+    """The same with the groups that users get, fifty times as slow."""
+    assert run(machine, disk, examples=2, steps=20)["steps"] >= 20
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("machine", "examples"), [(TreeHistory, 500), (StreamHistory, 1700)])
+def test_history__of_a_hundred_thousand_steps(
+    machine: type[History], examples: int, disk: Disk
+) -> None:
+    """Of both machines together."""
+    with light_groups():
+        seen = run(machine, disk, examples)
+    assert seen["steps"] >= 44 * examples

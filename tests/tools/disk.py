@@ -51,7 +51,7 @@ class Fault:
 
 def faults(*kinds: Kind) -> st.SearchStrategy[Fault]:
     """Faults of some kinds; half of the time there is none."""
-    places = st.integers(0, 35).map(lambda part: part / 32 if part < 32 else 99.0)
+    places = st.integers(0, 40).map(lambda part: part / 32 if part < 32 else 99.0)
     return st.one_of(st.just(Fault()), st.builds(Fault, st.sampled_from(kinds), places))
 
 

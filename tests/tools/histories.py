@@ -372,7 +372,7 @@ class StreamHistory(History):
                 self.feed(stream, [held])
                 by_rival.append(held)
 
-        before, start = self.model, self.stream.n_rows
+        before, start, version = self.model, self.stream.n_rows, self.stream._version
         outcome = self.attempt(lambda: self.feed(self.stream, batches), fault, rival)
         if by_rival:
             # What was taken before the rival came was saved, or it was not taken.
@@ -411,7 +411,8 @@ class StreamHistory(History):
             self.model = (*before, *batches)
             self.note_saves(len(before))
         self.matches()
-        if outcome == "done" and not by_rival and fault.kind != "broken":
+        saved = self.stream._version > version
+        if outcome == "done" and saved and not by_rival and fault.kind != "broken":
             self.swept()
 
     def note_saves(self, before: int) -> None:
