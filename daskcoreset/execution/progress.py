@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from daskcoreset.core.validation import check_flag
 from daskcoreset.execution.lazy import Lazy, active_client, leaf_layers
 
 # Seconds before a bar appears: short work stays quiet.
@@ -81,6 +82,7 @@ def count_reads(
 
 def _is_shown(progress: bool | None) -> bool:
     if progress is not None:
+        check_flag("progress", progress)
         return progress
     # A program without a console has no error stream at all.
     stream: Any = sys.stderr
