@@ -20,6 +20,7 @@ import daskcoreset
 from daskcoreset.cli.convert import find_members, write_store
 from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.errors import StoreError
+from daskcoreset.core.locations import locate
 from daskcoreset.core.storage import HEADER
 from daskcoreset.execution.cluster import cluster_for
 from daskcoreset.execution.progress import show_progress
@@ -243,9 +244,9 @@ def _readable(value: Any) -> str:
 
 def _check_target(out: str, *, overwrite: bool) -> None:
     """Check, before the work, that the result can be saved."""
-    if "://" in out:
+    path = locate("out", out)
+    if isinstance(path, str):
         return  # asked when saving: a question to a remote store may cost as much
-    path = Path(out).resolve()
     if path.is_dir() and not any(path.iterdir()):
         return
     if path.exists():

@@ -16,6 +16,7 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
+from daskcoreset.core.locations import local_path
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import as_int
 from daskcoreset.execution.progress import count_reads
@@ -122,13 +123,9 @@ def find_members(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 def _free_path(store: str | os.PathLike[str]) -> Path:
-    text = os.fspath(store)
-    if "://" in text:
-        raise InvalidInputError(f"store is the URL {text!r}; write to a local path and copy that.")
-    # Followed through links, so that a rename replaces the directory and not the link to it.
-    path = Path(text).resolve()
+    path = local_path("store", store)
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        raise StoreError(f"{text} exists; remove it or choose another path")
+        raise StoreError(f"{path} exists; remove it or choose another path")
     return path
 
 

@@ -386,21 +386,34 @@ class Coreset(WeightedPoints):
         above = import_module("daskcoreset.metrics.plot")
         return above.plot_coreset(self, X, **options)  # type: ignore[no-any-return]
 
-    def to_zarr(self, store: Location, *, overwrite: bool = False) -> None:
+    def to_zarr(
+        self,
+        store: Location,
+        *,
+        overwrite: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
         """Save the coreset as a Zarr version 3 group, whole or not at all.
 
         Parameters
         ----------
         store : str, path-like, zarr Store or StorePath
-            A path, an fsspec URL, or a Zarr store.
+            A path, a URL such as ``s3://bucket/folder``, ``gs://...`` or ``az://...``, one of
+            another file system of fsspec, or a Zarr store.
         overwrite : bool, default False
             Replace a coreset that is there. On a local disk it is not lost before the new
-            one is complete; nothing but a stored coreset is ever replaced.
+            one is complete; elsewhere an interruption leaves one that is known to be incomplete,
+            which is refused until it is written again. Nothing but a stored coreset is ever
+            replaced.
+        storage_options : mapping, optional
+            For a URL: keys, endpoint and region, by the names of obstore or of fsspec, such as
+            ``{"key": ..., "secret": ..., "endpoint_url": ...}``. What is left out comes from the
+            environment. None by default; never kept.
 
         Raises
         ------
         StoreError
-            Something is there already, or the disk refused.
+            Something is there already, or the disk or the object store refused.
         InvalidTypeError
             `store` is none of the accepted types.
 
@@ -427,16 +440,21 @@ class Coreset(WeightedPoints):
             kind=_KIND,
             schema_version=SCHEMA_VERSION,
             overwrite=overwrite,
+            storage_options=storage_options,
         )
 
     @classmethod
-    def from_zarr(cls, store: Location) -> Coreset:
+    def from_zarr(
+        cls, store: Location, *, storage_options: Mapping[str, Any] | None = None
+    ) -> Coreset:
         """Load a coreset saved by `to_zarr`, bit for bit.
 
         Parameters
         ----------
         store : str, path-like, zarr Store or StorePath
-            Where it is.
+            Where it is; a URL may begin with ``https://`` as well.
+        storage_options : mapping, optional
+            As in `to_zarr`.
 
         Returns
         -------
@@ -448,7 +466,9 @@ class Coreset(WeightedPoints):
         StoreError
             It is missing, incomplete, damaged, of a newer version, or inconsistent.
         """
-        arrays, attributes = read_group(store, kind=_KIND, schema_version=SCHEMA_VERSION)
+        arrays, attributes = read_group(
+            store, kind=_KIND, schema_version=SCHEMA_VERSION, storage_options=storage_options
+        )
         with refuse_inconsistent(f"{store}: not a consistent coreset", "build it again"):
             part = from_arrays(arrays, attributes)
             record = attributes["provenance"]

@@ -8,8 +8,10 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -23,6 +25,8 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
+from daskcoreset.core.locations import locate, scheme_of
+from daskcoreset.core.objects import clear_errors, connect, is_remote, name_of
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
 
@@ -101,7 +105,18 @@ class GroupContents:
             "schema_version": self.schema_version,
             "arrays": self.specs(),
         }
-        return {**header, "digest": self._digest(header)} if complete else header
+        return {**header, "digest": self.digest} if complete else header
+
+    @cached_property
+    def digest(self) -> str:
+        """What tells the contents from any others: kind, version, names, attributes and bits."""
+        header = self.header(complete=False)
+        names = sorted(self.arrays)
+        described = [header, self.attributes, {name: self.dims[name] for name in names}]
+        digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
+        for name in names:
+            digest.update(_bits(self.arrays[name]))
+        return f"sha256:{digest.hexdigest()}"
 
     def specs(self) -> dict[str, JSON]:
         """Describe the arrays: name to ``dtype`` and ``shape``."""
@@ -110,16 +125,10 @@ class GroupContents:
             for name, array in self.arrays.items()
         }
 
-    def _digest(self, header: Mapping[str, JSON]) -> str:
-        names = sorted(self.arrays)
-        described = [header, self.attributes, {name: self.dims[name] for name in names}]
-        digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
-        for name in names:
-            digest.update(_bits(self.arrays[name]))
-        return f"sha256:{digest.hexdigest()}"
 
-
-def find_header_problem(header: Any, kind: str, schema_version: int) -> str | None:
+def find_header_problem(
+    header: Any, kind: str, schema_version: int, oldest: int | None = None
+) -> str | None:
     """Return what is wrong with a header: the library, the kind, completeness; or None.
 
     Parameters
@@ -129,6 +138,8 @@ def find_header_problem(header: Any, kind: str, schema_version: int) -> str | No
     kind : str
     schema_version : int
         Kind and version that it must have.
+    oldest : int, optional
+        The oldest version that will do; `schema_version` by default.
     """
     if not isinstance(header, dict):
         return "a Zarr group, but not one of daskcoreset; check the path"
@@ -139,7 +150,7 @@ def find_header_problem(header: Any, kind: str, schema_version: int) -> str | No
     elif isinstance(version, int) and version > schema_version:
         newer = f"schema version {version} is newer than {schema_version}, the newest known"
         problem = f"{newer}; upgrade daskcoreset"
-    elif version != schema_version:
+    elif not isinstance(version, int) or version < (oldest or schema_version):
         problem = f"schema version {version!r} instead of {schema_version}; build it again"
     elif "digest" not in header:
         problem = "incomplete, its writing was interrupted; write it with overwrite=True"
@@ -212,6 +223,7 @@ def write_group(
     kind: str,
     schema_version: int,
     overwrite: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> None:
     """Write named arrays and attributes as one Zarr version 3 group, whole or not at all.
 
@@ -234,6 +246,8 @@ def write_group(
     overwrite : bool, default False
         Replace a group of the same kind. False by default because what is replaced is
         gone; anything that this library did not write is refused either way.
+    storage_options : mapping, optional
+        For a URL, as in `daskcoreset.core.objects.connect`, or those of its fsspec file system.
 
     Raises
     ------
@@ -257,14 +271,15 @@ def write_group(
     ({'age': array([31, 45])}, {})
     """
     contents = GroupContents(arrays, dims, attributes, kind, schema_version).checked()
-    target, path = _resolve(store)
+    target, path = _resolve(store, storage_options)
     if target.read_only or not target.store.supports_deletes:
         msg = f"store {target} is read-only or cannot delete; write to a directory and copy that"
         raise InvalidInputError(msg)
-    members = _replaceable(target, kind, overwrite=overwrite)
-    if path is None:
-        _fill(target, contents, members)
-        return
+    with _clear_errors(target, "written"):
+        members = _replaceable(target, kind, overwrite=overwrite)
+        if path is None:
+            _fill(target, contents, members)
+            return
     # Asked again when all is written: something may have appeared meanwhile.
     with new_store(
         path, lambda: _replaceable(target, kind, overwrite=overwrite) is not None
@@ -272,11 +287,12 @@ def write_group(
         fill_group(scratch, contents)
 
 
-def fill_group(path: Path, contents: GroupContents) -> None:
+def fill_group(place: Path | StorePath, contents: GroupContents) -> None:
     """Write contents that are checked as a group, in a directory that `new_store` makes whole."""
     from zarr.storage import LocalStore, StorePath
 
-    _fill(StorePath(LocalStore(path)), contents, None)
+    target = StorePath(LocalStore(place)) if isinstance(place, Path) else place
+    _fill(target, contents, None)
 
 
 @contextmanager
@@ -292,7 +308,11 @@ def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") ->
 
 
 def read_group(
-    store: Location, *, kind: str, schema_version: int
+    store: Location,
+    *,
+    kind: str,
+    schema_version: int,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     """Read a group written by `write_group`, and check it.
 
@@ -304,6 +324,8 @@ def read_group(
         The kind it must be of.
     schema_version : int
         The version the caller reads.
+    storage_options : mapping, optional
+        As in `write_group`.
 
     Returns
     -------
@@ -328,59 +350,118 @@ def read_group(
     ...
     daskcoreset.errors.StoreError: ...: no Zarr version 3 group; check the path
     """
-    target, path = _resolve(store)
-    where = str(path or target)
+    contents = read_contents(
+        store, kind=kind, schema_version=schema_version, storage_options=storage_options
+    )
+    return dict(contents.arrays), dict(contents.attributes)
+
+
+def read_contents(  # noqa: C901 - every kind of damage has its error
+    store: Location,
+    *,
+    kind: str,
+    schema_version: int,
+    oldest: int | None = None,
+    where: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> GroupContents:
+    """Read a group as `read_group` does, with its version and its digest.
+
+    Parameters
+    ----------
+    store, kind, schema_version
+        As in `read_group`.
+    oldest : int, optional
+        The oldest version that will do; `schema_version` by default.
+    where : str, optional
+        What errors call the store; its path by default.
+    storage_options : mapping, optional
+        As in `write_group`.
+    """
+    target, path = _resolve(store, storage_options)
+    where = where or str(path or _name(target))
     if path is not None and is_leftover(path):
         msg = f"{path} is left over from an interrupted write; if it is wanted, rename it first"
         raise StoreError(msg)
     try:
-        group = _open(target, "r")
+        with _clear_errors(target, "read"):
+            group = _open(target, "r")
     except FileNotFoundError as error:
         msg = f"{where}: no Zarr version 3 group; check the path"
         if path is not None and (previous := find_previous(path)):
             msg += f", or rename {previous} back, which an interrupted overwrite left"
         raise StoreError(msg) from error
+    except StoreError:
+        raise
     # A damaged store makes zarr, its codecs and the file system raise almost anything.
     except Exception as error:
         msg = f"{where}: its metadata does not read ({error}); restore or rebuild it"
         raise StoreError(msg) from error
     attributes: dict[str, Any] = group.attrs.asdict()
     header = attributes.pop(HEADER, None)
-    if problem := find_header_problem(header, kind, schema_version):
+    if problem := find_header_problem(header, kind, schema_version, oldest):
         raise StoreError(f"{where}: {problem}")
     arrays: dict[str, AnyArray] = {}
     dims: dict[str, tuple[str, ...]] = {}
     for name, spec in header["arrays"].items():
         try:
-            arrays[name], dims[name] = _read_array(group, name, spec)
+            with _clear_errors(target, "read"):
+                arrays[name], dims[name] = _read_array(group, name, spec)
+        except StoreError:
+            raise
         except Exception as error:
             msg = f"{where}: array {name!r} does not read ({error}); restore or rebuild the store"
             raise StoreError(msg) from error
-    contents = GroupContents(arrays, dims, attributes, kind, schema_version)
+    contents = GroupContents(arrays, dims, attributes, kind, header["schema_version"])
     if contents.header(complete=True) != header:
         msg = f"{where}: changed or damaged since it was written (its digest does not match)"
         raise StoreError(f"{msg}; restore it from a copy or rebuild it")
-    return arrays, attributes
+    return contents
 
 
-def _resolve(store: object) -> tuple[StorePath, Path | None]:
+def _name(target: StorePath) -> str:
+    """Return what errors call a place in a Zarr store."""
+    from zarr.storage import ObjectStore
+
+    if isinstance(target.store, ObjectStore):
+        return "/".join(filter(None, (name_of(target.store.store), target.path)))
+    return str(target)
+
+
+def _clear_errors(target: StorePath, done: str) -> AbstractContextManager[None]:
+    from zarr.storage import ObjectStore
+
+    is_object = isinstance(target.store, ObjectStore)
+    return clear_errors(_name(target), done) if is_object else nullcontext()
+
+
+def _resolve(
+    store: object, storage_options: Mapping[str, Any] | None = None
+) -> tuple[StorePath, Path | None]:
     """Return the place in a Zarr store and, if it is on a local disk, its path."""
     from zarr.abc.store import Store
-    from zarr.storage import FsspecStore, LocalStore, StorePath
+    from zarr.storage import FsspecStore, LocalStore, ObjectStore, StorePath
 
-    if isinstance(store, str) and store.startswith(("file://", "local://")):
-        store = store.partition("://")[2]
-    if isinstance(store, str) and "://" in store:
+    if isinstance(store, str | os.PathLike):
+        place = locate("store", store)
+        store = LocalStore(place) if isinstance(place, Path) else place
+    if storage_options and not isinstance(store, str):
+        raise InvalidInputError(
+            "storage_options belong to a URL, and store is none; leave them out"
+        )
+    if isinstance(store, str) and is_remote(store) and find_spec("obstore"):
+        folder = connect(store, storage_options)
+        return StorePath(ObjectStore(folder, read_only=store.lower().startswith("http"))), None
+    if isinstance(store, str):
+        scheme = scheme_of(store)
         try:
-            return StorePath(FsspecStore.from_url(store)), None
+            return StorePath(FsspecStore.from_url(store, storage_options=storage_options)), None
         except ImportError as error:
-            msg = f"store {store} needs a package for its protocol ({error}); install it"
+            msg = f"store is a URL ({scheme}) that needs a package ({error}); install it"
             raise MissingDependencyError(msg) from error
         except ValueError as error:
-            msg = f"store {store} is a URL of no known protocol ({error}); check it"
+            msg = f"store is a URL of no known protocol ({scheme}); check it"
             raise InvalidInputError(msg) from error
-    if isinstance(store, str | os.PathLike):
-        store = LocalStore(Path(store))
     if isinstance(store, Store):
         store = StorePath(store)
     if not isinstance(store, StorePath):
@@ -406,13 +487,17 @@ def _open(target: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
 
 def _replaceable(target: StorePath, kind: str, *, overwrite: bool) -> set[str] | None:
     """Return the members of our group there, or None if there is nothing; all else is an error."""
-    from zarr.core.sync import collect_aiterator
+    from zarr.core.sync import sync
     from zarr.storage import LocalStore
 
     check_flag("overwrite", overwrite)
     if isinstance(target.store, LocalStore) and target.store.root.is_file():
         raise StoreError(f"{target} is a file; choose another path")
-    entries = set(collect_aiterator(target.store.list_dir(target.path)))
+
+    async def listed() -> set[str]:  # obstore begins a list only where a loop runs
+        return {entry async for entry in target.store.list_dir(target.path)}
+
+    entries = sync(listed())
     if not entries:
         return None
     header: Any = None

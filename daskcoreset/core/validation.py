@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import numbers
-import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -24,21 +22,6 @@ _MAX_COLUMNS = 2**14
 
 # Numbers of a block, zeros included, from which sparse rows count as many.
 _MAX_ZEROS = 2**28
-
-
-def as_path(name: str, value: Any) -> Path:
-    """Return the absolute path of a folder on a local disk.
-
-    Examples
-    --------
-    >>> as_path("store", 5)
-    Traceback (most recent call last):
-    ...
-    daskcoreset.errors.InvalidTypeError: store is 5; pass the path of a folder.
-    """
-    if not isinstance(value, (str, os.PathLike)):
-        raise InvalidTypeError(f"{name} is {shown(value)}; pass the path of a folder.")
-    return Path(value).resolve()
 
 
 def too_wide(rows: float, columns: float, matrix: str, remedy: str) -> str | None:

@@ -83,7 +83,8 @@ class Disk:
     _count: int = 0
     _names: dict[int, set[str]] = field(default_factory=dict)
     _contents: dict[int, tuple[int, int]] = field(default_factory=dict)
-    _renamed: list[tuple[Path, Path]] = field(default_factory=list)
+    # From, to, and the contents of a file that was there before.
+    _renamed: list[tuple[Path, Path, bytes | None]] = field(default_factory=list)
 
     @contextmanager
     def installed(self) -> Iterator[Disk]:
@@ -152,9 +153,12 @@ class Disk:
     def _counted(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*args: Any, **kwargs: Any) -> Any:
             self._step(name)
+            if not self._armed or name not in {"rename", "replace"}:
+                return function(*args, **kwargs)
+            old, new = Path(args[0]), Path(args[1])
+            replaced = new.read_bytes() if new.is_file() else None
             result = function(*args, **kwargs)
-            if self._armed and name in {"rename", "replace"}:
-                self._renamed.append((Path(args[0]), Path(args[1])))
+            self._renamed.append((old, new, replaced))
             return result
 
         return counted
@@ -167,9 +171,9 @@ class Disk:
         if stat.S_ISDIR(status.st_mode):
             self._names[status.st_ino] = set(os.listdir(descriptor))
             self._renamed = [
-                (old, new)
-                for old, new in self._renamed
-                if not (new.parent.exists() and new.parent.stat().st_ino == status.st_ino)
+                renamed
+                for renamed in self._renamed
+                if not _is_folder(renamed[1].parent, status.st_ino)
             ]
         else:
             self._contents[status.st_ino] = (status.st_mtime_ns, status.st_size)
@@ -193,9 +197,11 @@ class Disk:
 
     def _lose(self) -> None:
         if self._fault.kind == "power cut":
-            for old, new in reversed(self._renamed):
+            for old, new, replaced in reversed(self._renamed):
                 if new.exists() and not old.exists() and old.parent.exists():
                     new.rename(old)
+                    if replaced is not None:
+                        self._restore(new, replaced)
         for folder, below, files in os.walk(self._root):
             known = self._names.get(Path(folder).stat().st_ino, set())
             for name in [*below, *files] if self._fault.kind == "power cut" else ():
@@ -209,6 +215,16 @@ class Disk:
                     status = path.stat()
                     if self._contents.get(status.st_ino) != (status.st_mtime_ns, status.st_size):
                         os.truncate(path, 0)
+
+
+    def _restore(self, path: Path, content: bytes) -> None:
+        path.write_bytes(content)
+        status = path.stat()
+        self._contents[status.st_ino] = (status.st_mtime_ns, status.st_size)
+
+
+def _is_folder(path: Path, number: int) -> bool:
+    return path.exists() and path.stat().st_ino == number
 
 
 class _File(io.BufferedWriter):

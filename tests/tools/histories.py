@@ -373,7 +373,7 @@ class StreamHistory(History):
                 self.feed(stream, [held])
                 by_rival.append(held)
 
-        before, start, version = self.model, self.stream.n_rows, self.stream._version
+        before, start, version = self.model, self.stream.n_rows, self.stream._head.version
         outcome = self.attempt(lambda: self.feed(self.stream, batches), fault, rival)
         if by_rival:
             # What was taken before the rival came was saved, or it was not taken.
@@ -382,7 +382,7 @@ class StreamHistory(History):
             self.saved = len(self.model)
             assert (
                 outcome == "refused"
-                or self.stream._version <= CoresetStream.load(self.path)._version
+                or self.stream._head.version <= CoresetStream.load(self.path)._head.version
             )
             if outcome == "done":
                 with pytest.raises(StoreError, match="another writer has changed it"):
@@ -413,7 +413,7 @@ class StreamHistory(History):
             self.model = (*before, *batches)
             self.note_saves(len(before))
         self.matches()
-        saved = self.stream._version > version
+        saved = self.stream._head.version > version
         if outcome == "done" and saved and not by_rival and fault.kind != "broken":
             self.swept()
 

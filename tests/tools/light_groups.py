@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -32,8 +33,7 @@ def light_groups() -> Iterator[None]:
         held[key] = contents
         (path / _FILE).write_bytes(key)
 
-    def read(store: Any, *, kind: str, schema_version: int) -> Any:
-        path = Path(store)
+    def read(path: Any, *, kind: str, schema_version: int, **_: Any) -> GroupContents:
         if is_leftover(path):
             raise StoreError(f"{path} is left over from an interrupted write")
         try:
@@ -43,7 +43,7 @@ def light_groups() -> Iterator[None]:
         if (contents.kind, contents.schema_version) != (kind, schema_version):
             raise StoreError(f"{path}: holds a {contents.kind}")
         arrays = {name: array.copy() for name, array in contents.arrays.items()}
-        return arrays, dict(contents.attributes)
+        return replace(contents, arrays=arrays)
 
-    with mock.patch.multiple(storage, fill_group=fill, read_group=read):
+    with mock.patch.multiple(storage, fill_group=fill, read_contents=read):
         yield

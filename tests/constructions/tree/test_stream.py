@@ -366,12 +366,13 @@ def test_load__damage_and_other_versions(tmp_path: Path, monkeypatch: pytest.Mon
         with pytest.raises(StoreError):
             CoresetStream.load(tmp_path / "t")
     shutil.rmtree(states)
-    with pytest.raises(StoreError, match="its states are missing"):
+    with pytest.raises(StoreError, match="version 1 is missing, and there is none"):
         CoresetStream.load(tmp_path / "s")
     with pytest.raises(StoreError):
         CoresetStream.load(tmp_path / "nowhere")
-    monkeypatch.setattr("daskcoreset.constructions.tree.persistence.SCHEMA_VERSION", 2)
-    with pytest.raises(StoreError, match="schema version 1 instead of 2"):
+    for name in ("SCHEMA_VERSION", "OLDEST_VERSION"):
+        monkeypatch.setattr(f"daskcoreset.constructions.tree.persistence.{name}", 3)
+    with pytest.raises(StoreError, match="schema version 2 instead of 3"):
         CoresetStream.load(tmp_path / "s")
 
 
