@@ -185,7 +185,8 @@ def check_real(
     """Return `value` as a finite float, if it lies within the closed interval."""
     if not is_number(value):
         raise InvalidTypeError(
-            f"{name} must be a number, got {shown(value)} of type {type(value).__name__}; pass a float."
+            f"{name} must be a number, got {shown(value)} of type {type(value).__name__}; pass a "
+            f"float."
         )
     real = float(value)
     if not math.isfinite(real) or not minimum <= real <= maximum:

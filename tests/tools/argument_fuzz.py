@@ -17,10 +17,20 @@ from tests.tools.hostile_values import VALUES, HostileError
 from tests.tools.public_calls import NOTHING, PublicCall, public_calls
 
 ALSO_CALLED = {
-    "value": ("divergence",), "leaf": ("leaves",), "size": ("max_points",), "k": ("pass a larger",),
-    "n": ("rows",), "d": ("columns", "features"), "X": ("rows",), "others": ("coreset",), "groups": ("sample_weight",), "classes": ("labels",),
-    "random_state": ("pass a larger k",), "report": ("oracle",), "progress": ("oracle",),
-}  # fmt: skip
+    "value": ("divergence",),
+    "leaf": ("leaves",),
+    "size": ("max_points",),
+    "k": ("pass a larger",),
+    "n": ("rows",),
+    "d": ("columns", "features"),
+    "X": ("rows",),
+    "others": ("coreset",),
+    "groups": ("sample_weight",),
+    "classes": ("labels",),
+    "random_state": ("pass a larger k",),
+    "report": ("oracle",),
+    "progress": ("oracle",),
+}
 """What messages call some arguments, as users do."""
 
 SECRET = "password"  # noqa: S105 - part of a URL that no message may repeat

@@ -90,9 +90,10 @@ class Disk:
     def installed(self) -> Iterator[Disk]:
         """Patch the functions; without a fault they do as ever, but flush nothing for real."""
         names = ("mkdir", "rename", "replace", "unlink", "remove", "rmdir", "link", "symlink")
-        patches = {name: self._counted(name, getattr(os, name)) for name in names}
+        patches: dict[str, Any] = {name: self._counted(name, getattr(os, name)) for name in names}
         with (
-            mock.patch.multiple(os, **patches, fsync=self._fsync),
+            mock.patch.multiple(os, **patches),
+            mock.patch.object(os, "fsync", self._fsync),
             mock.patch.object(io, "open", self._open),
         ):
             yield self
@@ -195,7 +196,7 @@ class Disk:
                 status = Path(folder, name).stat()
                 self._contents[status.st_ino] = (status.st_mtime_ns, status.st_size)
 
-    def _lose(self) -> None:
+    def _lose(self) -> None:  # noqa: C901 - renames, then entries, then contents
         if self._fault.kind == "power cut":
             for old, new, replaced in reversed(self._renamed):
                 if new.exists() and not old.exists() and old.parent.exists():
@@ -215,7 +216,6 @@ class Disk:
                     status = path.stat()
                     if self._contents.get(status.st_ino) != (status.st_mtime_ns, status.st_size):
                         os.truncate(path, 0)
-
 
     def _restore(self, path: Path, content: bytes) -> None:
         path.write_bytes(content)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -320,6 +319,11 @@ class TreeHistory(History):
         self.matches()
 
 
+def _version(stream: CoresetStream) -> int:
+    assert stream._head is not None
+    return stream._head.version
+
+
 class StreamHistory(History):
     """A `CoresetStream` under batches, saving, loading, rivals and faults."""
 
@@ -373,16 +377,15 @@ class StreamHistory(History):
                 self.feed(stream, [held])
                 by_rival.append(held)
 
-        before, start, version = self.model, self.stream.n_rows, self.stream._head.version
+        before, start, version = self.model, self.stream.n_rows, _version(self.stream)
         outcome = self.attempt(lambda: self.feed(self.stream, batches), fault, rival)
         if by_rival:
             # What was taken before the rival came was saved, or it was not taken.
             taken = self.prefix((*before, *batches), base)
             self.model = (*taken, *by_rival)
             self.saved = len(self.model)
-            assert (
-                outcome == "refused"
-                or self.stream._head.version <= CoresetStream.load(self.path)._head.version
+            assert outcome == "refused" or _version(self.stream) <= _version(
+                CoresetStream.load(self.path)
             )
             if outcome == "done":
                 with pytest.raises(StoreError, match="another writer has changed it"):
@@ -413,7 +416,7 @@ class StreamHistory(History):
             self.model = (*before, *batches)
             self.note_saves(len(before))
         self.matches()
-        saved = self.stream._head.version > version
+        saved = _version(self.stream) > version
         if outcome == "done" and saved and not by_rival and fault.kind != "broken":
             self.swept()
 

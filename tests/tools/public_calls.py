@@ -133,7 +133,7 @@ def _tree(**options: Any) -> Any:
 
 
 _tree.__signature__ = inspect.signature(  # type: ignore[attr-defined] # as mypy has it
-    lambda method, size, inner_size, random_state, sampling, on_invalid, n_clusters: None
+    lambda method, size, inner_size, random_state, sampling, on_invalid, n_clusters: None  # noqa: ARG005 - its names are used
 )
 
 
@@ -208,13 +208,16 @@ def _of_path(what: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _each(calls: dict[str, dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+    return list(calls.items())
+
+
 def public_calls() -> list[PublicCall]:
     """Return the table."""
     held = _coreset()
     built: dict[str, Any] = {"X": ROWS, "y": SIDES, "random_state": 0}
     points = {"points": ROWS, "weights": WEIGHTS, "indices": np.arange(N)}
     line: dict[str, Any] = {"X": ROWS, "y": SIDES, "w": np.ones(3), "intercept": 0.5}
-    made: dict[str, Any] = {"n": 50, "d": 2, "random_state": 0}
 
     def computed(result: Any) -> Any:
         return [part[:2].compute() for part in result] if isinstance(result, tuple) else result
@@ -231,10 +234,10 @@ def public_calls() -> list[PublicCall]:
     def pooled(construction: Any) -> Any:
         return construction.run(ROWS)
 
-    oracle = {"oracle": lambda indices, _: SIDES[indices], "random_state": 0}
+    oracle: dict[str, Any] = {"oracle": lambda indices, _: SIDES[indices], "random_state": 0}
 
     gaussians: dict[str, Any] = {"n": 300, "d": 2, "n_clusters": 3, "random_state": 0}
-    calls = [
+    calls: list[PublicCall] = [
         PublicCall("build", dc.build, {**built, "size": 20}),
         PublicCall("build, tree", dc.build, {**built, "size": 20, "strategy": "tree"}),
         PublicCall("build, auto", dc.build, {**built, "size": "auto", "n_clusters": 2}),
@@ -264,11 +267,13 @@ def public_calls() -> list[PublicCall]:
         PublicCall("CoresetStream", _of_path(dc.CoresetStream), {"size": 20, "random_state": 0}),
         *(
             PublicCall(f"CoresetStream.{what}", _of_path(_of_stream(what)), good)
-            for what, good in {
-                "partial_fit": {"X": ROWS},
-                "coreset": {},
-                "save": {"path": "stream"},
-            }.items()
+            for what, good in _each(
+                {
+                    "partial_fit": {"X": ROWS},
+                    "coreset": {},
+                    "save": {"path": "stream"},
+                }
+            )
         ),
         PublicCall("CoresetStream.load", _of_path(dc.CoresetStream.load), {"path": NOTHING}),
         PublicCall("CoresetTree.create", _tree, {"size": 20, "random_state": 0}),
@@ -276,39 +281,45 @@ def public_calls() -> list[PublicCall]:
         PublicCall("CoresetTree.open", _of_path(dc.CoresetTree.open), {"path": NOTHING}),
         *(
             PublicCall(f"CoresetTree.{what}", _of_tree(what), good)
-            for what, good in {
-                "append": {"X": ROWS, "name": "c"},
-                "replace": {"leaf": "a", "X": ROWS},
-                "delete": {"leaf": "a"},
-                "coreset": {"leaves": "a"},
-                "locate": {"indices": np.arange(3)},
-            }.items()
+            for what, good in _each(
+                {
+                    "append": {"X": ROWS, "name": "c"},
+                    "replace": {"leaf": "a", "X": ROWS},
+                    "delete": {"leaf": "a"},
+                    "coreset": {"leaves": "a"},
+                    "locate": {"indices": np.arange(3)},
+                }
+            )
         ),
         *(
             PublicCall(f"Coreset.{what}", _of_path(_of_coreset(what)), good)
-            for what, good in {
-                "audit": {"X": ROWS, "y": SIDES, "n_clusters": 2},
-                "merge": {},
-                "to_zarr": {"store": "c"},
-                "equals": {"other": held},
-            }.items()
+            for what, good in _each(
+                {
+                    "audit": {"X": ROWS, "y": SIDES, "n_clusters": 2},
+                    "merge": {},
+                    "to_zarr": {"store": "c"},
+                    "equals": {"other": held},
+                }
+            )
             if hasattr(dc.Coreset, what)
         ),
         PublicCall("Coreset.from_zarr", _of_path(dc.Coreset.from_zarr), {"store": NOTHING}),
         PublicCall("cover", coverage.cover, {"blocks": row_blocks(ROWS), "max_points": 9}),
         *(
             PublicCall(name, _with(getattr(datasets, name), computed), good)
-            for name, good in {
-                "make_geometric": gaussians,
-                "make_giants": gaussians,
-                "make_heavy_tailed": gaussians,
-                "make_hidden": {"n": 3000, "d": 2, "random_state": 0},
-                "make_imbalanced": {**gaussians, "imbalance": 3.0},
-                "make_mixture": gaussians,
-                "make_near_mean": {"n": 3000, "d": 2, "random_state": 0},
-                "make_svm_lower_bound": {"d": 4},
-                "make_svm_pathological": {"n": 100, "random_state": 0},
-            }.items()
+            for name, good in _each(
+                {
+                    "make_geometric": gaussians,
+                    "make_giants": gaussians,
+                    "make_heavy_tailed": gaussians,
+                    "make_hidden": {"n": 3000, "d": 2, "random_state": 0},
+                    "make_imbalanced": {**gaussians, "imbalance": 3.0},
+                    "make_mixture": gaussians,
+                    "make_near_mean": {"n": 3000, "d": 2, "random_state": 0},
+                    "make_svm_lower_bound": {"d": 4},
+                    "make_svm_pathological": {"n": 100, "random_state": 0},
+                }
+            )
         ),
         PublicCall(
             "make_benchmark", _with(datasets.make_benchmark, lambda x: x[:2].compute()), {"k": 3}
@@ -319,28 +330,52 @@ def public_calls() -> list[PublicCall]:
         PublicCall("hard_margin_bias", margin.hard_margin_bias, {"points": ROWS, "labels": SIDES}),
         PublicCall("hard_margin_gram", margin.hard_margin_gram, {"gram": ROWS @ ROWS.T + 1}),
         PublicCall("build_margin", margin.build_margin, {"X": ROWS, "y": SIDES}),
-        PublicCall("plot_gap", margin.plot_gap, {"place": [1, 2], "core_margin": [2.0, 1.0], "margin": [0.5, 0.9]}),
+        PublicCall(
+            "plot_gap",
+            margin.plot_gap,
+            {"place": [1, 2], "core_margin": [2.0, 1.0], "margin": [0.5, 0.9]},
+        ),
         PublicCall("accuracy", metrics.accuracy, line),
         PublicCall("hinge_loss", metrics.hinge_loss, line),
         PublicCall("svm_cost", metrics.svm_cost, line),
         PublicCall("svm_report", metrics.svm_report, line),
         PublicCall("svm_sensitivity", metrics.svm_sensitivity, {"X": ROWS, "y": SIDES}),
         PublicCall("kmeans_cost", metrics.kmeans_cost, {"X": ROWS, "centers": ROWS[:2]}),
-        PublicCall("distortion", metrics.distortion, {"coreset": held, "X": ROWS, "solutions": [ROWS[:2]]}),
+        PublicCall(
+            "distortion", metrics.distortion, {"coreset": held, "X": ROWS, "solutions": [ROWS[:2]]}
+        ),
         PublicCall("relative_error", metrics.relative_error, {"cost": 1.0, "reference": 2.0}),
-        PublicCall("plot_audit", plotting.plot_audit, {"names": ["a", "b"], "differences": np.array([0.1, -0.1]), "title": "t"}),
+        PublicCall(
+            "plot_audit",
+            plotting.plot_audit,
+            {"names": ["a", "b"], "differences": np.array([0.1, -0.1]), "title": "t"},
+        ),
         PublicCall("plot_coreset", plotting.plot_coreset, {"coreset": held, "X": ROWS}),
-        PublicCall("plot_error", plotting.plot_error, {"results": {"a": {10: [0.1, 0.2], 20: [0.1]}}}),
+        PublicCall(
+            "plot_error", plotting.plot_error, {"results": {"a": {10: [0.1, 0.2], 20: [0.1]}}}
+        ),
         PublicCall("auto_size", sizing.auto_size, {**built, "n_clusters": 2}),
-        PublicCall("theory_size", sizing.theory_size, {"n_clusters": 3, "n_features": 2, "epsilon": 0.1, "delta": 0.1}),
+        PublicCall(
+            "theory_size",
+            sizing.theory_size,
+            {"n_clusters": 3, "n_features": 2, "epsilon": 0.1, "delta": 0.1},
+        ),
         PublicCall("as_divergence", divergences.as_divergence, {"value": "squared_euclidean"}),
-        PublicCall("resolve_divergence", divergences.resolve_divergence, {"divergence": "squared_euclidean"}),
+        PublicCall(
+            "resolve_divergence",
+            divergences.resolve_divergence,
+            {"divergence": "squared_euclidean"},
+        ),
         PublicCall("SquaredMahalanobis", divergences.SquaredMahalanobis, {"precision": np.eye(3)}),
         *(
             PublicCall(name, getattr(objectives, name), {})
             for name in (
-                "Distortion", "LeastSquaresCost", "LinearCost", "MixtureCost", "QuantizationError"
+                "Distortion",
+                "LeastSquaresCost",
+                "LinearCost",
+                "MixtureCost",
+                "QuantizationError",
             )
         ),
-    ]  # fmt: skip
+    ]
     return [*calls, *_estimators()]

@@ -288,8 +288,8 @@ def check_options(
         # By kind first: arrays and missing values are neither equal nor unequal.
         if type(value) is not type(default) or value != default:
             raise InvalidInputError(
-                f'{name}={shown(value)} has no use with method="coverage", which draws nothing; leave '
-                f"it out."
+                f'{name}={shown(value)} has no use with method="coverage", which draws nothing; '
+                f"leave it out."
             )
     return size
 

@@ -139,7 +139,8 @@ class ActiveMaxMargin:
                 f"function of rows, or use start() with ask() and tell()."
             )
         if self.classes is not None:
-            if isinstance(self.classes, str) or not isinstance(self.classes, Sequence | np.ndarray):
+            classes: Any = self.classes
+            if isinstance(classes, str) or not isinstance(classes, Sequence | np.ndarray):
                 raise InvalidTypeError(f"classes is {shown(self.classes)}; pass two labels.")
             pair = plain_labels(list(self.classes), 2)
             if pair[0] == pair[1] or isinstance(pair[0], str) != isinstance(pair[1], str):
