@@ -13,8 +13,8 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.tools.disk import Disk
-from tests.tools.histories import History, StreamHistory, TreeHistory
+from tests.tools.disk import Connection, Disk
+from tests.tools.histories import History, RemoteTreeHistory, StreamHistory, TreeHistory
 from tests.tools.light_groups import light_groups
 
 MACHINES = [TreeHistory, StreamHistory]
@@ -26,7 +26,16 @@ def disk() -> Iterator[Disk]:
         yield failing
 
 
-def run(machine: type[History], disk: Disk, examples: int, steps: int = 50) -> Counter[str]:
+@pytest.fixture
+def connection() -> Iterator[Connection]:
+    pytest.importorskip("obstore")
+    with Connection().installed() as failing:
+        yield failing
+
+
+def run(
+    machine: type[History], disk: Disk | Connection, examples: int, steps: int = 50
+) -> Counter[str]:
     """Run a machine; return how often what happened."""
     seen: Counter[str] = Counter()
     bound = type(machine.__name__, (machine,), {"disk": disk, "seen": seen})
@@ -57,6 +66,12 @@ def test_history__of_a_few_hundred_steps(machine: type[History], disk: Disk) -> 
 def test_history__with_groups_of_zarr(machine: type[History], disk: Disk) -> None:
     """The same with the groups that users get, fifty times as slow."""
     assert run(machine, disk, examples=2, steps=20)["steps"] >= 20
+
+
+def test_history__on_an_object_store(connection: Connection) -> None:
+    seen = run(RemoteTreeHistory, connection, examples=6, steps=25)
+    assert seen["steps"] >= 100
+    assert seen["killed: killed"] + seen["power cut: killed"] >= 3
 
 
 @pytest.mark.nightly

@@ -223,6 +223,85 @@ class Disk:
         self._contents[status.st_ino] = (status.st_mtime_ns, status.st_size)
 
 
+@dataclass
+class Connection:
+    """Requests to an object store that fail, with the faults of a disk turned into those.
+
+    "killed" comes before a request, and "power cut" after it; of "data lost" the answer is lost,
+    once; "broken" cuts the connection once before a request is done, and "full" for good.
+    """
+
+    calls: int = 20
+    finished: bool = False
+    rival: Callable[[], None] | None = None
+    _fault: Fault = field(default_factory=Fault)
+    _at: int = -1
+    _armed: bool = False
+    _dead: bool = False
+    _count: int = 0
+
+    @contextmanager
+    def installed(self) -> Iterator[Connection]:
+        """Patch the requests, and wait for nothing."""
+        import obstore
+
+        from daskcoreset.core import objects
+
+        names = ("put", "get", "head", "delete", "list")
+        patches: dict[str, Any] = {name: self._request(getattr(obstore, name)) for name in names}
+        with (
+            mock.patch.multiple(obstore, **patches),
+            mock.patch.object(objects.time, "sleep", return_value=None),
+        ):
+            yield self
+
+    @contextmanager
+    def armed(self, _: Path, fault: Fault, rival: Callable[[], None]) -> Iterator[None]:
+        """Let the fault happen among the requests of the block."""
+        self._fault, self.rival, self._count, self.finished = fault, rival, 0, False
+        self._at = 1 + int(fault.position * self.calls) if fault.kind != "none" else -1
+        self._armed = True
+        try:
+            yield
+            self.finished = True
+        finally:
+            self._armed = self._dead = False
+            self.calls = max(self._count, 4)
+
+    def _request(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def request(*args: Any, **kwargs: Any) -> Any:
+            if not self._armed:
+                return function(*args, **kwargs)
+            self._count += 1
+            if self._dead:
+                raise self._error()
+            if self._at < 0 or self._count < self._at:
+                return function(*args, **kwargs)
+            return self._failed(lambda: function(*args, **kwargs))
+
+        return request
+
+    def _failed(self, send: Callable[[], Any]) -> Any:
+        kind = self._fault.kind
+        self._at = -1
+        self._dead = kind in {"killed", "power cut", "full"}
+        if kind in {"power cut", "data lost"}:
+            send()
+        if kind == "rival" and self.rival is not None:
+            self._armed = False
+            try:
+                self.rival()
+            finally:
+                self._armed = True
+            return send()
+        raise self._error()
+
+    def _error(self) -> BaseException:
+        from obstore.exceptions import GenericError
+
+        return Killed() if self._fault.kind in {"killed", "power cut"} else GenericError("cut")
+
+
 def _is_folder(path: Path, number: int) -> bool:
     return path.exists() and path.stat().st_ino == number
 

@@ -15,11 +15,14 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from obstore.store import MemoryStore
+from zarr.storage import ObjectStore
 
 from daskcoreset import CoresetStream, CoresetTree, WeightedPoints
 from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset.core.objects import ObjectFolder
 from daskcoreset.core.typing import AnyArray
-from tests.tools.disk import Disk, Fault, Killed, faults
+from tests.tools.disk import Connection, Disk, Fault, Killed, faults
 
 MAX_LEAVES = 7
 
@@ -146,17 +149,30 @@ class TreeHistory(History):
         self.exact = size == 500
         outcome = self.attempt(self._create, fault, lambda: None)
         if outcome != "done":
-            assert not self.path.exists() or not CoresetTree.open(self.path).leaves
-            if not self.path.exists():
+            assert not self.exists() or not self.open().leaves
+            if not self.exists():
                 self._create()
-        self.tree = CoresetTree.open(self.path)
+        self.tree = self.open()
         # The same changes in peace: its nodes are those that the store must hold, bit by bit.
         self.peaceful = CoresetTree.create(self.folder / "peaceful", **self.options)
         self.model: tuple[Held, ...] = ()
         self.reader: tuple[CoresetTree, tuple[Held, ...]] = (self.tree, ())
 
+    @property
+    def place(self) -> Any:
+        """Where the tree is."""
+        return self.path
+
+    def exists(self) -> bool:
+        """Whether there is something."""
+        return self.path.exists()
+
+    def open(self) -> CoresetTree:
+        """Open the tree as it is now."""
+        return CoresetTree.open(self.place)
+
     def _create(self) -> None:
-        CoresetTree.create(self.path, **self.options)
+        CoresetTree.create(self.place, **self.options)
 
     def changes(self, model: tuple[Held, ...], what: int, n: int) -> Change:
         """Return a change that fits the model."""
@@ -185,7 +201,7 @@ class TreeHistory(History):
             nonlocal overtaken
             if not self.lock_is_free("versions"):
                 return
-            tree = CoresetTree.open(self.path)
+            tree = self.open()
             overtaken = tree.version == self.tree.version
             model = before if overtaken else done
             for number in range(rivals):
@@ -196,7 +212,7 @@ class TreeHistory(History):
 
         outcome = self.attempt(lambda: change.apply(self.tree), fault, rival)
         if outcome == "killed":
-            self.tree = CoresetTree.open(self.path)
+            self.tree = self.open()
             finished = self.tree.version == self.peaceful.version + 1
             assert finished or self.tree.version == self.peaceful.version
             # All that a change did is there once it has returned.
@@ -205,13 +221,9 @@ class TreeHistory(History):
         elif overtaken:
             assert outcome == "refused"
             self.advance(by_rival)
-            self.tree = CoresetTree.open(self.path)
+            self.tree = self.open()
         elif outcome == "refused":
-            assert fault.kind in {"full", "broken"}
-            self.matches()
-            self.advance([])
-            change.apply(self.tree)  # which is as it was, and goes on
-            self.advance([change])
+            self.go_on_when_refused(change, fault)
         else:
             assert outcome == "done"
             self.advance([change, *by_rival])
@@ -221,10 +233,17 @@ class TreeHistory(History):
         if outcome == "done" and not by_rival and fault.kind != "broken":
             self.swept()
 
+    def go_on_when_refused(self, change: Change, fault: Fault) -> None:
+        """The tree is as it was, and the change can be made again."""
+        assert fault.kind in {"full", "broken"}
+        self.matches()
+        change.apply(self.tree)
+        self.advance([change])
+
     def refused_when_stale(self) -> None:
         with pytest.raises(StoreError, match="another writer has changed it"):
             self.tree.append(np.ones((1, 2)))
-        self.tree = CoresetTree.open(self.path)
+        self.tree = self.open()
 
     def advance(self, changes: list[Change]) -> None:
         """Make the changes that were made in the model and in peace."""
@@ -280,14 +299,14 @@ class TreeHistory(History):
     @rule(what=st.sampled_from(["reopen", "verify", "bad change", "keep reader", "read", "read"]))
     def look(self, what: str) -> None:
         if what == "reopen":
-            self.tree = CoresetTree.open(self.path)
+            self.tree = self.open()
             self.matches()
         elif what == "verify":
-            CoresetTree.open(self.path).verify()
+            self.open().verify()
         elif what == "bad change":
             self.bad_change()
         elif what == "keep reader":
-            self.reader = (CoresetTree.open(self.path), self.model)
+            self.reader = (self.open(), self.model)
         else:
             self.read_as_it_was()
 
@@ -317,6 +336,40 @@ class TreeHistory(History):
             with pytest.raises(InvalidInputError):
                 change()
         self.matches()
+
+
+class RemoteTreeHistory(TreeHistory):
+    """The same on an object store, whose connection breaks."""
+
+    disk: Connection  # type: ignore[assignment] # fails at requests in place of calls
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.objects = ObjectStore(MemoryStore())
+
+    @property
+    def place(self) -> Any:
+        return self.objects
+
+    def exists(self) -> bool:
+        return bool(ObjectFolder(self.objects.store, "memory").keys())
+
+    def lock_is_free(self, folder: str) -> bool:
+        del folder
+        return True
+
+    def go_on_when_refused(self, change: Change, fault: Fault) -> None:
+        """Where the connection is gone, nobody knows whether the last request was done."""
+        assert fault.kind == "full"
+        self.tree = self.open()
+        finished = self.tree.version == self.peaceful.version + 1
+        self.advance([change] if finished else [])
+
+    def swept(self) -> None:
+        """At most two manifests, and the nodes that they need."""
+        keys = ObjectFolder(self.objects.store, "memory").keys()
+        assert len([key for key in keys if "manifest" in key]) <= 2
+        assert len(keys) <= 4 + 2 * (2 * len(self.model) + 3)
 
 
 def _version(stream: CoresetStream) -> int:
@@ -388,6 +441,8 @@ class StreamHistory(History):
                 CoresetStream.load(self.path)
             )
             if outcome == "done":
+                # All that was taken was saved before the rival came, or is not said to be.
+                assert self.every > 1 or base == start + sum(sizes)
                 with pytest.raises(StoreError, match="another writer has changed it"):
                     self.stream.save()
             self.load()
