@@ -433,19 +433,7 @@ class StreamHistory(History):
         before, start, version = self.model, self.stream.n_rows, _version(self.stream)
         outcome = self.attempt(lambda: self.feed(self.stream, batches), fault, rival)
         if by_rival:
-            # What was taken before the rival came was saved, or it was not taken.
-            taken = self.prefix((*before, *batches), base)
-            self.model = (*taken, *by_rival)
-            self.saved = len(self.model)
-            assert outcome == "refused" or _version(self.stream) <= _version(
-                CoresetStream.load(self.path)
-            )
-            if outcome == "done":
-                # All that was taken was saved before the rival came, or is not said to be.
-                assert self.every > 1 or base == start + sum(sizes)
-                with pytest.raises(StoreError, match="another writer has changed it"):
-                    self.stream.save()
-            self.load()
+            self.yield_to(by_rival, (*before, *batches), base, outcome)
         elif outcome == "killed":
             self.stream = CoresetStream.load(self.path)
             everything = (*before, *batches)
@@ -474,6 +462,24 @@ class StreamHistory(History):
         saved = _version(self.stream) > version
         if outcome == "done" and saved and not by_rival and fault.kind != "broken":
             self.swept()
+
+    def yield_to(
+        self, by_rival: list[Held], batches: tuple[Held, ...], base: int, outcome: str
+    ) -> None:
+        """Go on from what a rival made of the stream, which had `base` rows when it came."""
+        # What was taken before the rival came was saved, or it was not taken.
+        taken = self.prefix(batches, base)
+        self.model = (*taken, *by_rival)
+        self.saved = len(self.model)
+        assert outcome == "refused" or _version(self.stream) <= _version(
+            CoresetStream.load(self.path)
+        )
+        if outcome == "done":
+            # All that was taken was saved before the rival came, or is not said to be.
+            assert self.every > 1 or base == sum(held.n for held in batches)
+            with pytest.raises(StoreError, match="another writer has changed it"):
+                self.stream.save()
+        self.load()
 
     def note_saves(self, before: int) -> None:
         """Work out which batch was the last to be saved."""
