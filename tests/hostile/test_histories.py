@@ -6,6 +6,7 @@ nothing, no row is lost or counted twice, and the next change clears away what w
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 
@@ -75,11 +76,12 @@ def test_history__on_an_object_store(connection: Connection) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("machine", "examples"), [(TreeHistory, 500), (StreamHistory, 1700)])
-def test_history__of_a_hundred_thousand_steps(
+@pytest.mark.parametrize(("machine", "examples"), [(TreeHistory, 300), (StreamHistory, 400)])
+def test_history__of_tens_of_thousands_of_steps(
     machine: type[History], examples: int, disk: Disk
 ) -> None:
-    """Of both machines together."""
+    """Of both machines together; ``HISTORIES=4`` in the environment makes four times as many."""
+    examples *= int(os.environ.get("HISTORIES", "1"))
     with light_groups():
         seen = run(machine, disk, examples)
-    assert seen["steps"] >= 44 * examples
+    assert seen["steps"] >= 35 * examples
