@@ -245,13 +245,11 @@ class Connection:
         """Patch the requests, and wait for nothing."""
         import obstore
 
-        from daskcoreset.core import objects
-
         names = ("put", "get", "head", "delete", "list")
         patches: dict[str, Any] = {name: self._request(getattr(obstore, name)) for name in names}
         with (
             mock.patch.multiple(obstore, **patches),
-            mock.patch.object(objects.time, "sleep", return_value=None),
+            mock.patch("daskcoreset.core.objects.time.sleep", return_value=None),
         ):
             yield self
 

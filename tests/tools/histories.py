@@ -326,7 +326,10 @@ class TreeHistory(History):
 
     def bad_change(self) -> None:
         bad = np.full((2, 2), np.nan)
-        wrong = [lambda: self.tree.append(bad), lambda: self.tree.delete("nobody")]
+        wrong: list[Callable[[], Any]] = [
+            lambda: self.tree.append(bad),
+            lambda: self.tree.delete("nobody"),
+        ]
         if self.model:
             wrong += [
                 lambda: self.tree.append(np.ones((2, 3))),
