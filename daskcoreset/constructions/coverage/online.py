@@ -53,7 +53,7 @@ def doubling(
 
     n_features = points.shape[1]
     # One too many shows that the radius must grow.
-    most = min(max_points, len(points)) + 1
+    most = min(max_points, points.shape[0]) + 1
     centers = np.empty((most, n_features))
     rows = np.empty(most, dtype=np.int64)
     count, apart = 0, 0.0
