@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -82,7 +83,8 @@ def main(out: str, seed: str, count: str) -> None:
     failures: list[str] = []
     for call in calls:  # in peace, so that loops are compiled
         if not any(value is NOTHING for value in call.good.values()):
-            call.function(**call.good)
+            with suppress(CoresetError):  # some rows are not separable
+                call.function(**call.good)
         seen[call.name] = 0
     fuzzing.guard()
     fuzzing.refuse_pickles()

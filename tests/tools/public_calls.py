@@ -228,6 +228,9 @@ def public_calls() -> list[PublicCall]:
     def of_rows(construction: Any) -> Any:
         return dc.build(np.abs(ROWS) + 0.1, size=20, method=construction, random_state=0)
 
+    def covered(construction: Any) -> Any:
+        return dc.build(ROWS, method=construction)
+
     def run(construction: Any) -> Any:
         return construction.run(ROWS, SIDES)
 
@@ -254,7 +257,7 @@ def public_calls() -> list[PublicCall]:
         PublicCall("StrongBregman", _with(dc.StrongBregman, of_rows), {"n_clusters": 2}),
         PublicCall("BregmanLightweight", _with(dc.BregmanLightweight, of_rows), {}),
         PublicCall("MixtureCoreset", _with(dc.MixtureCoreset, of), {"n_components": 2}),
-        PublicCall("Coverage", _with(dc.Coverage, of), {"max_points": 9}),
+        PublicCall("Coverage", _with(dc.Coverage, covered), {"max_points": 9}),
         PublicCall("SensitivityReducer", dc.SensitivityReducer, {"construction": dc.Uniform()}),
         PublicCall("MaxMarginCoreset", _with(dc.MaxMarginCoreset, run), {}),
         PublicCall("OutlierMaxMargin", _with(dc.OutlierMaxMargin, run), {"random_state": 0}),
