@@ -27,7 +27,7 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import Sampling
-from daskcoreset.core.validation import check_choice, check_flag, is_int
+from daskcoreset.core.validation import check_choice, check_flag, is_choice, is_int
 from daskcoreset.execution.deadline import check_timeout, time_limit
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.local import compute_options
@@ -305,7 +305,7 @@ def build(
     # All arguments are checked before the data are opened, which may take long for remote stores.
     rule, coverage = None, None
     define: partial[SamplingJob] | partial[TreeJob]
-    if isinstance(method, Coverage) or method == "coverage":
+    if isinstance(method, Coverage) or is_choice(method, ("coverage",)):
         max_points = check_options(
             size,
             compute=compute,

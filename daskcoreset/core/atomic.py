@@ -68,7 +68,7 @@ def new_directory(path: Path, *, may_replace: Callable[[], bool]) -> Iterator[Pa
     >>> (target / "data").read_text()
     'all of it'
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(path.parent)
     _sweep(path)
     scratch, lock = _claim(path)
     try:
@@ -235,6 +235,14 @@ def _is_abandoned(leftover: Path) -> bool:
     match = _LEFTOVER.fullmatch(leftover.name)
     here = match is not None and match["number"].startswith(_machine())
     return here or time.time() - leftover.stat().st_mtime > _ABANDONED
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and its parents, each flushed: what is put into it must not go with it."""
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _flush_entry(folder.parent)
 
 
 def _exchange(scratch: Path, path: Path) -> None:

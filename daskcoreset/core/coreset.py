@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
 from daskcoreset.core.storage import Location, read_group, refuse_inconsistent, write_group
 from daskcoreset.core.tables import html_table
-from daskcoreset.core.validation import is_int
+from daskcoreset.core.validation import is_int, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -316,12 +316,14 @@ class Coreset(WeightedPoints):
         array([3, 8])
         """
         parts = (self, *others)
+        if offsets is not None and not isinstance(offsets, Iterable):
+            raise InvalidTypeError(f"offsets is {shown(offsets)}; pass a number for each coreset.")
         moves: list[Any] = [0] * len(parts) if offsets is None else list(offsets)
         if len(moves) != len(parts) or not all(
             is_int(move) and 0 <= move <= np.iinfo(np.int64).max - int(part.indices.max())
             for move, part in zip(moves, parts, strict=False)
         ):
-            msg = f"offsets is {moves} for {len(parts)} coresets; give a number of rows for each"
+            msg = f"offsets is {shown(moves)} for {len(parts)} coresets; give rows for each"
             raise InvalidInputError(msg)
         union = concatenate(parts)
         moves = [int(move) for move in moves]

@@ -147,7 +147,7 @@ class PlainFolder:
             else:
                 shutil.rmtree(name, ignore_errors=True, dir_fd=self.descriptor)
         elif mode is not None and stat.S_ISREG(mode):
-            with suppress(FileNotFoundError):
+            with suppress(OSError):  # as of a folder, what stays behind is the next one's to remove
                 os.unlink(*self._named(name), dir_fd=self.descriptor)
 
     def remove_empty(self, name: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numbers
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from inspect import isfunction
@@ -16,7 +17,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
@@ -28,6 +29,7 @@ from daskcoreset.build import build
 from daskcoreset.core.blocks import Block, InvalidRow, find_missing_label, find_unusable_row
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import (
+    CoresetError,
     CoresetWarning,
     InvalidInputError,
     InvalidTypeError,
@@ -196,6 +198,32 @@ def count_features(rows: Rows) -> int:
     return int(rows.X.shape[1]) if isinstance(rows, InMemoryData) else rows.schema.n_features
 
 
+@contextmanager
+def refuse_as(name: str) -> Iterator[None]:
+    """Turn errors of scikit-learn's checks of an argument into ours, which name it."""
+    try:
+        yield
+    except CoresetError:
+        raise
+    except TypeError as error:
+        raise InvalidTypeError(f"{name} cannot be used: {error}") from error
+    except ValueError as error:
+        raise InvalidInputError(f"{name} cannot be used: {error}") from error
+
+
+class CheckedParameters:
+    """Mixin of the estimators: wrong parameters are errors of ours."""
+
+    def _validate_params(self) -> None:
+        try:
+            super()._validate_params()  # type: ignore[misc] # of the base estimator
+        except InvalidParameterError as error:
+            raise InvalidInputError(str(error)) from error
+        except TypeError as error:  # of a value that cannot be compared with a number
+            problem = f"a parameter of {type(self).__name__} cannot be used: {error}"
+            raise InvalidTypeError(f"{problem}; call set_params with plain values.") from error
+
+
 def validate_rows(
     estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, **checks: Any
 ) -> InMemoryData:
@@ -213,16 +241,21 @@ def validate_rows(
     fits = checks.get("reset", True)
     target = {} if y is None and not (fits and tags.target_tags.required) else {"y": y}
     sparse = "csr" if tags.input_tags.sparse else False
-    labels = np.asarray(y)
+    with refuse_as("y"):
+        labels = np.asarray(y)
     if labels.dtype.kind == "O" and labels.ndim == 1:
         # Before scikit-learn compares labels: those missing in pandas' way compare with nothing.
         refuse(find_missing_label(labels))
-    checked = validate_data(estimator, X, **target, dtype=FLOATS, accept_sparse=sparse, **checks)
+    with refuse_as("X" if y is None else "X or y"):
+        checked = validate_data(
+            estimator, X, **target, dtype=FLOATS, accept_sparse=sparse, **checks
+        )
     X, y = checked if target else (checked, None)
     if sample_weight is not None:
-        sample_weight = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        )
+        with refuse_as("sample_weight"):
+            sample_weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
     data = InMemoryData(X, y, sample_weight)
     refuse(find_unusable_row(X, data.weights))
     return data
@@ -237,7 +270,7 @@ class SparseInput:
         return tags
 
 
-class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
+class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
     """Base of the estimators: builds the coreset, and maps what is fitted over any input.
 
     Data in memory of the kinds that scikit-learn takes pass its own checks, and answers come
@@ -399,7 +432,8 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         if data is None:
             return accuracy(fitted, self._open(X, y, sample_weight))
         predicted = fitted.predict(data.X)
-        return float(accuracy_score(data.y, predicted, sample_weight=data.sample_weight))
+        with refuse_as("y"):
+            return float(accuracy_score(data.y, predicted, sample_weight=data.sample_weight))
 
     def _open(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
         """Open data out of core, and check its columns against those of the fit."""

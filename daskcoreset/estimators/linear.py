@@ -24,11 +24,13 @@ from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
+    CheckedParameters,
     CoresetModel,
     InMemoryData,
     Rows,
     SparseInput,
     coreset_is_all,
+    refuse_as,
     require_weighted_fit,
     validate_rows,
     warn_lost_classes,
@@ -322,7 +324,7 @@ def _coreset_of_stream(
     return Coreset(rows.points, rows.weights, rows.indices, rows.labels, record), present
 
 
-class LinearSVM(SparseInput, ClassifierMixin, BaseEstimator):  # type: ignore[misc] # no annotations
+class LinearSVM(CheckedParameters, SparseInput, ClassifierMixin, BaseEstimator):  # type: ignore[misc] # no annotations
     r"""Minimises :math:`|w|^2/2 + C \sum_i u_i [1 - y_i (\langle x_i, w \rangle + b)]_+`.
 
     The objective is that of ``SVC(kernel="linear")``; the intercept is not penalised, as it is
@@ -387,7 +389,8 @@ class LinearSVM(SparseInput, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """
         self._validate_params()
         data = validate_rows(self, X, y, sample_weight)
-        check_classification_targets(data.y)
+        with refuse_as("y"):
+            check_classification_targets(data.y)
         used = np.flatnonzero(data.weights > 0.0)
         points, weights = data.X[used], data.weights[used]
         self.classes_, codes = np.unique(data.y[used], return_inverse=True)
@@ -412,6 +415,11 @@ class LinearSVM(SparseInput, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         points = validate_rows(self, X, reset=False).X
         values: FloatArray = np.asarray(points @ self.coef_.T) + self.intercept_
         return values[:, 0] if len(self.classes_) == 2 else values
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows whose class is predicted."""
+        with refuse_as("y or sample_weight"):
+            return float(super().score(X, y, sample_weight))
 
     def predict(self, X: Any) -> AnyArray:
         """Class of every row."""

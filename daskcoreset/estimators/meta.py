@@ -25,6 +25,7 @@ from daskcoreset.core.typing import AnyArray, Sampling
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
     CoresetModel,
+    refuse_as,
     require_weighted_fit,
     solver_seed,
     warn_lost_classes,
@@ -198,7 +199,8 @@ class CoresetEstimator(CoresetModel):
         numeric = {"y_numeric": True} if y is not None and is_regressor(self) else {}
         data = self._validate_in_memory(X, y, sample_weight, **numeric)
         if data is not None and data.y is not None and is_classifier(self):
-            check_classification_targets(data.y)
+            with refuse_as("y"):
+                check_classification_targets(data.y)
         if data is None and wants_y:
             self._require_labels(y)
         rows = data or row_blocks(X, y, sample_weight)

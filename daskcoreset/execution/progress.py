@@ -11,6 +11,7 @@ from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from daskcoreset.core.validation import check_flag
 from daskcoreset.execution.lazy import Lazy, active_client, leaf_layers
 from daskcoreset.execution.waiting import on_loop
 
@@ -116,6 +117,7 @@ def count_reads(
 
 def _is_shown(progress: bool | None) -> bool:
     if progress is not None:
+        check_flag("progress", progress)
         return progress
     # A program without a console has no error stream at all.
     stream: Any = sys.stderr

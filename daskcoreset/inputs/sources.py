@@ -124,6 +124,10 @@ def import_reader(module: str, extra: str, name: str) -> Any:
     return import_optional(module, f"{name} needs the package {module}; {install}")
 
 
+# A list of more blocks takes gigabytes, and minutes, before the first is read.
+_MAX_BLOCKS = 10**7
+
+
 def even_cut(n_rows: int, rows: int) -> tuple[int, ...]:
     """Cut `n_rows` into blocks of exactly `rows`, the last one of the rest.
 
@@ -133,6 +137,11 @@ def even_cut(n_rows: int, rows: int) -> tuple[int, ...]:
     (4, 4, 2)
     """
     full, remainder = divmod(n_rows, rows)
+    if full > _MAX_BLOCKS:
+        raise InvalidInputError(
+            f"X has {n_rows:,} rows, which chunks of {rows} cut into {full:,} blocks; pass larger "
+            f"chunks, or look whether the store says its shape rightly."
+        )
     return (rows,) * full + ((remainder,) if remainder else ())
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.core.validation import as_numbers, check_number
 
 # Length, as a share of the longest row, below which a vector counts as none.
 ZERO = 1e-10
@@ -394,6 +395,14 @@ def _solve(
     rows: FloatArray, groups: np.ndarray[Any, Any], start: FloatArray | None, tol: float
 ) -> HardMargin:
     """Scale and solve; measure the margin of the unit normal on the original rows."""
+    check_number("tol", tol)
+    if start is not None:
+        start = as_numbers("start", start)
+        if start.shape != groups.shape or not np.isfinite(start).all():
+            raise InvalidInputError(
+                f"start has shape {start.shape}, or is not finite; pass a coefficient for each of "
+                f"{len(groups)} rows."
+            )
     scale = float(np.abs(rows).max(initial=0.0)) or 1.0
     scaled = rows / scale
     longest = float(np.sqrt(np.einsum("ij,ij->i", scaled, scaled).max()))
@@ -431,7 +440,7 @@ def _factor(gram: FloatArray) -> FloatArray:
 
 
 def _as_rows(value: Any, name: str) -> FloatArray:
-    rows = np.asarray(value, dtype=np.float64)
+    rows = as_numbers(name, value)
     if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
         raise InvalidInputError(
             f"{name} has shape {rows.shape}, or is not finite; pass a finite matrix with at least "
@@ -441,7 +450,7 @@ def _as_rows(value: Any, name: str) -> FloatArray:
 
 
 def _as_signs(labels: Any, m: int) -> FloatArray:
-    signs = np.asarray(labels, dtype=np.float64)
+    signs = as_numbers("labels", labels)
     if signs.shape != (m,) or set(np.unique(signs).tolist()) != {-1.0, 1.0}:
         raise InvalidInputError(
             f"labels has the values {np.unique(signs).tolist()[:5]} in shape {signs.shape}; pass "

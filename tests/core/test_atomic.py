@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from daskcoreset.core import atomic
 from daskcoreset.core.atomic import new_directory
 from tests.tools.groups import a_home, names, snapshot
 
@@ -30,3 +31,14 @@ def test_new_directory__takes_long_names(tmp_path: Path) -> None:
         with new_directory(target, may_replace=target.exists) as scratch:
             (scratch / "data").touch()
     assert target.is_dir()
+
+
+def test_new_directory__flushes_the_parents_that_it_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a cut of power takes them, and with them what was put there for good."""
+    flushed: list[Path] = []
+    monkeypatch.setattr(atomic, "_flush_entry", flushed.append)
+    with new_directory(tmp_path / "a" / "b" / "c", may_replace=lambda: False) as scratch:
+        scratch.mkdir()
+    assert {tmp_path, tmp_path / "a", tmp_path / "a" / "b"} <= set(flushed)

@@ -22,6 +22,7 @@ from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.storage import GroupContents
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.typing import IndexArray
+from daskcoreset.core.validation import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,6 +127,8 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         InvalidInputError
             If there is none of this name.
         """
+        if not isinstance(name, str):
+            raise InvalidTypeError(f"leaf is {shown(name)}; pass its name, which is text.")
         if name not in self._positions:
             names = ", ".join(map(repr, self.names[-5:])) or "none"
             raise InvalidInputError(
@@ -172,6 +175,8 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
                 raise InvalidInputError(
                     f"leaves is a slice with step {leaves.step!r}; pass a list of names."
                 )
+            if not self:
+                raise InvalidInputError("leaves is a slice, and there are none; append some first.")
             start = 0 if leaves.start is None else self.position(leaves.start)
             stop = len(self) - 1 if leaves.stop is None else self.position(leaves.stop)
             if start > stop:
@@ -180,12 +185,14 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
                 )
             return [start <= position <= stop for position in range(len(self))]
         if not hasattr(leaves, "__iter__"):
-            raise InvalidTypeError(f"leaves is {leaves!r}; pass names, which are text.")
+            raise InvalidTypeError(f"leaves is {shown(leaves)}; pass names, which are text.")
         names = [leaves] if isinstance(leaves, str) else list(leaves)
         if not names:
             raise InvalidInputError("leaves is empty; pass at least one name, or leave it out.")
         if not_text := [name for name in names if not isinstance(name, str)]:
-            raise InvalidTypeError(f"leaves holds {not_text[0]!r}; pass names, which are text.")
+            raise InvalidTypeError(
+                f"leaves holds {shown(not_text[0])}; pass names, which are text."
+            )
         positions = {self.position(name) for name in names}
         if len(positions) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -200,7 +207,10 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         InvalidInputError, InvalidTypeError
             If a number is beyond the rows of all leaves, or is no row number.
         """
-        numbers = np.asarray(indices)
+        try:
+            numbers = np.asarray(indices)
+        except ValueError as error:
+            raise InvalidTypeError(f"indices is no vector of row numbers: {error}.") from error
         if numbers.ndim != 1 or (len(numbers) and numbers.dtype.kind not in "iu"):
             raise InvalidTypeError(
                 f"indices is {type(indices).__name__} of dtype {numbers.dtype} and shape "

@@ -271,10 +271,12 @@ def sweep(root: Path, keep: Callable[[int, str], bool]) -> None:
         for version in versions:
             name = folder_of(root, version).name
             with suppress(FileNotFoundError), folder.hold(name) as members:
-                gone = [member for member in members.names() if not keep(version, member)]
+                names = members.names()
+                gone = [member for member in names if not keep(version, member)]
                 for member in gone:
                     members.remove(member)
-                if gone and version < last:  # where nothing is left, which is not meant always
+                # Also where an earlier sweep was killed between the last member and the folder.
+                if len(gone) == len(names) and version < last:
                     folder.remove_empty(name)
         for name in folder.names():
             # A change that would have made a version which is there can no longer succeed.

@@ -9,6 +9,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.core.validation import check_flag
 from daskcoreset.estimators.kernel.base import CORE_POINT_CONSTRAINTS, CorePointModel
 from daskcoreset.estimators.kernel.kernels import Profile
 from daskcoreset.estimators.kernel.newton import solve_exact
@@ -264,6 +265,7 @@ class CSVRGClassifier(CorePointModel):
             `max_points`, or blocks of sparse rows have more than 16,384 columns and, zeros
             included, 2 ** 28 numbers.
         """
+        check_flag("warm_start", self.warm_start)
         warm = self.warm_start and hasattr(self, "_table")
         return self._fit(X, y, sample_weight, warm=warm)
 

@@ -18,6 +18,7 @@ from daskcoreset.core.moments import moments_of
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.estimators.base import refuse_as
 from daskcoreset.estimators.kernel.base import KERNEL_CONSTRAINTS, KernelModel, check_two_classes
 from daskcoreset.estimators.kernel.kernels import KernelMap, Profile, resolve_gamma, resolve_kernel
 from daskcoreset.estimators.kernel.losses import MarginLoss, resolve_lambda, resolve_loss
@@ -245,7 +246,8 @@ class ODMClassifier(KernelModel):
                 f"n x n numbers; use CSVRGClassifier, or pass a sample in memory."
             )
         row_blocks(data.X).refuse_zeros()
-        check_classification_targets(data.y)
+        with refuse_as("y"):
+            check_classification_targets(data.y)
         seed = resolve_seed(self.random_state)
         points, weights, labels = deduplicate(data.X, data.weights, data.y)
         assert labels is not None  # noqa: S101 - scikit-learn has asked for them

@@ -19,7 +19,7 @@ from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, IndexArray
-from daskcoreset.estimators.base import FLOATS, is_in_memory
+from daskcoreset.estimators.base import FLOATS, is_in_memory, refuse_as
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, DecisionModel
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
@@ -256,7 +256,8 @@ def _labels_of_pool(pool: Pool, _rows: AnyArray, indices: IndexArray) -> AnyArra
 
 
 def _two_classes(y: Any) -> AnyArray:
-    check_classification_targets(y)
+    with refuse_as("y"):
+        check_classification_targets(y)
     classes: AnyArray = np.unique(y)
     if len(classes) > 2:
         raise InvalidInputError(

@@ -29,7 +29,7 @@ from daskcoreset.constructions.margin.structured import StructuredMargin, struct
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.estimators.base import is_in_memory
+from daskcoreset.estimators.base import is_in_memory, refuse_as
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, DecisionModel
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -177,7 +177,8 @@ class StructuredMaxMargin(DecisionModel):
             )
         data = self._validate_in_memory(X, y, None) if is_in_memory(groups) else None
         if data is not None:
-            check_classification_targets(data.y)
+            with refuse_as("y"):
+                check_classification_targets(data.y)
             X, y = data.X, data.y
             groups = None if groups is None else run_numbers(groups, X.shape[0])
         elif y is None:
