@@ -22,6 +22,7 @@ from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core import errors
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.points import WeightedPoints
+from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.plan import BuildPlan
@@ -62,6 +63,7 @@ __all__ = [
     "MaxMarginCoreset",
     "MixtureCoreset",
     "OutlierMaxMargin",
+    "Portfolio",
     "Reducer",
     "Sensitivity",
     "SensitivityReducer",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 from daskcoreset.constructions.coverage.cover import (
     Coverage,
@@ -13,6 +13,7 @@ from daskcoreset.constructions.coverage.cover import (
     check_options,
     resolve_coverage,
 )
+from daskcoreset.constructions.portfolio import PortfolioJob
 from daskcoreset.constructions.sampling.auto_size import AutoSize, auto_size
 from daskcoreset.constructions.sampling.final_draw import FinalDraw
 from daskcoreset.constructions.sampling.job import SamplingJob
@@ -24,7 +25,13 @@ from daskcoreset.constructions.tree.job import (
 )
 from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
+from daskcoreset.core.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    about_member,
+    warn_user,
+)
+from daskcoreset.core.portfolio import Portfolio, check_member_name
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import Sampling
 from daskcoreset.core.validation import check_choice, check_flag, is_choice, is_int
@@ -44,11 +51,17 @@ _SAMPLINGS = ("systematic", "multinomial")
 _SAMPLE_BLOCKS = 1024
 
 
-class _Options(TypedDict, total=False):
-    """Options of `build` that do not decide what it returns."""
+Method: TypeAlias = str | Sensitivity[Any] | Reducer | Coverage
 
-    size: int | Literal["auto"] | None
-    method: str | Sensitivity[Any] | Reducer | Coverage
+# Of the members of a portfolio.
+Methods: TypeAlias = Mapping[str, str | Sensitivity[Any] | Reducer] | Sequence[Any]
+
+_Job: TypeAlias = SamplingJob | TreeJob
+
+
+class _Shared(TypedDict, total=False):
+    """Options of `build` for one coreset and for several."""
+
     sample_weight: Any
     random_state: RandomState
     sampling: Sampling
@@ -68,6 +81,13 @@ class _Options(TypedDict, total=False):
     columns: Sequence[str] | None
     missing_chunks: MissingChunks
     timeout: float | None
+
+
+class _Options(_Shared, total=False):
+    """Options of `build` for one coreset that do not decide what it returns."""
+
+    size: int | Literal["auto"] | None
+    method: Method
 
 
 @overload
@@ -103,12 +123,51 @@ def build(
 ) -> BuildPlan: ...
 
 
+@overload
 def build(
     X: Any,
     y: Any = None,
     *,
-    size: int | Literal["auto"] | None = None,
-    method: str | Sensitivity[Any] | Reducer | Coverage = "lightweight",
+    method: Mapping[str, Any] | list[Any] | tuple[Any, ...],
+    size: int | Mapping[str, int] | None = None,
+    compute: Literal[True] = True,
+    dry_run: Literal[False] = False,
+    **options: Unpack[_Shared],
+) -> Portfolio: ...
+
+
+@overload
+def build(
+    X: Any,
+    y: Any = None,
+    *,
+    method: Mapping[str, Any] | list[Any] | tuple[Any, ...],
+    size: int | Mapping[str, int] | None = None,
+    compute: Literal[False],
+    dry_run: Literal[False] = False,
+    **options: Unpack[_Shared],
+) -> Lazy[Portfolio]: ...
+
+
+@overload
+def build(
+    X: Any,
+    y: Any = None,
+    *,
+    method: Mapping[str, Any] | list[Any] | tuple[Any, ...],
+    size: int | Mapping[str, int] | None = None,
+    compute: bool = True,
+    dry_run: Literal[True],
+    **options: Unpack[_Shared],
+) -> BuildPlan: ...
+
+
+def build(
+    X: Any,
+    y: Any = None,
+    *,
+    size: int | Literal["auto"] | Mapping[str, int] | None = None,
+    method: Method | Methods = "lightweight",
     sample_weight: Any = None,
     random_state: RandomState = None,
     sampling: Sampling = "systematic",
@@ -130,7 +189,7 @@ def build(
     columns: Sequence[str] | None = None,
     missing_chunks: MissingChunks = "raise",
     timeout: float | None = None,
-) -> Coreset | Lazy[Coreset] | BuildPlan:
+) -> Coreset | Portfolio | Lazy[Any] | BuildPlan:
     r"""Build a coreset: a small weighted subset that stands for all rows.
 
     Every construction scores rows by an upper bound on their share in the cost of any
@@ -156,19 +215,24 @@ def build(
         Labels that the coreset keeps for its rows. A string names a column of the data
         frame, table or Parquet data, or an array of the group or .npz file, of X; where X has
         none, it is a path, URL or glob.
-    size : int, "auto" or None, default=None
+    size : int, "auto", mapping of str to int, or None, default=None
         Rows wanted, m. None takes 10,000, or 100 a cluster where the construction is for more
         than a hundred: so many cost a solver next to nothing, and an error of the kind that
         falls with :math:`1 / \sqrt m` is about a hundredth. With ``size >= n`` all rows come
         back with their own weights. "auto" doubles the size until two independent coresets
         agree on the cost of candidate solutions, and returns their union: see
         `daskcoreset.sizing.auto_size`. With ``method="coverage"`` core points at most; None
-        leaves their number to the diameter.
-    method : str, Sensitivity, Reducer or Coverage, default="lightweight"
+        leaves their number to the diameter. Of several methods a number for all, or a mapping of
+        names to numbers, in which a member that is left out has the default.
+    method : str, Sensitivity, Reducer or Coverage, or mapping or list, default="lightweight"
         A name, such as "lightweight", "uniform", "kmeans" (with `n_clusters`), "svm",
         "logistic" or "least_squares" (with `y`), or a construction with its parameters, such as
         ``StrongKMeans(10)`` or ``SVM(lam=0.1)``; with ``strategy="tree"`` also a
-        `daskcoreset.Reducer` of one's own. "coverage" draws nothing: see `diameter`.
+        `daskcoreset.Reducer` of one's own. "coverage" draws nothing: see `diameter`. A mapping
+        of names to methods, or a list of methods with different names of their own, builds a
+        `Portfolio`: a coreset by each, the same bits that a build of its own would give with
+        this seed, from as many reads as the method that needs most. All other options hold for
+        each of them.
     sample_weight : array-like of shape (n,), or str, optional
         Input weights u, finite and non-negative; ones by default.
     random_state : int, Generator, RandomState or None, default=None
@@ -260,15 +324,16 @@ def build(
 
     Returns
     -------
-    Coreset, or Lazy, or BuildPlan
-        A `Coreset`; with ``compute=False`` a Dask collection that computes to one; with
-        ``dry_run=True`` a `BuildPlan`.
+    Coreset, or Portfolio, or Lazy, or BuildPlan
+        A `Coreset`, or a `Portfolio` of several methods; with ``compute=False`` a Dask collection
+        that computes to one; with ``dry_run=True`` a `BuildPlan`.
 
     Raises
     ------
     InvalidInputError, InvalidTypeError
         When an argument cannot be used: the message names it, says what was found and what
-        to do. Both derive from the builtin ValueError and TypeError.
+        to do, and of several methods which member it is about. Both derive from the builtin
+        ValueError and TypeError.
     OutOfTimeError
         When `timeout` has passed; it is a TimeoutError. The message says where the build stood.
     ClusterError
@@ -304,10 +369,11 @@ def build(
     _check_waiting(timeout, waits=compute and not dry_run)
     # All arguments are checked before the data are opened, which may take long for remote stores.
     rule, coverage = None, None
-    define: partial[SamplingJob] | partial[TreeJob]
-    if isinstance(method, Coverage) or is_choice(method, ("coverage",)):
+    defined: dict[str, partial[SamplingJob] | partial[TreeJob]] = {}
+    methods = _members(method)
+    if methods is None and (isinstance(method, Coverage) or is_choice(method, ("coverage",))):
         max_points = check_options(
-            size,
+            size,  # type: ignore[arg-type] - it refuses what is no number
             compute=compute,
             dry_run=dry_run,
             sampling=(sampling, "systematic"),
@@ -321,7 +387,113 @@ def build(
         raise InvalidInputError(
             f'diameter={diameter!r} is for method="coverage"; leave it out, or pass this method.'
         )
-    elif strategy == "tree":
+    else:
+        sizes: dict[str, Any] = {"": size}
+        if methods is not None:
+            sizes, random_state = _sizes(size, methods), resolve_seed(random_state)
+        for name, rows in sizes.items():
+            with about_member(name or None):
+                rule, defined[name] = _defined(
+                    method if methods is None else methods[name],
+                    rows,
+                    inner_size,
+                    n_clusters,
+                    random_state,
+                    strategy=strategy,
+                    sampling=sampling,
+                    passes=passes,
+                    split_every=split_every,
+                    rule=(epsilon, delta),
+                    computes=compute and not dry_run,
+                )
+    with time_limit(timeout):
+        X = reading(X, options, (y, sample_weight))
+        blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+        if coverage is not None:
+            return build_cover(coverage, blocks, split_every=split_every, progress=progress)
+        jobs: dict[str, _Job] = {}
+        for name, define in defined.items():
+            with about_member(name or None):
+                jobs[name] = define(
+                    blocks=blocks, split_every=int(split_every), normalize=bool(normalize)
+                )
+        if methods is not None:
+            shared = PortfolioJob(blocks, jobs, int(split_every))
+            return _run(shared, compute=compute, dry_run=dry_run, progress=progress)
+        (job,) = jobs.values()
+        # A search reads the data several times, and decides after each read whether to go on.
+        if rule is not None and isinstance(job, SamplingJob):
+            return auto_size(job, rule, progress=progress)
+        return _run(job, compute=compute, dry_run=dry_run, progress=progress)
+
+
+def _members(method: Any) -> dict[str, Any] | None:
+    """Return the methods of a portfolio by name; None for one method."""
+    if not isinstance(method, Mapping | list | tuple):
+        return None
+    if not method:
+        raise InvalidInputError(
+            f"method is empty, got {method!r}; pass at least one method, such as "
+            f'{{"plain": "uniform"}}.'
+        )
+    if isinstance(method, Mapping):
+        members = {check_member_name(name): one for name, one in method.items()}
+    else:
+        members = {}
+        for one in method:
+            name = getattr(one, "name", one)
+            if isinstance(name, str) and name in members:
+                raise InvalidInputError(
+                    f"two members of method are named {name!r}; pass a mapping that gives each a "
+                    f"name of its own."
+                )
+            if not isinstance(name, str):
+                resolve_method(one)  # says what a method may be
+            members[name] = one
+    for name, one in members.items():
+        if isinstance(one, Coverage) or is_choice(one, ("coverage",)):
+            raise InvalidInputError(
+                f'member {name!r}: method="coverage" decides after each read whether to go on, '
+                f"and shares none; build it by itself."
+            )
+    return members
+
+
+def _sizes(size: Any, methods: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the size of every member."""
+    if _is_auto(size) or (isinstance(size, Mapping) and any(map(_is_auto, size.values()))):
+        raise InvalidInputError(
+            'size="auto" decides after each read whether to go on, and shares none with other '
+            "members; pass a number of rows, or build the coreset by itself."
+        )
+    if not isinstance(size, Mapping):
+        return dict.fromkeys(methods, size)
+    unknown = [name for name in size if name not in methods]
+    if unknown:
+        names = ", ".join(map(repr, methods))
+        raise InvalidInputError(
+            f"size names {unknown[0]!r}, and method has no such member; pass sizes for {names}."
+        )
+    return {name: size.get(name) for name in methods}
+
+
+def _defined(
+    method: Any,
+    size: Any,
+    inner_size: int | None,
+    n_clusters: int | None,
+    random_state: RandomState,
+    *,
+    strategy: str,
+    sampling: Sampling,
+    passes: Literal[1, 2],
+    split_every: int,
+    rule: tuple[float, float],
+    computes: bool,
+) -> tuple[AutoSize | None, partial[SamplingJob] | partial[TreeJob]]:
+    """Check the arguments of one coreset; return the rule of its size, and its job but for data."""
+    given = size is not None
+    if strategy == "tree":
         _check_tree(size, sampling, passes)
         if isinstance(method, Reducer):
             reducer = resolve_reducer(method, n_clusters=n_clusters)
@@ -332,39 +504,27 @@ def build(
         inner_size = int(INNER_FACTOR * rows if inner_size is None else inner_size)
         seed = resolve_seed(random_state)
         settings = Settings(reducer, int(rows), inner_size, seed, n_clusters)
-        define = partial(TreeJob, settings=settings)
-    else:
-        construction = _construction(method, n_clusters, size)
-        rows = _default_rows(construction, n_clusters) if size is None else size
-        rule = _size_rule(
-            rows, construction, n_clusters, epsilon, delta, computes=compute and not dry_run
-        )
-        if rule is not None:
-            rows, n_clusters = rule.start, rule.n_clusters
-        _check_sizes(rows, split_every, construction)
-        _check_sampling(construction, sampling, passes)
-        final_draw = FinalDraw(construction, int(rows), sampling, resolve_seed(random_state))
-        define = partial(SamplingJob, final_draw=final_draw, passes=passes, n_clusters=n_clusters)
-    with time_limit(timeout):
-        X = reading(X, options, (y, sample_weight))
-        blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-        if coverage is not None:
-            return build_cover(coverage, blocks, split_every=split_every, progress=progress)
-        job = define(
-            blocks=blocks,
-            split_every=int(split_every),
-            normalize=bool(normalize),
-            size_given=size is not None,
-        )
-        # A search reads the data several times, and decides after each read whether to go on.
-        if rule is not None and isinstance(job, SamplingJob):
-            return auto_size(job, rule, progress=progress)
-        return _run(job, compute=compute, dry_run=dry_run, progress=progress)
+        return None, partial(TreeJob, settings=settings, size_given=given)
+    construction = _construction(method, n_clusters, size)
+    rows = _default_rows(construction, n_clusters) if size is None else size
+    growth = _size_rule(rows, construction, n_clusters, *rule, computes=computes)
+    if growth is not None:
+        rows, n_clusters = growth.start, growth.n_clusters
+    _check_sizes(rows, split_every, construction)
+    _check_sampling(construction, sampling, passes)
+    final_draw = FinalDraw(construction, int(rows), sampling, resolve_seed(random_state))
+    return growth, partial(
+        SamplingJob,
+        final_draw=final_draw,
+        passes=passes,
+        n_clusters=n_clusters,
+        size_given=given,
+    )
 
 
 def _run(
-    job: SamplingJob | TreeJob, *, compute: bool, dry_run: bool, progress: bool | None
-) -> Coreset | Lazy[Coreset] | BuildPlan:
+    job: _Job | PortfolioJob, *, compute: bool, dry_run: bool, progress: bool | None
+) -> Coreset | Portfolio | Lazy[Any] | BuildPlan:
     """Return the plan of a job, its graph, or its coreset."""
     if dry_run:
         _, waves = waves_of(job.blocks.n_blocks, job.split_every)
@@ -376,9 +536,10 @@ def _run(
         return job.lazy(progress)
     if not job.is_graph:
         return job.compute_now(progress)
-    lazy = job.lazy()
+    lazy: Lazy[Any] = job.lazy()
     with show_progress(progress, lazy):
-        return lazy.compute(**compute_options(job.blocks))
+        built: Coreset | Portfolio = lazy.compute(**compute_options(job.blocks))
+        return built
 
 
 def _check_flags(epsilon: Any, delta: Any, progress: Any, **flags: Any) -> None:

@@ -26,7 +26,7 @@ from daskcoreset.core.blocks import (
     find_undeclared_dtype,
     validate_block,
 )
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, about_member
 from daskcoreset.execution.agreement import Environment, check_here, environment
 from daskcoreset.execution.clone import clone_after
 from daskcoreset.execution.deadline import check_time
@@ -78,7 +78,7 @@ def _chunks(
     reductions: tuple[Reduction[Any], ...], rows: ReadBlock, broadcast: tuple[Any, ...] | None
 ) -> tuple[Any, ...] | InvalidRow:
     values = []
-    broadcasts = broadcast or (None,) * len(reductions)
+    broadcasts = (None,) * len(reductions) if broadcast is None else broadcast
     for reduction, broadcast_value in zip(reductions, broadcasts, strict=True):
         value = reduction.chunk(rows, broadcast_value)
         if isinstance(value, InvalidRow):
@@ -191,12 +191,15 @@ class Engine:
         one graph would not hold all blocks.
     advance : callable
         Is told how many blocks are done, by reads in waves.
+    member : str, optional
+        Whose work is applied, where several share the reads: errors begin with it.
     """
 
     blocks: RowBlocks
     split_every: int = 16
     lazy: bool = False
     advance: Callable[[int], None] = ignore_steps
+    member: str | None = None
 
     @classmethod
     def immediate(cls, blocks: RowBlocks, split_every: int = 16) -> Engine:
@@ -242,6 +245,8 @@ class Engine:
 
     def apply(self, function: Callable[..., Any], *values: Any) -> Any:
         """Return ``function(*values)``, or define it as one task at the root."""
+        if self.member is not None:
+            function = partial(_applied, self.member, function)
         return apply(function, *values) if self.lazy else function(*values)
 
     def compute(self, value: Any, progress: bool | None = False) -> Any:
@@ -250,6 +255,11 @@ class Engine:
             return value
         with show_progress(progress, value):
             return value.compute(**compute_options(self.blocks))
+
+
+def _applied(member: str, function: Callable[..., T], *values: Any) -> T:
+    with about_member(member):
+        return function(*values)
 
 
 def map_reduce(
