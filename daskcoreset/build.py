@@ -373,7 +373,7 @@ def build(
     methods = _members(method)
     if methods is None and (isinstance(method, Coverage) or is_choice(method, ("coverage",))):
         max_points = check_options(
-            size,  # type: ignore[arg-type] - it refuses what is no number
+            size,  # type: ignore[arg-type] # it refuses what is no number
             compute=compute,
             dry_run=dry_run,
             sampling=(sampling, "systematic"),
@@ -441,14 +441,15 @@ def _members(method: Any) -> dict[str, Any] | None:
     else:
         members = {}
         for one in method:
-            name = getattr(one, "name", one)
-            if isinstance(name, str) and name in members:
+            name = one if isinstance(one, str) else getattr(one, "name", None)
+            if not isinstance(name, str):
+                resolve_method(one)  # says what a method may be
+                continue
+            if name in members:
                 raise InvalidInputError(
                     f"two members of method are named {name!r}; pass a mapping that gives each a "
                     f"name of its own."
                 )
-            if not isinstance(name, str):
-                resolve_method(one)  # says what a method may be
             members[name] = one
     for name, one in members.items():
         if isinstance(one, Coverage) or is_choice(one, ("coverage",)):

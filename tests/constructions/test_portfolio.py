@@ -48,7 +48,7 @@ def make_data(rows: int = ROWS, seed: int = 0) -> tuple[Any, Any]:
     return X, y
 
 
-def own(X: Any, y: Any, name: str, **options: Any) -> Coreset:
+def own(X: Any, y: Any, name: str, **options: Any) -> Any:
     return daskcoreset.build(X, y, method=METHODS[name], random_state=7, **options)
 
 
@@ -79,12 +79,13 @@ def test_build__gives_each_member_the_bits_of_its_own_build(
 
 def test_build__of_a_tree_and_independent_draws_has_the_same_bits() -> None:
     X, y = make_data()
-    methods = {"means": Lightweight(), "plain": Uniform()}
-    for options in (
+    methods: dict[str, Any] = {"means": Lightweight(), "plain": Uniform()}
+    choices: list[dict[str, Any]] = [
         {"strategy": "tree"},
         {"sampling": "multinomial"},
         {"sampling": "multinomial", "passes": 2, "normalize": True},
-    ):
+    ]
+    for options in choices:
         shared: dict[str, Any] = {"chunks": CHUNK, "size": 100, "random_state": 1, **options}
         portfolio = daskcoreset.build(X, y, method=methods, **shared)
         for name, method in methods.items():

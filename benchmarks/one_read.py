@@ -1,0 +1,180 @@
+"""Several coresets from the same reads against one build after another, from a Zarr store.
+
+Five constructions of a mixture with labels: bytes and reads of the store as counted by a wrapper
+around it, seconds, and the largest peak of memory, each build in a process of its own; the members
+of the portfolio are compared with the coresets of their own builds, bit by bit, and the cost of
+ten random solutions on each with that on all rows. Writes ``results/one_read.json`` and
+``results/one_read.md``.
+
+    python benchmarks/one_read.py
+    python benchmarks/one_read.py --rows 200_000 --out /tmp/one_read
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import common
+import numpy as np
+
+import daskcoreset
+
+NAME = "one_read"
+D, CHUNK, SIZE, SEED = 20, 50_000, 5_000, 0
+METHODS: dict[str, Any] = {
+    "clusters": daskcoreset.StrongKMeans(100),
+    "mixture": daskcoreset.MixtureCoreset(10),
+    "svm": daskcoreset.SVM(),
+    "churn": daskcoreset.Logistic(),
+    "plain": daskcoreset.Uniform(),
+}
+ALL = "all together"
+
+CHILD = """
+import sys
+sys.path.insert(0, {folder!r})
+import one_read
+one_read.measure({store!r}, {name!r})
+"""
+
+
+def write_data(folder: Path, rows: int) -> None:
+    """Write a mixture of ten clusters with labels, some of them wrong, in chunks."""
+    import zarr
+
+    rng = np.random.default_rng(SEED)
+    centers = rng.normal(scale=3.0, size=(10, D))
+    X = zarr.create_array(folder / "X", shape=(rows, D), chunks=(CHUNK, D), dtype="float32")
+    y = zarr.create_array(folder / "y", shape=(rows,), chunks=(CHUNK,), dtype="int64")
+    for start in range(0, rows, CHUNK):
+        stop = min(start + CHUNK, rows)
+        cluster = rng.integers(10, size=stop - start)
+        X[start:stop] = centers[cluster] + rng.normal(size=(stop - start, D))
+        y[start:stop] = (cluster < 3) ^ (rng.random(stop - start) < 0.05)
+
+
+def measure(store: str, name: str) -> None:
+    """Build one coreset, or all of them, and print what it took as JSON."""
+    import zarr
+    from zarr.storage import LocalStore, WrapperStore
+
+    class Counting(WrapperStore[Any]):
+        """A store that counts the chunks and the bytes that are read."""
+
+        chunks = 0
+        bytes = 0
+
+        async def get(self, key: str, *args: Any, **kwargs: Any) -> Any:
+            value = await super().get(key, *args, **kwargs)
+            if value is not None and key.startswith("c/"):
+                self.chunks += 1
+                self.bytes += len(value)
+            return value
+
+    stored = Counting(LocalStore(Path(store) / "X", read_only=True))
+    X, y = zarr.open_array(stored, mode="r"), zarr.open_array(Path(store) / "y", mode="r")[:]
+    method = METHODS if name == ALL else METHODS[name]
+    # What is compiled, and imported, is no cost of the data.
+    daskcoreset.build(X[:4_000], y[:4_000], size=3_000, method=method, random_state=SEED)
+    stored.chunks = stored.bytes = 0
+    before = common.reset_high_water()
+    start = time.perf_counter()
+    built = daskcoreset.build(X, y, size=SIZE, method=method, random_state=SEED)
+    seconds = time.perf_counter() - start
+    peak = common.high_water() - before
+    members = built if name == ALL else {name: built}
+    print(
+        json.dumps(
+            {
+                "reads": stored.chunks / X.nchunks,
+                "bytes": stored.bytes,
+                "seconds": seconds,
+                "peak": peak,
+                "digests": {key: _digest(member) for key, member in members.items()},
+                "errors": {key: _error(member, X) for key, member in members.items()},
+            }
+        )
+    )
+
+
+def _digest(coreset: Any) -> str:
+    import hashlib
+
+    parts = (coreset.points, coreset.weights, coreset.indices)
+    return hashlib.sha256(
+        b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
+    ).hexdigest()
+
+
+def _error(coreset: Any, X: Any) -> float:
+    """Largest relative error of the squared distances to ten random rows, over a part of X."""
+    rng = np.random.default_rng(1)
+    errors = []
+    moments = [(len(part), part.mean(axis=0), (part**2).sum()) for part in _parts(X)]
+    n = sum(rows for rows, _, _ in moments)
+    mean = sum(rows * mean for rows, mean, _ in moments) / n
+    squares = sum(total for _, _, total in moments)
+    for center in coreset.points[rng.integers(len(coreset), size=10)].astype(np.float64):
+        exact = squares - 2.0 * n * mean @ center + n * (center @ center)
+        gaps = coreset.points.astype(np.float64) - center
+        estimate = coreset.weights @ np.einsum("ij,ij->i", gaps, gaps)
+        errors.append(abs(estimate / exact - 1.0))
+    return float(max(errors))
+
+
+def _parts(X: Any) -> Any:
+    for start in range(0, X.shape[0], CHUNK):
+        yield X[start : start + CHUNK].astype(np.float64)
+
+
+def report(data: dict[str, Any]) -> str:
+    """Return the table of the results."""
+    rows = []
+    for name, one in data["results"].items():
+        rows.append(
+            (
+                name,
+                f"{one['reads']:.2f}",
+                f"{one['bytes'] / 1e6:.0f}",
+                f"{one['seconds']:.2f}",
+                f"{one['peak'] / 1e6:.0f}",
+                f"{100 * max(one['errors'].values()):.2f}",
+            )
+        )
+    heads = ("build", "reads", "MB read", "seconds", "peak MB", "largest error, %")
+    alone = [one for name, one in data["results"].items() if name != ALL]
+    shared = data["results"][ALL]
+    facts = [
+        f"One after another: {sum(one['reads'] for one in alone):.2f} reads, "
+        f"{sum(one['seconds'] for one in alone):.2f} s.",
+        f"Together: {shared['seconds'] / max(one['seconds'] for one in alone):.2f} times the "
+        f"seconds and {shared['peak'] / max(one['peak'] for one in alone):.2f} times the peak of the "
+        f"dearest single build; the same bits: {data['same_bits']}.",
+    ]
+    return "\n".join(["# One read, many answers", "", *common.table(heads, rows), "", *facts, ""])
+
+
+def main() -> None:
+    """Measure every build in a process of its own."""
+    parser = common.arguments(__doc__)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    options = parser.parse_args()
+    results: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        write_data(Path(folder), options.rows)
+        for name in (*METHODS, ALL):
+            script = CHILD.format(folder=str(Path(__file__).parent), store=folder, name=name)
+            results[name] = common.in_child(script)
+            print(name, results[name], file=sys.stderr)
+    same = all(results[name]["digests"][name] == results[ALL]["digests"][name] for name in METHODS)
+    data = {**common.stamp(rows=options.rows, size=SIZE), "results": results, "same_bits": same}
+    common.write(NAME, data, report(data), options.out)
+
+
+if __name__ == "__main__":
+    main()
