@@ -35,13 +35,6 @@ METHODS: dict[str, Any] = {
 }
 ALL = "all together"
 
-CHILD = """
-import sys
-sys.path.insert(0, {folder!r})
-import one_read
-one_read.measure({store!r}, {name!r})
-"""
-
 
 def write_data(folder: Path, rows: int) -> None:
     """Write a mixture of ten clusters with labels, some of them wrong, in chunks."""
@@ -149,12 +142,17 @@ def report(data: dict[str, Any]) -> str:
     heads = ("build", "reads", "MB read", "seconds", "peak MB", "largest error, %")
     alone = [one for name, one in data["results"].items() if name != ALL]
     shared = data["results"][ALL]
+    seconds = shared["seconds"] / max(one["seconds"] for one in alone)
+    peak = shared["peak"] / max(one["peak"] for one in alone)
     facts = [
-        f"One after another: {sum(one['reads'] for one in alone):.2f} reads, "
-        f"{sum(one['seconds'] for one in alone):.2f} s.",
-        f"Together: {shared['seconds'] / max(one['seconds'] for one in alone):.2f} times the "
-        f"seconds and {shared['peak'] / max(one['peak'] for one in alone):.2f} times the peak of the "
-        f"dearest single build; the same bits: {data['same_bits']}.",
+        (
+            f"One after another: {sum(one['reads'] for one in alone):.2f} reads, "
+            f"{sum(one['seconds'] for one in alone):.2f} s. Together: {seconds:.2f} times the "
+            f"seconds and {peak:.2f} times the peak of the dearest single build; the same bits: "
+            f"{data['same_bits']}."
+        ),
+        "",
+        common.stamped(data),
     ]
     return "\n".join(["# One read, many answers", "", *common.table(heads, rows), "", *facts, ""])
 
@@ -163,17 +161,21 @@ def main() -> None:
     """Measure every build in a process of its own."""
     parser = common.arguments(__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--build", nargs=2, help="of the processes of single builds")
     options = parser.parse_args()
+    if options.build:
+        measure(*options.build)
+        return
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         write_data(Path(folder), options.rows)
         for name in (*METHODS, ALL):
-            script = CHILD.format(folder=str(Path(__file__).parent), store=folder, name=name)
-            results[name] = common.in_child(script)
+            results[name] = common.in_child(__file__, "--build", folder, name)
             print(name, results[name], file=sys.stderr)
     same = all(results[name]["digests"][name] == results[ALL]["digests"][name] for name in METHODS)
-    data = {**common.stamp(rows=options.rows, size=SIZE), "results": results, "same_bits": same}
-    common.write(NAME, data, report(data), options.out)
+    made = common.stamp(rows=options.rows, size=SIZE)
+    data = {"stamp": made, "results": results, "same_bits": same}
+    common.write(NAME, data, options.out, report)
 
 
 if __name__ == "__main__":
