@@ -76,6 +76,10 @@ def split_container(
     beside = {"y": y, "sample_weight": sample_weight}
     arguments = {name: part for name, part in beside.items() if part is not None}
     keys = {name: part for name, part in arguments.items() if isinstance(part, str)}
+    if twice := [name for name in options.columns or () if name in keys.values()]:
+        raise InvalidInputError(
+            f"columns has {twice}, which y or sample_weight name as well; leave them out of one."
+        )
     name = _name_of(X) if is_path(X) else None
     paths = _Paths(stack, options)
     paths.check_needed(X, y, sample_weight)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -170,3 +171,23 @@ def test_arrow__what_cannot_be_counted_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(CoresetError, match=message):
             as_table(X)
+
+
+def test_dataset__with_a_relative_path_is_found_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path / "there")
+    pd.DataFrame({"a": np.arange(100.0)}).to_parquet("rows.parquet")
+    lazy = build(ds.dataset("rows.parquet"), size=10, compute=False)
+    monkeypatch.chdir(tmp_path)
+    assert len(lazy.compute()) == 10
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_columns__with_the_labels_among_them_are_refused(tmp_path: Path, stored: bool) -> None:
+    frame = pd.DataFrame({"a": np.arange(9.0), "y": np.arange(9) % 2})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    X = tmp_path / "rows.parquet" if stored else frame
+    with pytest.raises(InvalidInputError, match="which y or sample_weight name as well"):
+        build(X, "y", size=2, columns=["a", "y"])
