@@ -76,10 +76,6 @@ def split_container(
     beside = {"y": y, "sample_weight": sample_weight}
     arguments = {name: part for name, part in beside.items() if part is not None}
     keys = {name: part for name, part in arguments.items() if isinstance(part, str)}
-    if twice := [name for name in options.columns or () if name in keys.values()]:
-        raise InvalidInputError(
-            f"columns has {twice}, which y or sample_weight name as well; leave them out of one."
-        )
     name = _name_of(X) if is_path(X) else None
     paths = _Paths(stack, options)
     paths.check_needed(X, y, sample_weight)
@@ -119,8 +115,8 @@ def _members_of(X: Any, keys: dict[str, str], chosen: Sequence[str] | None = Non
         return NamedArrays(split_columns(X, keys))
     if isinstance(X, Table):
         _check_keys(keys, X.names, f"{X.path!r} has the columns")
-        check_columns(chosen or (), X.names)
-        features = tuple(name for name in chosen or X.names if name not in keys.values())
+        check_columns(chosen or (), X.names, keys.values())
+        features = tuple(chosen or (name for name in X.names if name not in keys.values()))
         columns = {name: X.column(key) for name, key in keys.items()}
         return NamedArrays({"X": X.table(features), **columns})
     if chosen is not None:
