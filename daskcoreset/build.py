@@ -239,7 +239,7 @@ def build(
         says. They are handed to the workers, and never kept, printed or saved.
     columns : sequence of str or None, default=None
         Features to read, in this order, of a data frame, a table or Parquet files; None takes
-        all columns but those that `y` and `sample_weight` name.
+        all columns. Those that `y` and `sample_weight` name are no features in either case.
     missing_chunks : {"raise", "fill"}, default="raise"
         What a chunk of a Zarr array is that is not stored, be it a whole one or one inside a
         shard: a `StoreError` that names chunk and store, or, by "fill", rows of the array's fill

@@ -115,8 +115,8 @@ def _members_of(X: Any, keys: dict[str, str], chosen: Sequence[str] | None = Non
         return NamedArrays(split_columns(X, keys))
     if isinstance(X, Table):
         _check_keys(keys, X.names, f"{X.path!r} has the columns")
-        check_columns(chosen or (), X.names, keys.values())
-        features = tuple(chosen or (name for name in X.names if name not in keys.values()))
+        check_columns(chosen or (), X.names)
+        features = tuple(name for name in chosen or X.names if name not in keys.values())
         columns = {name: X.column(key) for name, key in keys.items()}
         return NamedArrays({"X": X.table(features), **columns})
     if chosen is not None:

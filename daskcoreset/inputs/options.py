@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import wraps
 from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
@@ -119,17 +119,13 @@ def select_columns(frame: Any, columns: Sequence[str] | None, beside: Sequence[A
         return frame
     names = list(getattr(frame, "column_names", frame.columns))
     keys = [key for key in beside if isinstance(key, str) and key in names]
-    check_columns(columns, names, keys)
-    wanted = [*columns, *keys]
+    check_columns(columns, names)
+    wanted = [name for name in columns if name not in keys] + keys
     return frame.select(wanted) if hasattr(frame, "column_names") else frame[wanted]
 
 
-def check_columns(columns: Sequence[str], names: Sequence[Any], keys: Collection[str]) -> None:
-    """Check that all columns that were asked for are there, and none is one of the labels."""
-    if twice := [name for name in columns if name in keys]:
-        raise InvalidInputError(
-            f"columns has {twice}, which y or sample_weight name as well; leave them out of one."
-        )
+def check_columns(columns: Sequence[str], names: Sequence[Any]) -> None:
+    """Check that all columns that were asked for are there."""
     if unknown := [name for name in columns if name not in names]:
         raise InvalidInputError(
             f"columns has {unknown}, but X has the columns {list(names)}; name some of these."

@@ -182,12 +182,3 @@ def test_dataset__with_a_relative_path_is_found_from_any_folder(
     lazy = build(ds.dataset("rows.parquet"), size=10, compute=False)
     monkeypatch.chdir(tmp_path)
     assert len(lazy.compute()) == 10
-
-
-@pytest.mark.parametrize("stored", [True, False])
-def test_columns__with_the_labels_among_them_are_refused(tmp_path: Path, stored: bool) -> None:
-    frame = pd.DataFrame({"a": np.arange(9.0), "y": np.arange(9) % 2})
-    frame.to_parquet(tmp_path / "rows.parquet")
-    X = tmp_path / "rows.parquet" if stored else frame
-    with pytest.raises(InvalidInputError, match="which y or sample_weight name as well"):
-        build(X, "y", size=2, columns=["a", "y"])
