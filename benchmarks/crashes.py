@@ -276,7 +276,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=60, help="for every row of the table")
     parser.add_argument("--cases", nargs="*", default=["tree", "stream", "coreset", "store"])
     args = parser.parse_args()
-    lines = []
+    data: dict[str, Any] = {"stamp": common.stamp(times=args.times), "lines": []}
     for number, case in enumerate(CASES):
         if case.what not in args.cases:
             continue
@@ -284,9 +284,8 @@ def main() -> None:
         found = case.run(case.what, folder, args.times, random.Random(number))  # noqa: S311 - of times and places
         shutil.rmtree(folder)
         line = (case.name, found.times, found.refused, found.lost, found.left)
-        lines.append(common.printed(line))
-    data = {"stamp": common.stamp(times=args.times), "lines": lines}
-    common.write("crashes", data, args.out, report)
+        data["lines"].append(common.printed(line))
+        common.write("crashes", data, args.out, report)  # after each, for it takes long
 
 
 def report(data: dict[str, Any]) -> str:
