@@ -5,8 +5,8 @@
 
 A table stands between the lines ``<!-- results:NAME -->`` and ``<!-- /results:NAME -->``, and is
 what ``readme(data)`` of the benchmark of that name makes of its results; ``report(data)`` makes
-``results/NAME.md``, and ``page(data)``, where there is one, ``docs/guide/NAME.md``. Nobody writes them by
-hand.
+``results/NAME.md``, and ``page(data)``, where there is one, ``docs/guide/NAME.md``. Nobody writes
+them by hand.
 """
 
 from __future__ import annotations

@@ -135,9 +135,7 @@ def test_build__never_overwrites_anything_else(
 
 
 @pytest.mark.parametrize("name", ["zarr.json", "folder"])
-def test_build_and_info__a_pipe_in_a_store_is_no_coreset(
-    npz: Path, out: Path, name: str
-) -> None:
+def test_build_and_info__a_pipe_in_a_store_is_no_coreset(npz: Path, out: Path, name: str) -> None:
     """In a process of its own, which would wait for ever for who writes into the pipe."""
     coreset = Coreset(np.ones((1, 1)), np.ones(1), np.zeros(1, dtype=int))
     if name == "folder":
