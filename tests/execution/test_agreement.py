@@ -12,7 +12,13 @@ import pytest
 import daskcoreset
 from daskcoreset.core.errors import CoresetWarning, WorkerMismatchError
 from daskcoreset.execution import agreement
-from daskcoreset.execution.agreement import Environment, check_here, disagreement, environment
+from daskcoreset.execution.agreement import (
+    Environment,
+    check_here,
+    check_workers,
+    disagreement,
+    environment,
+)
 from tests.tools.cluster_harness import RealCluster, real_cluster
 
 
@@ -123,10 +129,11 @@ def test_build__worker_that_joins_between_definition_and_run(
 
 @pytest.mark.distributed
 @pytest.mark.slow
-def test_build__worker_with_another_processor(cluster: RealCluster, client: Any) -> None:
+def test_check_workers__one_with_another_processor(cluster: RealCluster, client: Any) -> None:
+    """By the check alone: for another processor a build compiles everything, for a minute."""
     cluster.joined(client, settings={"OPENBLAS_CORETYPE": "Prescott", "NUMBA_CPU_NAME": "nehalem"})
     with pytest.warns(CoresetWarning, match=r"tcp://.*numba for nehalem on "):
-        build()
+        check_workers(client)
 
 
 @pytest.mark.distributed
