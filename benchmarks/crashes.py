@@ -283,7 +283,7 @@ def main() -> None:
     """Run the cases."""
     parser = common.arguments(__doc__)
     parser.add_argument("--times", type=int, default=60, help="for every row of the table")
-    parser.add_argument("--cases", nargs="+", default=[""], help="parts of names; others are kept")
+    parser.add_argument("--cases", nargs="+", default=[""], help="parts of names of rows")
     args = parser.parse_args()
     stamp, lines = common.stamp(times=args.times), {}
     if args.cases != [""] and (args.out / "crashes.json").exists():
