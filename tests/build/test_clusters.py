@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -180,7 +180,15 @@ def test_scheduler__stopped_then_killed_then_started_again(
             scheduler.send(signal.SIGSTOP)
             with pytest.raises(ClusterError, match="the scheduler is lost: the scheduler has not"):
                 result.result(PATIENCE)
-            scheduler.send(signal.SIGCONT)
+            try:  # a call that begins now; the first question is which workers there are
+                late = in_thread(client, "one read", data)
+                with pytest.raises(ClusterError, match="the scheduler is lost: the scheduler has"):
+                    late.result(PATIENCE)
+                late = in_thread(client, "one read", data, timeout=0.5)
+                with pytest.raises(OutOfTimeError, match=r"the scheduler has not answered for"):
+                    late.result(PATIENCE)
+            finally:
+                scheduler.send(signal.SIGCONT)
         with running("CoresetTree", data, client) as (result, _):
             scheduler.kill()
             with pytest.raises(ClusterError, match="its scheduler was ended or restarted"):
@@ -192,6 +200,21 @@ def test_scheduler__stopped_then_killed_then_started_again(
         client.wait_for_workers(1, timeout=PATIENCE)
         with client.as_current():
             assert ENTRY_POINTS["one read"](data) == local("one read")
+
+
+def in_thread(client: Any, name: str, data: Data, timeout: float | None = None) -> Future[str]:
+    """Start an entry point that nobody waits for if it hangs."""
+    result: Future[str] = Future()
+
+    def run() -> None:
+        try:
+            with client.as_current(), daskcoreset.time_limit(timeout):
+                result.set_result(ENTRY_POINTS[name](data))
+        except Exception as error:  # noqa: BLE001 - for who asks
+            result.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return result
 
 
 def test_no_worker__is_said_and_timed_out(

@@ -19,6 +19,7 @@ from daskcoreset.execution.agreement import (
     disagreement,
     environment,
 )
+from daskcoreset.execution.waiting import ask
 from tests.tools.cluster_harness import RealCluster, real_cluster
 
 
@@ -133,7 +134,7 @@ def test_check_workers__one_with_another_processor(cluster: RealCluster, client:
     """By the check alone: for another processor a build compiles everything, for a minute."""
     cluster.joined(client, settings={"OPENBLAS_CORETYPE": "Prescott", "NUMBA_CPU_NAME": "nehalem"})
     with pytest.warns(CoresetWarning, match=r"tcp://.*numba for nehalem on "):
-        check_workers(client)
+        check_workers(client, ask)
 
 
 @pytest.mark.distributed
