@@ -3,7 +3,7 @@
 The blocks have a few rows, which take no time to read: what is left is what a build costs whatever
 the blocks hold. A scheduler and two workers of one thread are processes of their own; a new set of
 them for every number of blocks. Writes ``results/scale.json`` and ``results/scale.md``, and
-``docs/scale.md`` has what follows from them for builds of 10^9 to 10^13 rows.
+``docs/guide/scale.md`` has what follows from them for builds of 10^9 to 10^13 rows.
 
     python benchmarks/scale.py
     python benchmarks/scale.py --blocks 1_000 3_000 --out /tmp/scale
@@ -370,7 +370,7 @@ def page(data: dict[str, Any]) -> str:
         "",
         *textwrap.wrap(
             f"The overheads are those of {largest['sampling']['blocks']:,} blocks in {waves_run} "
-            f"waves of at most {made['wave']:,} ([all numbers](../benchmarks/results/scale.md)), "
+            f"waves of at most {made['wave']:,} ([all numbers](#all-numbers)), "
             f"where the scheduler knew {known:,} tasks at most. A million blocks were not run: the "
             "tables compute them.",
             width=100,
@@ -378,6 +378,12 @@ def page(data: dict[str, Any]) -> str:
         "",
         *(line for name in BUILDS for line in ("", TITLES[name], "", *projection(results, name))),
         *LIMITS,
+        "",
+        "## All numbers",
+        "",
+        "```{include} ../../benchmarks/results/scale.md",
+        ":start-line: 1",
+        "```",
     ]
     return "\n".join(lines) + "\n"
 

@@ -14,7 +14,7 @@ import zarr
 import daskcoreset
 from tests.tools.cluster_harness import PATIENCE, ROOT, RealCluster, until
 
-PAGE = ROOT / "docs" / "clusters.md"
+PAGE = ROOT / "docs" / "guide" / "clusters.md"
 
 
 def code(name: str) -> str:

@@ -214,32 +214,31 @@ class Deadly:
 
 @pytest.mark.distributed
 def test_build__a_worker_killed_in_a_wave_changes_no_bit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    distributed = pytest.importorskip("distributed")
+    from distributed import Client
     from distributed.diagnostics.plugin import SchedulerPlugin
 
     class MostTasks(SchedulerPlugin):
         most = 0
 
         def transition(self, *_: Any, **__: Any) -> None:
-            self.most = max(self.most, len(fragile.scheduler.tasks))
+            self.most = max(self.most, len(cluster.scheduler.tasks))
 
     whole = bits(built(X))
     monkeypatch.setattr(waves, "GRAPH_BLOCKS", WAVE)
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as fragile,
-        distributed.Client(fragile),
-    ):
-        plugin = MostTasks()
-        fragile.scheduler.add_plugin(plugin)
-        assert bits(built(Deadly(tmp_path / "mark"))) == whole
+    plugin = MostTasks()
+    with Client(cluster) as client:
+        cluster.scheduler.add_plugin(plugin, name="most-tasks")
+        try:
+            assert bits(built(Deadly(tmp_path / "mark"))) == whole
+        finally:
+            cluster.scheduler.remove_plugin("most-tasks")
         assert (tmp_path / "mark").exists()
         # A wave, and what is left of the one before it until the scheduler has forgotten it.
         assert WAVE <= plugin.most <= 3 * WAVE
         assert bits(built(Deadly(tmp_path / "mark"), compute=False).compute()) == whole
+        client.wait_for_workers(2, timeout=120)  # its nanny starts another one
 
 
 def test_estimators__in_waves_as_in_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
