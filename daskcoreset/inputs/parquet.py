@@ -385,7 +385,8 @@ class ParquetFiles(ArrowTable):
 def _absolute(fragment: Any) -> str:
     """Return the path of a file, which workers may look for from another folder."""
     local = fragment.filesystem.type_name == "local"
-    return os.path.abspath(fragment.path) if local else fragment.path  # noqa: PTH100 - no links
+    path = os.path.abspath(fragment.path) if local else fragment.path  # noqa: PTH100 - no links
+    return str(path)
 
 
 def _dataset_of(files: Sequence[Place], root: Place | None) -> Any:
