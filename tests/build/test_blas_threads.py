@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -77,7 +78,9 @@ def digest(name: str) -> str:
 
 def print_digests() -> None:
     """Entry point of the processes of the last test."""
-    sys.stdout.write(" ".join(map(digest, WORK)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sys.stdout.write(" ".join(map(digest, WORK)))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -99,7 +102,7 @@ def test_bits__whatever_the_threads_of_blas_and_the_thread_that_calls(name: str)
 
 @pytest.mark.nightly
 def test_bits__in_processes_with_other_numbers_of_threads() -> None:
-    code = f"import warnings; warnings.simplefilter('ignore'); from {__name__} import *; print_digests()"
+    code = f"from {__name__} import print_digests; print_digests()"
     unset = {name: value for name, value in os.environ.items() if "_NUM_THREADS" not in name}
     found = {
         subprocess.run(
