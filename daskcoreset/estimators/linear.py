@@ -19,6 +19,7 @@ from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core.blocks import check_classes, plain_labels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray
@@ -227,7 +228,8 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         if classes is not None and not coreset_is_all(coreset):
             warn_lost_classes(classes, labels)
         solver = self._default_solver() if self.estimator is None else clone(self.estimator)
-        self.estimator_ = solver.fit(points, labels, sample_weight=weights)
+        with one_thread():
+            self.estimator_ = solver.fit(points, labels, sample_weight=weights)
         self.classes_ = self.estimator_.classes_
         return self
 

@@ -27,6 +27,7 @@ from daskcoreset.core.blocks import (
     validate_block,
 )
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.execution.agreement import Environment, check_here, environment
 from daskcoreset.execution.clone import clone_after
 from daskcoreset.execution.deadline import check_time
@@ -153,6 +154,7 @@ class BlockResults(Generic[T]):
             raise InvalidInputError(f"{reason}; pass at least one usable row.")
 
 
+@one_thread()
 def _chunk_results(
     chunk: Callable[[ReadBlock, Any], Any], rows: ReadBlock, broadcast: Any
 ) -> BlockResults[Any]:
@@ -164,6 +166,7 @@ def _chunk_results(
     return BlockResults(value, sizes, {rows.index: len(rows.block)})
 
 
+@one_thread()
 def _combined_results(
     combine: Callable[[Sequence[Any]], Any], parts: Sequence[BlockResults[Any]]
 ) -> BlockResults[Any]:
@@ -242,7 +245,7 @@ class Engine:
 
     def apply(self, function: Callable[..., Any], *values: Any) -> Any:
         """Return ``function(*values)``, or define it as one task at the root."""
-        return apply(function, *values) if self.lazy else function(*values)
+        return apply(function, *values) if self.lazy else _applied(function, *values)
 
     def compute(self, value: Any, progress: bool | None = False) -> Any:
         """Return a value that was read or applied, computed where it is lazy."""
@@ -478,9 +481,14 @@ def apply(function: Callable[..., T], *values: Any) -> Lazy[T]:
     key = (name,)
     above: list[Any] = [value for value in values if isinstance(value, Lazy)]
     arguments = [TaskRef(v.__dask_keys__()[0]) if isinstance(v, Lazy) else v for v in values]
-    task = Task(key, function, *arguments)
+    task = Task(key, _applied, function, *arguments)
     graph = HighLevelGraph.from_collections(name, {key: task}, dependencies=above)
     return Lazy(graph, key)
+
+
+@one_thread()
+def _applied(function: Callable[..., T], *values: Any) -> T:
+    return function(*values)
 
 
 def map_rows(
@@ -524,6 +532,7 @@ def map_rows(
     )
 
 
+@one_thread()
 def _row_values(function: Callable[[Block], Any], rows: ReadBlock, broadcast: None) -> Any:
     del broadcast
     # There is a block where no row is invalid.

@@ -25,6 +25,7 @@ from daskcoreset.core.errors import (
     no_scores_error,
     overflow_error,
 )
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
     Calibrated,
@@ -167,6 +168,7 @@ class FinalDraw:
         except (_RereadNeeded, CoresetError):
             return results
 
+    @one_thread()
     def draw_requested(self, results: Results, request: DrawRequest, second: Results) -> Selection:
         """Draw from the candidates of the second read."""
         check_report(second)
@@ -177,6 +179,7 @@ class FinalDraw:
         _, total_scores = self._total_scores(results)
         return self._weighted(results, second.value.candidates, total_scores.sum())
 
+    @one_thread()
     def draw_proposed(self, results: Results, reread: Reread) -> Selection:
         """Draw from the candidates that the blocks proposed in the last fold."""
         results = self.finalize(results, self.construction.n_folds - 1)
