@@ -31,7 +31,7 @@ def run(name: str) -> dict[str, Any]:
 
 
 def test_python__of_all_recipes_compiles() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(?!>>>)(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(blocks) >= 8
     for block in blocks:
         compile(block, "clusters.md", "exec")

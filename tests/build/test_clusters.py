@@ -54,7 +54,7 @@ def local(data: Data) -> Callable[[str], str]:
     @cache
     def digest(name: str) -> str:
         # As `running` does: outside the main thread OpenBLAS cuts products in another way.
-        with ThreadPoolExecutor(1) as pool:
+        with dask.config.set(scheduler="threads"), ThreadPoolExecutor(1) as pool:
             return pool.submit(ENTRY_POINTS[name], data).result()
 
     return digest
