@@ -69,3 +69,9 @@ def test_without_secrets__is_idempotent_and_leaves_other_text(text: str) -> None
     assert without_secrets(once, once) == once
     if "://" not in text:
         assert once == text
+
+
+def test_without_secrets__of_a_long_word_takes_no_square_of_its_length() -> None:
+    word = "x" * 1_000_000
+    assert without_secrets(word) == word
+    assert without_secrets(word + "://me:word@host/a") == word + "://host/a"
