@@ -9,7 +9,8 @@ from collections.abc import Iterator
 _CHAIN = r"::(?=[A-Za-z][A-Za-z0-9+.-]*://)"
 
 # A URL in a text ends at a blank, a quotation mark or a bracket, or where the next one begins.
-_URL = re.compile(rf"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<rest>(?:(?!{_CHAIN})[^\s'\"<>])*)")
+# Of a scheme the end is enough: without a bound, a long word takes the square of its length.
+_URL = re.compile(rf"(?P<scheme>[A-Za-z0-9+.-]{{1,64}}://)(?P<rest>(?:(?!{_CHAIN})[^\s'\"<>])*)")
 
 _PORT = re.compile(r"[^:]*|\[[0-9A-Fa-f:.]*\]|(?:[^:]*|\[[0-9A-Fa-f:.]*\]):\d*")
 

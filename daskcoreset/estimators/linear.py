@@ -119,7 +119,8 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         data = self._validate_in_memory(X, y, sample_weight)
         classes = None
         if data is not None:
-            check_classification_targets(data.y)
+            with refuse_as("y"):
+                check_classification_targets(data.y)
             # Counted from zero: a coreset turns labels that are objects into text.
             classes, codes = np.unique(data.y, return_inverse=True)
             weights = weigh_rows(self.class_weight, data.y, data.sample_weight)
@@ -183,7 +184,8 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         announced = _two_announced_classes(classes, getattr(self, "_announced", None))
         data = self._validate_in_memory(X, y, sample_weight, reset=fresh)
         if data is not None:
-            check_classification_targets(data.y)
+            with refuse_as("y"):
+                check_classification_targets(data.y)
             X, y = data.X, data.y
             sample_weight = weigh_rows(self.class_weight, y, data.sample_weight)
         elif not fresh:

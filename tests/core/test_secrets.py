@@ -80,3 +80,9 @@ def test_without_secrets__parts_of_a_url_that_programs_quote() -> None:
     assert without_secrets("s3://data:hunter2@data/data", "s3://data:hunter2@data/data") == (
         "s3://data/data"
     )
+
+
+def test_without_secrets__of_a_long_word_takes_no_square_of_its_length() -> None:
+    word = "x" * 1_000_000
+    assert without_secrets(word) == word
+    assert without_secrets(word + "://me:word@host/a") == word + "://host/a"

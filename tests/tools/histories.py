@@ -355,7 +355,8 @@ class RemoteTreeHistory(TreeHistory):
         return self.objects
 
     def exists(self) -> bool:
-        return bool(ObjectFolder(self.objects.store, "memory").keys())
+        # What a killed writer left beside no root is none: the next one makes the tree.
+        return ObjectFolder(self.objects.store, "memory").has("zarr.json")
 
     def lock_is_free(self, folder: str) -> bool:
         del folder
