@@ -156,7 +156,7 @@ class Disk:
             if not self._armed or (kwargs.get("dir_fd") is None and not self._has(args[0])):
                 return function(*args, **kwargs)
             self._step(name)
-            if not self._armed or name not in {"rename", "replace"}:
+            if name not in {"rename", "replace"}:
                 return function(*args, **kwargs)
             old, new = Path(args[0]), Path(args[1])
             replaced = new.read_bytes() if new.is_file() else None
