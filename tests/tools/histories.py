@@ -59,6 +59,10 @@ class History(RuleBasedStateMachine):
     disk: Disk
     seen: Counter[str]
 
+    def sweeps(self, fault: Fault) -> bool:
+        """Whether a change that was made has also removed what is no longer needed."""
+        return fault.kind != "broken"
+
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="history-", dir=_memory_disk()))
@@ -230,7 +234,7 @@ class TreeHistory(History):
             if by_rival:
                 self.refused_when_stale()
         self.matches()
-        if outcome == "done" and not by_rival and fault.kind != "broken":
+        if outcome == "done" and not by_rival and self.sweeps(fault):
             self.swept()
 
     def go_on_when_refused(self, change: Change, fault: Fault) -> None:
@@ -369,6 +373,10 @@ class RemoteTreeHistory(TreeHistory):
         finished = self.tree.version == self.peaceful.version + 1
         self.advance([change] if finished else [])
 
+    def sweeps(self, fault: Fault) -> bool:
+        """A connection that breaks after the change was made leaves all to the next sweep."""
+        return fault.kind == "none"
+
     def swept(self) -> None:
         """At most two manifests, and the nodes that they need."""
         keys = ObjectFolder(self.objects.store, "memory").keys()
@@ -464,7 +472,7 @@ class StreamHistory(History):
             self.note_saves(len(before))
         self.matches()
         saved = _version(self.stream) > version
-        if outcome == "done" and saved and not by_rival and fault.kind != "broken":
+        if outcome == "done" and saved and not by_rival and self.sweeps(fault):
             self.swept()
 
     def yield_to(
