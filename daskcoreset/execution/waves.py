@@ -20,8 +20,9 @@ from daskcoreset.inputs.blocks import RowBlocks
 
 T = TypeVar("T")
 
-# Blocks of one graph at most. A scheduler takes about 6 KB for each (benchmarks/scale.py), so
-# 0.8 GB; waves of fewer blocks take less, and leave workers idle more often, at the end of each.
+# Blocks of one graph at most. A scheduler takes about 6 KB a task (benchmarks/scale.py): 0.8 GB for
+# Dask arrays, and a sixteenth where tasks read several blocks. Waves of fewer blocks take less, and
+# leave workers idle more often, at the end of each.
 GRAPH_BLOCKS = 2**17
 
 # From so many blocks on a task reads several: a scheduler has some 700 tasks a second, and fewer
