@@ -395,7 +395,7 @@ def tree_reduce(
         leaf,
         broadcast,
         group=group,
-        merger=partial(Merger, combine, split_every, inner),
+        merger=partial(Merger, combine, split_every, inner) if inner else None,
         name=f"{LEAF}{token}",
         axes=axes,
         chunks=dict.fromkeys(axes, 1),
@@ -584,8 +584,8 @@ def _map_blocks(
     operands += [broadcast.as_array(), ""] if isinstance(broadcast, Lazy) else [broadcast, None]
     for array in clone_after(list(blocks.arrays.values()), broadcast, name):
         operands += [array, "ij" if array.ndim == 2 else "i"]
-    run = partial(_run_block, work, blocks.schema, tuple(blocks.arrays), expected)
-    if group > 1:
+    run: Any = partial(_run_block, work, blocks.schema, tuple(blocks.arrays), expected)
+    if merger is not None:
         run = partial(_run_group, merger, work, blocks.schema, expected)
     return blockwise(
         run,
