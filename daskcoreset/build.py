@@ -33,15 +33,15 @@ from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import BuildPlan, plan_build
 from daskcoreset.execution.progress import show_progress
-from daskcoreset.execution.waves import waves_of
+from daskcoreset.execution.waves import MANY_BLOCKS, waves_of
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import MissingChunks, ReadOptions, reading
 from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
 
 _SAMPLINGS = ("systematic", "multinomial")
 
-# Blocks whose tasks are counted for the plan of a build in waves.
-_SAMPLE_BLOCKS = 1024
+# Blocks whose tasks are counted for the plan of a build in waves: as many as share tasks.
+_SAMPLE_BLOCKS = MANY_BLOCKS
 
 
 class _Options(TypedDict, total=False):
