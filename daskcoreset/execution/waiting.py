@@ -52,6 +52,8 @@ def compute_all(*collections: Any, **options: Any) -> tuple[Any, ...]:
     client = getattr(schedule, "__self__", None)
     distributed = sys.modules.get("distributed")
     if distributed is not None and isinstance(client, distributed.Client):
+        if client.status == "closed":
+            raise ClusterError("the client is closed; make a new one, and build again.")
         check_workers(client, ask)
         layers = {name for one in collections for name in one.__dask_graph__().layers}
         schedule = partial(_get_on_cluster, client, sorted(layers))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -136,16 +136,20 @@ def test_build__tasks_of_several_blocks_in_every_construction(
 
 def test_build__many_blocks_take_a_tenth_of_the_tasks() -> None:
     n_blocks = waves.MANY_BLOCKS
-    lazy = tree_reduce(row_blocks(np.zeros((n_blocks, 1)), chunks=1), first_block, min)
+    lazy = tree_reduce(row_blocks(np.zeros((n_blocks, 1)), chunks=1), first_block, _first)
     assert lazy.n_tasks <= n_blocks / 14
     assert sum(leaf_layers(lazy).values()) == n_blocks
-    fewer = tree_reduce(row_blocks(np.zeros((n_blocks - 1, 1)), chunks=1), first_block, min)
+    fewer = tree_reduce(row_blocks(np.zeros((n_blocks - 1, 1)), chunks=1), first_block, _first)
     assert fewer.n_tasks >= n_blocks - 1
 
 
 def first_block(rows: Any, broadcast: None) -> int:
     del broadcast
     return int(rows.index)
+
+
+def _first(parts: Sequence[int]) -> int:
+    return min(parts)
 
 
 def test_build__an_invalid_row_among_several_blocks_of_a_task(
