@@ -5,8 +5,8 @@
 
 A table stands between the lines ``<!-- results:NAME -->`` and ``<!-- /results:NAME -->``, and is
 what ``readme(data)`` of the benchmark of that name makes of its results; ``report(data)`` makes
-``results/NAME.md``, and ``page(data)``, where there is one, ``docs/NAME.md``. Nobody writes them by
-hand.
+``results/NAME.md``, and ``page(data)``, where there is one, ``docs/guide/NAME.md``. Nobody writes
+them by hand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import svm_streaming
 import table1
 import time_to_accuracy
 
-DOCS = Path(__file__).parent.parent / "docs"
+GUIDE = Path(__file__).parent.parent / "docs" / "guide"
 
 _WRITTEN = (quality, table1, svm_offline, svm_queries, svm_streaming, time_to_accuracy, scale)
 
@@ -64,7 +64,7 @@ def main() -> None:
     for name, module in MODULES.items():
         wanted[args.results / f"{name}.md"] = module.report(common.read(name, args.results))
         if hasattr(module, "page"):
-            wanted[DOCS / f"{name}.md"] = module.page(common.read(name, args.results))
+            wanted[GUIDE / f"{name}.md"] = module.page(common.read(name, args.results))
     differing = [
         path for path, text in wanted.items() if not path.exists() or path.read_text() != text
     ]

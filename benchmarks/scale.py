@@ -3,7 +3,7 @@
 The blocks have a few rows, which take no time to read: what is left is what a build costs whatever
 the blocks hold. A scheduler and two workers of one thread are processes of their own; a new set of
 them for every number of blocks. Writes ``results/scale.json`` and ``results/scale.md``, and
-``docs/scale.md`` has what follows from them for builds of 10^9 to 10^13 rows.
+``docs/guide/scale.md`` has what follows from them for builds of 10^9 to 10^13 rows.
 
     python benchmarks/scale.py
     python benchmarks/scale.py --blocks 1_000 3_000 --out /tmp/scale
@@ -63,6 +63,10 @@ blocks of the running wave, which are read again. The progress bar counts the bl
 the collection is one task, which runs the waves where it is computed. Blocks of Dask arrays are
 read by the tasks of the array: what all blocks need, such as a mean of all rows, is computed in
 every wave unless it is persisted.
+
+From 16,384 blocks on, a task reads up to 16 neighbouring blocks, one after another, and merges them
+as the tree would, so that scheduler and workers have a sixteenth of the tasks. Blocks of Dask
+arrays stay tasks of their own.
 
 ## What a block costs
 
@@ -204,6 +208,8 @@ def measured(n_blocks: int, options: dict[str, Any], wave: int) -> dict[str, Any
                 "client_bytes": common.high_water() - own,
                 "tasks": tasks,
                 "waves": len(waves.waves_of(n_blocks, 16)[1]),
+                "wave": wave,
+                "commit": common.stamp()["commit"],
             }
 
 
@@ -240,15 +246,17 @@ def cells(cell: dict[str, Any]) -> list[str]:
     micro = [1e6 * cell[f"{who}_cpu"] / n_blocks for who in ("scheduler", "client", "worker")]
     mega = [cell[f"{who}_bytes"] / 2**20 for who in ("scheduler", "client", "worker")]
     return [
-        f"{n_blocks:,}", str(cell["waves"]), f"{cell['seconds']:.1f}",
+        f"{n_blocks:,}", str(cell["waves"]), f"{cell['wave']:,}", f"{cell['seconds']:.1f}",
         *(f"{value:.0f}" for value in micro), *(f"{value:.0f}" for value in mega),
-        f"{cell['tasks']:,}",
+        f"{cell['tasks']:,}", cell["commit"],
     ]  # fmt: skip
 
 
 HEADS = [
-    "build", "blocks", "waves", "seconds", "scheduler, us a block", "client, us", "workers, us",
+    "build", "blocks", "waves", "blocks a wave", "seconds",
+    "scheduler, us a block", "client, us", "workers, us",
     "scheduler, MiB", "client, MiB", "a worker, MiB", "tasks known",
+    "commit",
 ]  # fmt: skip
 
 
@@ -263,7 +271,8 @@ def report(data: dict[str, Any]) -> str:
         "",
         (
             f"Two workers of one thread; blocks of {made['rows']} rows that cost nothing to read, "
-            f"a coreset of {made['size']:,} rows, graphs of at most {made['wave']:,} blocks. "
+            f"a coreset of {made['size']:,} rows, tasks of 16 blocks from "
+            f"{waves.MANY_BLOCKS:,} blocks on. "
             "Microseconds are of the processors; megabytes are what a process took at most beyond "
             "what it had before; tasks are the most that the scheduler knew at a time."
         ),
@@ -284,13 +293,19 @@ class Costs:
     client: float
     worker: float
     work: float
+    blocks: int
 
     @classmethod
-    def measured(cls, results: dict[str, Any], build: str) -> Costs:
-        """Return the costs in the results: overheads of the largest number of blocks."""
-        cell = max(results[build], key=lambda cell: cell["blocks"])
+    def measured(cls, results: dict[str, Any], build: str, n_blocks: float) -> Costs:
+        """Return the costs in the results: overheads of the largest number of blocks.
+
+        Of few blocks where there are few: a task reads one.
+        """
+        many = n_blocks >= waves.MANY_BLOCKS
+        like = [c for c in results[build] if (c["blocks"] >= waves.MANY_BLOCKS) == many]
+        cell = max(like or results[build], key=lambda cell: cell["blocks"])
         shares = (cell[f"{who}_cpu"] / cell["blocks"] for who in ("scheduler", "client", "worker"))
-        return cls(*shares, work=results["work"][build])
+        return cls(*shares, work=results["work"][build], blocks=cell["blocks"])
 
     def seconds(self, n_rows: float, n_workers: int) -> dict[str, float]:
         """Return what each part takes for one read of so many rows; they work side by side.
@@ -302,8 +317,9 @@ class Costs:
             Of one core each.
         """
         n_blocks = max(1.0, n_rows / BLOCK_ROWS)
+        n_tasks = n_blocks / (waves.TASK_BLOCKS if n_blocks >= waves.MANY_BLOCKS else 1)
         return {
-            "workers": n_blocks * (self.worker + self.work) / min(n_workers, n_blocks),
+            "workers": n_blocks * (self.worker + self.work) / min(n_workers, n_tasks),
             "scheduler": n_blocks * self.scheduler,
             "store": n_rows * D * 4 / STORE_BYTES,
             "client and root": n_blocks * self.client,
@@ -324,9 +340,9 @@ def duration(seconds: float) -> str:
 
 def projection(results: dict[str, Any], build: str) -> list[str]:
     """Return the lines of a table: the time of builds, and what decides it."""
-    costs = Costs.measured(results, build)
     rows = []
     for n_rows in ROWS_OF_PAGE:
+        costs = Costs.measured(results, build, n_rows / BLOCK_ROWS)
         cells = []
         for n_workers in WORKERS_OF_PAGE:
             parts = costs.seconds(n_rows, n_workers)
@@ -345,14 +361,14 @@ def projection(results: dict[str, Any], build: str) -> list[str]:
 
 def page(data: dict[str, Any]) -> str:
     """Return the page of the documentation."""
-    results, made = data["results"], data["stamp"]
-    largest = {name: max(results[name], key=lambda cell: cell["blocks"]) for name in BUILDS}
-    known = max(cell["tasks"] for found in largest.values() for cell in [found])
-    waves_run = max(cell["waves"] for cell in largest.values())
+    results = data["results"]
+    largest = max(results["sampling"], key=lambda cell: cell["blocks"])
     costs = [
-        [name, *(f"{1e3 * value:.2f}" for value in (c.scheduler, c.client, c.worker, c.work))]
-        for name, c in ((name, Costs.measured(results, name)) for name in BUILDS)
-    ]
+        [name, f"{c.blocks:,}",
+         *(f"{1e3 * value:.2f}" for value in (c.scheduler, c.client, c.worker, c.work))]
+        for name in BUILDS
+        for c in {Costs.measured(results, name, n): None for n in (1, waves.MANY_BLOCKS)}
+    ]  # fmt: skip
     lines = [
         *PAGE,
         common.stamped(data) + " Other work ran beside the benchmark.",
@@ -360,6 +376,7 @@ def page(data: dict[str, Any]) -> str:
         *common.table(
             [
                 "build",
+                "blocks",
                 "scheduler, ms",
                 "client and root, ms",
                 "workers, ms",
@@ -369,15 +386,22 @@ def page(data: dict[str, Any]) -> str:
         ),
         "",
         *textwrap.wrap(
-            f"The overheads are those of {largest['sampling']['blocks']:,} blocks in {waves_run} "
-            f"waves of at most {made['wave']:,} ([all numbers](../benchmarks/results/scale.md)), "
-            f"where the scheduler knew {known:,} tasks at most. A million blocks were not run: the "
+            f"With {largest['blocks']:,} blocks in {largest['waves']} waves of at most "
+            f"{largest['wave']:,} the scheduler knew {largest['tasks']:,} tasks at most, and took "
+            f"{largest['scheduler_bytes'] / 2**20:.0f} MiB beyond what it had before "
+            "([all numbers](#all-numbers)). A million blocks were not run: the "
             "tables compute them.",
             width=100,
         ),
         "",
         *(line for name in BUILDS for line in ("", TITLES[name], "", *projection(results, name))),
         *LIMITS,
+        "",
+        "## All numbers",
+        "",
+        "```{include} ../../benchmarks/results/scale.md",
+        ":start-line: 1",
+        "```",
     ]
     return "\n".join(lines) + "\n"
 

@@ -105,6 +105,8 @@ def main() -> None:
 
     warnings.simplefilter("ignore")
     results: dict[str, Any] = {}
+    size = args.rows * COLUMNS * 4 / 2**20
+    stamp = common.stamp(rows=args.rows, mebibytes=size)
     with (
         tempfile.TemporaryDirectory(dir=args.folder) as folder,
         common.workers(2) as cluster,
@@ -112,16 +114,14 @@ def main() -> None:
     ):
         path = f"{folder}/rows.zarr"
         write(path, args.rows)
-        for name, job in jobs(path).items():
-            if args.jobs and name not in args.jobs:
-                continue
+        known = jobs(path)
+        for name in args.jobs or known:
             with Traffic(client) as bytes_:
-                job()
+                known[name]()
             results[name] = {"scheduler": bytes_.scheduler, "workers": bytes_.workers}
             common.printed([name, *results[name].values()])
-    size = args.rows * COLUMNS * 4 / 2**20
-    stamp = common.stamp(rows=args.rows, mebibytes=size)
-    common.write("traffic", {"stamp": stamp, "results": results}, args.out, report)
+            # After every job: a table of some is better than none.
+            common.write("traffic", {"stamp": stamp, "results": results}, args.out, report)
 
 
 if __name__ == "__main__":

@@ -40,15 +40,15 @@ from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import BuildPlan, plan_build
 from daskcoreset.execution.progress import show_progress
-from daskcoreset.execution.waves import waves_of
+from daskcoreset.execution.waves import MANY_BLOCKS, waves_of
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import MissingChunks, ReadOptions, reading
 from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
 
 _SAMPLINGS = ("systematic", "multinomial")
 
-# Blocks whose tasks are counted for the plan of a build in waves.
-_SAMPLE_BLOCKS = 1024
+# Blocks whose tasks are counted for the plan of a build in waves: as many as share tasks.
+_SAMPLE_BLOCKS = MANY_BLOCKS
 
 
 Method: TypeAlias = str | Sensitivity[Any] | Reducer | Coverage
@@ -203,7 +203,7 @@ def build(
         memmap, Zarr array, or group with the array "X", HDF5 data set, xarray DataArray
         (rows along its first dimension), pandas, polars or Dask DataFrame, table or Parquet
         data set of pyarrow, SciPy sparse matrix, Zarr store; or the path or URL of a Zarr store,
-        a Parquet file or folder, an HDF5, .npy or .npz file, a glob such as "data/*.parquet" or
+        a Parquet file or folder, an HDF5, .npy or .npz file, a glob such as ``"data/*.parquet"`` or
         a list of paths, whose rows follow one another. Integers, booleans and float16 are
         promoted; float32 stays float32. All sums are float64; rows less than about
         :math:`10^{-154}` apart have squared distances of zero, and count as equal. Blocks that
@@ -303,7 +303,7 @@ def build(
         says. They are handed to the workers, and never kept, printed or saved.
     columns : sequence of str or None, default=None
         Features to read, in this order, of a data frame, a table or Parquet files; None takes
-        all columns but those that `y` and `sample_weight` name.
+        all columns. Those that `y` and `sample_weight` name are no features in either case.
     missing_chunks : {"raise", "fill"}, default="raise"
         What a chunk of a Zarr array is that is not stored, be it a whole one or one inside a
         shard: a `StoreError` that names chunk and store, or, by "fill", rows of the array's fill

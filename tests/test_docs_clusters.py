@@ -14,7 +14,7 @@ import zarr
 import daskcoreset
 from tests.tools.cluster_harness import PATIENCE, ROOT, RealCluster, until
 
-PAGE = ROOT / "docs" / "clusters.md"
+PAGE = ROOT / "docs" / "guide" / "clusters.md"
 
 
 def code(name: str) -> str:
@@ -31,7 +31,7 @@ def run(name: str) -> dict[str, Any]:
 
 
 def test_python__of_all_recipes_compiles() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(?!>>>)(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(blocks) >= 8
     for block in blocks:
         compile(block, "clusters.md", "exec")

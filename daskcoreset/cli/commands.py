@@ -21,12 +21,17 @@ from daskcoreset.cli.convert import find_members, write_store
 from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.locations import locate
+from daskcoreset.core.plain_files import hold_folder
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.storage import HEADER
 from daskcoreset.execution.cluster import cluster_for
+from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.options import ReadOptions, reading
 from daskcoreset.sensitivities import CONSTRUCTIONS, resolve_method
+
+# Of what a coreset says about itself: far more than provenance takes.
+_HEADER_BYTES = 2**24
 
 app = typer.Typer(
     add_completion=False,
@@ -124,6 +129,9 @@ def build(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Run on so many processes of this machine.")
     ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="End the work after so long.")
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a coreset.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; do nothing.")] = False,
     progress: Progress = None,
@@ -143,13 +151,15 @@ def build(
     source = _absolute(source)
     if dry_run:
         with cluster_for(scheduler, workers):  # its workers decide how much memory is taken
-            _show("plan", asdict(daskcoreset.build(source, labels, dry_run=True, **options)))
+            plan = daskcoreset.build(source, labels, dry_run=True, timeout=timeout, **options)
+            _show("plan", asdict(plan))
         return
     start = time.perf_counter()
-    # Defined before processes start, for this is where wrong input shows.
-    lazy = daskcoreset.build(source, labels, compute=False, **options)
-    with cluster_for(scheduler, workers), show_progress(progress, lazy):
-        coreset = lazy.compute()
+    with time_limit(timeout):
+        # Defined before processes start, for this is where wrong input shows.
+        lazy = daskcoreset.build(source, labels, compute=False, **options)
+        with cluster_for(scheduler, workers), show_progress(progress, lazy):
+            coreset = lazy.compute()
     coreset.to_zarr(out, overwrite=overwrite, storage_options=told if to_url else None)
     made = {"store": without_secrets(out, out), **_facts(coreset)}
     shown = ("store", "method", "rows", "n", "features", "dtype", "labels", "weight", "seed")
@@ -306,8 +316,8 @@ def _check_target(out: str, *, overwrite: bool) -> None:
 
 def _kind_of(path: Path) -> str | None:
     try:
-        with (path / "zarr.json").open(encoding="utf-8") as file:
-            kind: str | None = json.load(file)["attributes"][HEADER]["kind"]
-    except (OSError, ValueError, KeyError, TypeError):
+        with hold_folder(path) as folder, os.fdopen(folder.open("zarr.json"), "rb") as file:
+            kind: str | None = json.loads(file.read(_HEADER_BYTES))["attributes"][HEADER]["kind"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return kind

@@ -323,7 +323,8 @@ class Coreset(WeightedPoints):
             is_int(move) and 0 <= move <= np.iinfo(np.int64).max - int(part.indices.max())
             for move, part in zip(moves, parts, strict=False)
         ):
-            msg = f"offsets is {shown(moves)} for {len(parts)} coresets; give rows for each"
+            msg = f"offsets is {shown(moves)} for {len(parts)} coresets; "
+            msg += "give a number of rows for each"
             raise InvalidInputError(msg)
         union = concatenate(parts)
         moves = [int(move) for move in moves]

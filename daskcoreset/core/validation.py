@@ -76,7 +76,7 @@ def shown(value: Any) -> str:
     Examples
     --------
     >>> shown("x" * 1000)[-12:], shown([1, 2])
-    ("xxxxxxxxx...", '[1, 2]')
+    ('xxxxxxxxx...', '[1, 2]')
     """
     try:
         text = repr(value)

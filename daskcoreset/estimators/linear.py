@@ -19,6 +19,7 @@ from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core.blocks import check_classes, plain_labels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray
@@ -119,7 +120,8 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         data = self._validate_in_memory(X, y, sample_weight)
         classes = None
         if data is not None:
-            check_classification_targets(data.y)
+            with refuse_as("y"):
+                check_classification_targets(data.y)
             # Counted from zero: a coreset turns labels that are objects into text.
             classes, codes = np.unique(data.y, return_inverse=True)
             weights = weigh_rows(self.class_weight, data.y, data.sample_weight)
@@ -183,7 +185,8 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         announced = _two_announced_classes(classes, getattr(self, "_announced", None))
         data = self._validate_in_memory(X, y, sample_weight, reset=fresh)
         if data is not None:
-            check_classification_targets(data.y)
+            with refuse_as("y"):
+                check_classification_targets(data.y)
             X, y = data.X, data.y
             sample_weight = weigh_rows(self.class_weight, y, data.sample_weight)
         elif not fresh:
@@ -228,7 +231,8 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         if classes is not None and not coreset_is_all(coreset):
             warn_lost_classes(classes, labels)
         solver = self._default_solver() if self.estimator is None else clone(self.estimator)
-        self.estimator_ = solver.fit(points, labels, sample_weight=weights)
+        with one_thread():
+            self.estimator_ = solver.fit(points, labels, sample_weight=weights)
         self.classes_ = self.estimator_.classes_
         return self
 

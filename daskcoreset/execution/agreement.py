@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -134,8 +134,14 @@ def disagreement(expected: Environment, found: Environment) -> Disagreement:
     return Disagreement(errors, others, processor)
 
 
-def check_workers(client: Any) -> None:
+def check_workers(client: Any, ask: Callable[..., Any]) -> None:
     """Compare the workers of a client that were not asked before with this process.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    ask : callable
+        ``ask(client, method, *args, **kwargs)`` calls a method of the client, and waits.
 
     Raises
     ------
@@ -145,10 +151,10 @@ def check_workers(client: Any) -> None:
     if client.asynchronous or in_worker():  # cannot wait; was asked by who started the task
         return
     asked = _asked.setdefault(client, set())
-    new = [worker for worker in client.nthreads() if worker not in asked]
+    new = [worker for worker in ask(client, client.nthreads) if worker not in asked]
     if not new:
         return
-    found = client.run(environment, workers=new, on_error="return")
+    found = ask(client, client.run, environment, workers=new, on_error="return")
     _judge({name: _compared_with(value) for name, value in found.items()})
     asked.update(new)
 

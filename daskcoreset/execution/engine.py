@@ -27,6 +27,7 @@ from daskcoreset.core.blocks import (
     validate_block,
 )
 from daskcoreset.core.errors import InvalidInputError, about_member
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.execution.agreement import Environment, check_here, environment
 from daskcoreset.execution.clone import clone_after
 from daskcoreset.execution.deadline import check_time
@@ -34,7 +35,7 @@ from daskcoreset.execution.lazy import LEAF, OURS, Lazy, active_client
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.merging import Merger, levels_below_root
 from daskcoreset.execution.progress import count_reads, ignore_steps, show_progress
-from daskcoreset.execution.waves import Divisible, fits_one_graph, merge_waves
+from daskcoreset.execution.waves import Divisible, fits_one_graph, levels_of_a_task, merge_waves
 from daskcoreset.inputs.blocks import BlockSpec, RowBlocks
 
 T = TypeVar("T")
@@ -153,6 +154,7 @@ class BlockResults(Generic[T]):
             raise InvalidInputError(f"{reason}; pass at least one usable row.")
 
 
+@one_thread()
 def _chunk_results(
     chunk: Callable[[ReadBlock, Any], Any], rows: ReadBlock, broadcast: Any
 ) -> BlockResults[Any]:
@@ -164,6 +166,7 @@ def _chunk_results(
     return BlockResults(value, sizes, {rows.index: len(rows.block)})
 
 
+@one_thread()
 def _combined_results(
     combine: Callable[[Sequence[Any]], Any], parts: Sequence[BlockResults[Any]]
 ) -> BlockResults[Any]:
@@ -246,8 +249,8 @@ class Engine:
     def apply(self, function: Callable[..., Any], *values: Any) -> Any:
         """Return ``function(*values)``, or define it as one task at the root."""
         if self.member is not None:
-            function = partial(_applied, self.member, function)
-        return apply(function, *values) if self.lazy else function(*values)
+            function = partial(_for_member, self.member, function)
+        return apply(function, *values) if self.lazy else _applied(function, *values)
 
     def compute(self, value: Any, progress: bool | None = False) -> Any:
         """Return a value that was read or applied, computed where it is lazy."""
@@ -257,7 +260,7 @@ class Engine:
             return value.compute(**compute_options(self.blocks))
 
 
-def _applied(member: str, function: Callable[..., T], *values: Any) -> T:
+def _for_member(member: str, function: Callable[..., T], *values: Any) -> T:
     with about_member(member):
         return function(*values)
 
@@ -392,13 +395,20 @@ def tree_reduce(
         part = range(blocks.n_blocks)
     elif not blocks.arrays:
         blocks, part = blocks.select(list(part)), range(len(part))
-    token = uuid.uuid4().hex
+    # A task that reads several blocks merges them as the tree would.
+    inner = levels_of_a_task(len(part), split_every, levels, loose=not blocks.arrays)
+    group = split_every**inner
+    part = range(part.start // group, -(-part.stop // group))
+    levels = None if levels is None else levels - inner
+    token = f"{group}-{uuid.uuid4().hex}"
     # A second axis has one block: kept, for a contracted index would not fuse.
     axes = "ij" if "X" in blocks.arrays else "i"
     leaves = _map_blocks(
         blocks,
         leaf,
         broadcast,
+        group=group,
+        merger=partial(Merger, combine, split_every, inner) if inner else None,
         name=f"{LEAF}{token}",
         axes=axes,
         chunks=dict.fromkeys(axes, 1),
@@ -421,13 +431,23 @@ def tree_reduce_in_memory(
 
     Same leaves, same tree, same bits as `tree_reduce`; for data that no graph is worth.
     """
-    merger: Merger[T] = Merger(
-        combine, split_every, levels_below_root(blocks.n_blocks, split_every)
-    )
-    for spec in blocks.specs:
-        check_time(f"{spec.block_index} of {blocks.n_blocks} blocks were read")
-        merger.add(leaf(read_block(spec, {}, blocks.schema), broadcast))
+    levels = levels_below_root(blocks.n_blocks, split_every)
+    merger: Merger[T] = Merger(combine, split_every, levels)
+    _read_into(merger, blocks.specs, blocks.schema, leaf, broadcast)
     return combine(merger.parts())
+
+
+def _read_into(
+    merger: Merger[T],
+    specs: Sequence[BlockSpec],
+    schema: BlockSchema,
+    leaf: Callable[[ReadBlock, Any], T],
+    broadcast: Any,
+) -> None:
+    """Read blocks one after another, and merge their values."""
+    for position, spec in enumerate(specs):
+        check_time(f"{position} of {len(specs)} blocks were read")
+        merger.add(leaf(read_block(spec, {}, schema), broadcast))
 
 
 def tree_reduce_in_waves(
@@ -488,9 +508,14 @@ def apply(function: Callable[..., T], *values: Any) -> Lazy[T]:
     key = (name,)
     above: list[Any] = [value for value in values if isinstance(value, Lazy)]
     arguments = [TaskRef(v.__dask_keys__()[0]) if isinstance(v, Lazy) else v for v in values]
-    task = Task(key, function, *arguments)
+    task = Task(key, _applied, function, *arguments)
     graph = HighLevelGraph.from_collections(name, {key: task}, dependencies=above)
     return Lazy(graph, key)
+
+
+@one_thread()
+def _applied(function: Callable[..., T], *values: Any) -> T:
+    return function(*values)
 
 
 def map_rows(
@@ -534,6 +559,7 @@ def map_rows(
     )
 
 
+@one_thread()
 def _row_values(function: Callable[[Block], Any], rows: ReadBlock, broadcast: None) -> Any:
     del broadcast
     # There is a block where no row is invalid.
@@ -557,8 +583,13 @@ def _map_blocks(
     chunks: dict[str, Any],
     dtype: Any,
     new_axes: dict[str, int] | None = None,
+    group: int = 1,
+    merger: Callable[[], Merger[Any]] | None = None,
 ) -> Any:
-    """Define `work` on every block as a Dask array, whose tasks fuse with the reads."""
+    """Define `work` on every block as a Dask array, whose tasks fuse with the reads.
+
+    With a `group` above one a task works on so many blocks, and merges their values.
+    """
     # Not of expressions, whatever Dask is set to.
     from dask.array.blockwise import blockwise
     from dask.layers import ArrayValuesDep
@@ -566,13 +597,17 @@ def _map_blocks(
     _check_workers_see(blocks)
     # Workers compare themselves, for some may join later.
     expected = None if active_client() is None else environment()
-    specs: Any = _Literals(name, blocks.specs)
-    operands: list[Any] = [ArrayValuesDep(((1,) * blocks.n_blocks,), specs), "i"]
+    n_tasks = -(-blocks.n_blocks // group)
+    specs: Any = _Literals(name, blocks.specs, group)
+    operands: list[Any] = [ArrayValuesDep(((1,) * n_tasks,), specs), "i"]
     operands += [broadcast.as_array(), ""] if isinstance(broadcast, Lazy) else [broadcast, None]
     for array in clone_after(list(blocks.arrays.values()), broadcast, name):
         operands += [array, "ij" if array.ndim == 2 else "i"]
+    run: Any = partial(_run_block, work, blocks.schema, tuple(blocks.arrays), expected)
+    if merger is not None:
+        run = partial(_run_group, merger, work, blocks.schema, expected)
     return blockwise(
-        partial(_run_block, work, blocks.schema, tuple(blocks.arrays), expected),
+        run,
         axes,
         *operands,
         name=name,  # never of a result: hashing every spec would cost more
@@ -619,14 +654,33 @@ def _run_block(  # noqa: PLR0917 - Dask gives them by position
     return work(read_block(spec, dict(zip(names, parts, strict=True)), schema), broadcast)
 
 
+def _run_group(  # noqa: PLR0917 - Dask gives them by position
+    merger: Callable[[], Merger[Any]],
+    work: Callable[[ReadBlock, Any], Any],
+    schema: BlockSchema,
+    expected: Environment | None,
+    specs: Sequence[BlockSpec],
+    broadcast: Any,
+) -> Any:
+    """Read neighbouring blocks of a subtree, and return its root."""
+    check_here(expected)
+    merged = merger()
+    _read_into(merged, specs, schema, work, broadcast)
+    (root,) = merged.parts()
+    return root
+
+
 @dataclass(frozen=True, eq=False)
 class _Literals:
-    """Per-block literals, addressed as Dask addresses the values of an array."""
+    """Literals of blocks or groups of them, addressed as Dask addresses the values of an array."""
 
     name: str
     # Dask hashes what `repr` returns: with the values in it, every block would be printed,
     # at ten times the cost of the rest of the graph.
     values: Sequence[Any] = field(repr=False)
+    group: int = 1
 
     def __getitem__(self, index: tuple[int, ...]) -> Any:
-        return self.values[index[0]]
+        if self.group == 1:
+            return self.values[index[0]]
+        return self.values[index[0] * self.group : (index[0] + 1) * self.group]

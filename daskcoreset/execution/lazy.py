@@ -23,7 +23,7 @@ U = TypeVar("U")
 # The names of all our layers start so.
 OURS = "coreset-"
 
-# The names of layers with a task for every block start so.
+# The names of layers whose tasks read blocks start so; blocks of a task and a token follow.
 LEAF = f"{OURS}leaf-"
 
 
@@ -212,7 +212,18 @@ def active_client() -> Any:
 def leaf_layers(value: Lazy[Any]) -> dict[str, int]:
     """Return the number of blocks in every fold of a graph, by the name of its leaf tasks."""
     return {
-        name: len(layer.get_output_keys())
+        name: len(layer.get_output_keys()) * blocks_of_a_task(name)
         for name, layer in value.__dask_graph__().layers.items()
         if name.startswith(LEAF)
     }
+
+
+def blocks_of_a_task(layer: str) -> int:
+    """Return the blocks that every task of a layer of `leaf_layers` reads, the last one at most.
+
+    Examples
+    --------
+    >>> blocks_of_a_task("coreset-leaf-16-0123456789abcdef")
+    16
+    """
+    return int(layer.removeprefix(LEAF).partition("-")[0])

@@ -7,6 +7,7 @@ from typing import Any
 
 from daskcoreset.execution.lazy import Lazy, active_client, leaf_layers
 from daskcoreset.execution.local import runs_here
+from daskcoreset.execution.waiting import ask
 from daskcoreset.inputs.blocks import RowBlocks
 
 # Temporaries of a leaf beside the points: weights, scores, distances, inclusion, float64.
@@ -158,7 +159,7 @@ def threads_of_a_worker(*, here: bool = False) -> int:
 
     scheduler = dask.config.get("scheduler", None)
     client = active_client() if scheduler in (None, "distributed", "dask.distributed") else None
-    if client is not None and not here and (threads := client.nthreads()):
+    if client is not None and not here and (threads := ask(client, client.nthreads)):
         return int(max(threads.values()))
     if scheduler in _ONE_THREAD:
         return 1

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from daskcoreset.core.validation import check_flag
-from daskcoreset.execution.lazy import Lazy, active_client, leaf_layers
+from daskcoreset.execution.lazy import Lazy, active_client, blocks_of_a_task, leaf_layers
 from daskcoreset.execution.waiting import on_loop
 
 # Seconds before a bar appears: short work stays quiet.
@@ -179,7 +179,7 @@ def _on_this_machine(advance: Callable[[int], None], layers: dict[str, int]) -> 
 
     def posttask(key: Hashable, *_: Any) -> None:
         if isinstance(key, tuple) and key[0] in layers:
-            advance(1)
+            advance(blocks_of_a_task(key[0]))
 
     with Callback(posttask=posttask):
         yield
@@ -222,7 +222,7 @@ def _blocks_done(names: list[str], dask_scheduler: Any = None) -> dict[str, int]
     groups = {name: dask_scheduler.task_groups.get(name) for name in names}
     finished = ("memory", "released", "forgotten")
     return {
-        name: sum(group.states.get(state, 0) for state in finished)
+        name: blocks_of_a_task(name) * sum(group.states.get(state, 0) for state in finished)
         for name, group in groups.items()
         if group is not None
     }

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from daskcoreset.core.blocks import InvalidRow, ReadBlock
 from daskcoreset.core.errors import about_member
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction, together
 from daskcoreset.execution.waves import Divisible
 
@@ -60,7 +61,7 @@ def run_alone(engine: Engine, steps: Steps[T]) -> T:
     answer = None
     while True:
         try:
-            request = steps.send(answer)
+            request = _next(steps, answer)
         except StopIteration as end:
             value: T = end.value
             return value
@@ -88,11 +89,17 @@ def run_together(engine: Engine, steps: Mapping[str, Steps[T]]) -> dict[str, T]:
         for name, answer in answers.items():
             try:
                 with about_member(name):
-                    requests[name] = steps[name].send(answer)
+                    requests[name] = _next(steps[name], answer)
             except StopIteration as end:
                 values[name] = end.value
         answers = _answered(engine, requests)
     return {name: values[name] for name in steps}
+
+
+@one_thread()
+def _next(steps: Steps[Any], answer: Any) -> Request:
+    """Go on with steps to their next request."""
+    return steps.send(answer)
 
 
 def _answered(engine: Engine, requests: Mapping[str, Request]) -> dict[str, Any]:

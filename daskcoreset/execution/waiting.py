@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from daskcoreset.core.errors import ClusterError
+from daskcoreset.core.errors import ClusterError, CoresetError
 from daskcoreset.execution.agreement import check_workers
 from daskcoreset.execution.deadline import check_time, deadline
 from daskcoreset.execution.watch import Standing, Watch, standing_of
@@ -52,7 +52,9 @@ def compute_all(*collections: Any, **options: Any) -> tuple[Any, ...]:
     client = getattr(schedule, "__self__", None)
     distributed = sys.modules.get("distributed")
     if distributed is not None and isinstance(client, distributed.Client):
-        check_workers(client)
+        if client.status == "closed":
+            raise ClusterError("the client is closed; make a new one, and build again.")
+        check_workers(client, ask)
         layers = {name for one in collections for name in one.__dask_graph__().layers}
         schedule = partial(_get_on_cluster, client, sorted(layers))
         return dask.compute(*collections, scheduler=schedule, **options)  # type: ignore[no-any-return]
@@ -110,16 +112,40 @@ def _get_on_cluster(
     direct = options.pop("direct", None)
     futures = client.get(graph, keys, sync=False, **options)
     try:
-        return _wait(client, layers, on_loop(client, _gathered, client, futures, direct))
+        with _clear_errors():
+            return _wait(client, layers, on_loop(client, _gathered, client, futures, direct))
+    finally:
+        # Cancels what nobody else waits for.
+        for future in futures:
+            future.release()
+
+
+def ask(client: Any, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a method of a client, and wait for it as for results: not longer than they are.
+
+    The method by itself would wait for ever for a scheduler that is cut off.
+    """
+    with _clear_errors():
+        try:
+            return _wait(client, (), on_loop(client, method, *args, **kwargs))
+        except OSError as error:
+            if isinstance(error, CoresetError):
+                raise
+            raise _explained(error) or ClusterError(
+                f"the scheduler cannot be reached ({type(error).__name__}); see that its process "
+                f"runs, and build again."
+            ) from error
+
+
+@contextmanager
+def _clear_errors() -> Iterator[None]:
+    try:
+        yield
     except Exception as error:
         explained = _explained(error)
         if explained is None:
             raise
         raise explained from error
-    finally:
-        # Cancels what nobody else waits for.
-        for future in futures:
-            future.release()
 
 
 async def _gathered(client: Any, futures: Sequence[Any], direct: bool | None) -> Any:

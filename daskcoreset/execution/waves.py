@@ -20,9 +20,17 @@ from daskcoreset.inputs.blocks import RowBlocks
 
 T = TypeVar("T")
 
-# Blocks of one graph at most. A scheduler takes about 6 KB for each (benchmarks/scale.py), so
-# 0.8 GB; waves of fewer blocks take less, and leave workers idle more often, at the end of each.
+# Blocks of one graph at most. A scheduler takes about 6 KB a task (benchmarks/scale.py): 0.8 GB for
+# Dask arrays, and a sixteenth where tasks read several blocks. Waves of fewer blocks take less, and
+# leave workers idle more often, at the end of each.
 GRAPH_BLOCKS = 2**17
+
+# From so many blocks on a task reads several: a scheduler has some 700 tasks a second, and fewer
+# blocks keep more workers at work as tasks of their own.
+MANY_BLOCKS = 2**14
+
+# Blocks of one task at most.
+TASK_BLOCKS = 16
 
 
 @runtime_checkable
@@ -62,6 +70,31 @@ def waves_of(n_blocks: int, split_every: int) -> tuple[int, list[range]]:
         levels, subtree = levels + 1, subtree * split_every
     step = GRAPH_BLOCKS // subtree * subtree
     return levels, [range(i, min(i + step, n_blocks)) for i in range(0, n_blocks, step)]
+
+
+def levels_of_a_task(n_blocks: int, split_every: int, levels: int | None, *, loose: bool) -> int:
+    """Return the levels of the subtree whose blocks are read by one task; none for one block.
+
+    Parameters
+    ----------
+    n_blocks, split_every : int
+    levels : int or None
+        Of the whole graph; None for all there are.
+    loose : bool
+        Whether a task may read several blocks; those of Dask arrays are tasks themselves.
+
+    Examples
+    --------
+    >>> [levels_of_a_task(100_000, split_every, None, loose=True) for split_every in (2, 16, 17)]
+    [4, 1, 0]
+    """
+    if n_blocks < MANY_BLOCKS or not loose:
+        return 0
+    most = levels_below_root(n_blocks, split_every) if levels is None else levels
+    inner = 0
+    while inner < most and split_every ** (inner + 1) <= TASK_BLOCKS:
+        inner += 1
+    return inner
 
 
 def merge_waves(

@@ -345,12 +345,13 @@ def _rechunked(arrays: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[st
 
 def _with_declared_shapes(array: Any, name: str) -> Any:
     """Return the array, whose blocks raise an error where they are not as long as they declare."""
-    import dask.array as da
+    # Not of expressions, whatever Dask is set to.
+    from dask.array.blockwise import blockwise
     from dask.array.utils import meta_from_array
     from dask.layers import ArrayBlockIdDep, ArrayChunkShapeDep
 
     axes = tuple(range(array.ndim))
-    return da.blockwise(
+    return blockwise(
         partial(_declared_shape, name),
         axes,
         array,

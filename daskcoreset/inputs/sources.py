@@ -210,12 +210,21 @@ def memmap_source(array: np.memmap[Any, Any]) -> Source:
     path, first, strides = os.fspath(filename), base.offset + ahead, array.strides
     shape, dtype = array.shape, array.dtype  # the array itself would stay mapped
 
-    loader = partial(_mapped_loader, path, first, dtype, shape[1:], strides)
+    header = _npy_header(path, base.offset)
+    loader = partial(_mapped_loader, path, header, first, dtype, shape[1:], strides)
     return Source(shape, dtype, loader, name=path)
+
+
+def _npy_header(path: str, offset: int) -> bytes:
+    """Return the header of a .npy file, which says what its bytes are; nothing of other files."""
+    with open(path, "rb") as file:  # noqa: PTH123 - a name that may be of bytes
+        header = file.read(offset)
+    return header if header.startswith(np.lib.format.MAGIC_PREFIX) else b""
 
 
 def _mapped_loader(  # noqa: PLR0917 - all of them are always given
     path: str,
+    header: bytes,
     first: int,
     dtype: np.dtype[Any],
     row_shape: tuple[int, ...],
@@ -224,11 +233,12 @@ def _mapped_loader(  # noqa: PLR0917 - all of them are always given
     stop: int,
 ) -> Loader:
     rows = (stop - start, *row_shape)
-    return partial(_mapped_rows, path, first + start * strides[0], dtype, rows, strides)
+    return partial(_mapped_rows, path, header, first + start * strides[0], dtype, rows, strides)
 
 
-def _mapped_rows(
+def _mapped_rows(  # noqa: PLR0917 - all of them are always given
     path: str,
+    header: bytes,
     first: int,
     dtype: np.dtype[Any],
     shape: tuple[int, ...],
@@ -239,8 +249,14 @@ def _mapped_rows(
     reach = [(length - 1) * stride for length, stride in zip(shape, strides, strict=True)]
     low = first + sum(min(0, r) for r in reach)
     high = first + sum(max(0, r) for r in reach) + dtype.itemsize
+    what = f"{shape[0]} rows from byte {first} of {path!r}"
+    if read_clearly(lambda: what, lambda: _npy_header(path, len(header)), path) != header:
+        raise StoreError(
+            f"{what} are not those that were opened: the header of the file is another one where "
+            f"it is read; put the same file there, or open it again."
+        )
     raw = read_clearly(
-        lambda: f"{shape[0]} rows from byte {first} of {path!r}",
+        lambda: what,
         lambda: np.memmap(path, np.uint8, "r", low, (high - low,)),
     )
     return np.ndarray(shape, dtype, raw, first - low, strides)

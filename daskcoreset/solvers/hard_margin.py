@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.core.validation import as_numbers, check_number
 
@@ -37,6 +38,7 @@ class MinNormPoint:
     levels: FloatArray
 
 
+@one_thread()
 def min_norm_point(
     rows: FloatArray,
     groups: IndexArray,
@@ -253,6 +255,7 @@ class HardMargin:
     intercept: float = 0.0
 
 
+@one_thread()
 def hard_margin(z: Any, *, start: FloatArray | None = None, tol: float = 1e-8) -> HardMargin:
     r"""Find the separator through the origin with the largest margin.
 
@@ -287,6 +290,7 @@ def hard_margin(z: Any, *, start: FloatArray | None = None, tol: float = 1e-8) -
     return _solve(rows, np.zeros(len(rows), dtype=np.int64), start, tol)
 
 
+@one_thread()
 def hard_margin_bias(
     points: Any, labels: Any, *, start: FloatArray | None = None, tol: float = 1e-8
 ) -> HardMargin:
@@ -336,6 +340,7 @@ def hard_margin_bias(
     )
 
 
+@one_thread()
 def hard_margin_gram(
     gram: Any,
     labels: Any = None,

@@ -134,6 +134,46 @@ def test_build__never_overwrites_anything_else(
     assert sorted(out.rglob("*")) == before
 
 
+@pytest.mark.parametrize("name", ["zarr.json", "folder"])
+def test_build_and_info__a_pipe_in_a_store_is_no_coreset(npz: Path, out: Path, name: str) -> None:
+    """In a process of its own, which would wait for ever for who writes into the pipe."""
+    coreset = Coreset(np.ones((1, 1)), np.ones(1), np.zeros(1, dtype=int))
+    if name == "folder":
+        os.mkfifo(out)
+    else:
+        coreset.to_zarr(out)
+        (out / "zarr.json").unlink()
+        os.mkfifo(out / "zarr.json")
+    for command in (["build", npz, out, "--size", 20, "--overwrite"], ["info", out]):
+        done = run_main(*command, timeout=120)
+        assert done.returncode == 1
+        assert done.stderr.startswith("error: ")
+        assert done.stderr.count("\n") == 1
+        assert "Error: " not in done.stderr, "of another package"
+
+
+def test_build__a_header_without_an_end_is_no_coreset(
+    npz: Path, out: Path, capsys: Capture
+) -> None:
+    for text in ("[" * 100_000, '{"attributes": 1}', '{"attributes": {"daskcoreset": []}}'):
+        out.mkdir(exist_ok=True)
+        (out / "zarr.json").write_text(text)
+        assert call_main("build", npz, out, "--size", 20, "--overwrite") == 1
+        assert "is not a coreset, so it is never overwritten" in error_line(capsys)
+
+
+def test_build__ends_when_its_time_has_passed(npz: Path, out: Path, capsys: Capture) -> None:
+    assert call_main("build", npz, out, "--size", 20, "--timeout", 1e-9) == 1
+    assert "timeout=1e-09 seconds have passed" in error_line(capsys)
+    assert not out.exists()
+    for wrong in (0, -1, "nan"):
+        assert call_main("build", npz, out, "--size", 20, "--timeout", wrong) == 1
+        assert "timeout must be positive and finite" in error_line(capsys)
+    assert call_main("build", npz, out, "--size", 20, "--timeout", 60, "--dry-run") == 1
+    assert "nothing is computed now" in error_line(capsys)
+    assert call_main("build", npz, out, "--size", 20, "--timeout", 600) == 0
+
+
 def test_build__fills_an_empty_folder_and_makes_parents(npz: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for path in (tmp_path / "empty", tmp_path / "a" / "b" / "out.zarr"):

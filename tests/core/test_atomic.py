@@ -40,5 +40,5 @@ def test_new_directory__flushes_the_parents_that_it_makes(
     flushed: list[Path] = []
     monkeypatch.setattr(atomic, "_flush_entry", flushed.append)
     with new_directory(tmp_path / "a" / "b" / "c", may_replace=lambda: False) as scratch:
-        scratch.mkdir()
+        (scratch / "data").touch()
     assert {tmp_path, tmp_path / "a", tmp_path / "a" / "b"} <= set(flushed)

@@ -12,8 +12,15 @@ import pytest
 import daskcoreset
 from daskcoreset.core.errors import CoresetWarning, WorkerMismatchError
 from daskcoreset.execution import agreement
-from daskcoreset.execution.agreement import Environment, check_here, disagreement, environment
-from tests.tools.workers import RealCluster, real_cluster
+from daskcoreset.execution.agreement import (
+    Environment,
+    check_here,
+    check_workers,
+    disagreement,
+    environment,
+)
+from daskcoreset.execution.waiting import ask
+from tests.tools.cluster_harness import RealCluster, real_cluster
 
 
 def with_version(package: str, version: str) -> Environment:
@@ -58,11 +65,17 @@ def pretended(folder: Path, package: str, version: str) -> Path:
     return folder
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[RealCluster]:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
     pytest.importorskip("distributed")
-    with real_cluster(tmp_path / "cluster") as running:
+    with real_cluster(tmp_path_factory.mktemp("cluster"), 0) as running:
         yield running
+
+
+@pytest.fixture
+def client(cluster: RealCluster) -> Iterator[Any]:
+    with cluster.lent() as connected:
+        yield connected
 
 
 def build() -> Any:
@@ -73,28 +86,28 @@ def build() -> Any:
 @pytest.mark.distributed
 @pytest.mark.slow
 def test_build__worker_of_another_version_of_the_package(
-    cluster: RealCluster, tmp_path: Path
+    cluster: RealCluster, client: Any, tmp_path: Path
 ) -> None:
-    cluster.start_worker()
+    cluster.joined(client)
     build()  # no warning
-    cluster.start_worker(path=[pretended(tmp_path / "old", "daskcoreset", "0.0.1")])
+    cluster.joined(client, path=[pretended(tmp_path / "old", "daskcoreset", "0.0.1")])
     odd = next(
-        address
-        for address, found in cluster.client.run(environment).items()
-        if found != environment()
+        address for address, found in client.run(environment).items() if found != environment()
     )
     with pytest.raises(WorkerMismatchError, match=f"{odd} has daskcoreset 0.0.1 in place of"):
         build()
     with pytest.raises(WorkerMismatchError):  # until it is gone
         build()
-    cluster.client.retire_workers([odd])
+    client.retire_workers([odd])
     build()
 
 
 @pytest.mark.distributed
 @pytest.mark.slow
-def test_build__worker_of_another_version_of_numba(cluster: RealCluster, tmp_path: Path) -> None:
-    cluster.start_worker(path=[pretended(tmp_path / "old", "numba", "0.1.2")])
+def test_build__worker_of_another_version_of_numba(
+    cluster: RealCluster, client: Any, tmp_path: Path
+) -> None:
+    cluster.joined(client, path=[pretended(tmp_path / "old", "numba", "0.1.2")])
     with pytest.warns(CoresetWarning, match=r"tcp://.* has numba 0\.1\.2 in place of .*same versi"):
         first = build()
     second = build()  # warned once
@@ -104,11 +117,11 @@ def test_build__worker_of_another_version_of_numba(cluster: RealCluster, tmp_pat
 @pytest.mark.distributed
 @pytest.mark.slow
 def test_build__worker_that_joins_between_definition_and_run(
-    cluster: RealCluster, tmp_path: Path
+    cluster: RealCluster, client: Any, tmp_path: Path
 ) -> None:
     import dask
 
-    cluster.start_worker(path=[pretended(tmp_path / "old", "daskcoreset", "0.0.1")])
+    cluster.joined(client, path=[pretended(tmp_path / "old", "daskcoreset", "0.0.1")])
     X = np.random.default_rng(0).normal(size=(1000, 3))
     lazy = daskcoreset.build(X, size=50, chunks=100, random_state=0, compute=False)
     with pytest.raises(WorkerMismatchError, match=r"worker tcp://.* has daskcoreset 0\.0\.1"):
@@ -117,17 +130,20 @@ def test_build__worker_that_joins_between_definition_and_run(
 
 @pytest.mark.distributed
 @pytest.mark.slow
-def test_build__worker_with_another_processor(cluster: RealCluster) -> None:
-    cluster.start_worker(env={"OPENBLAS_CORETYPE": "Prescott", "NUMBA_CPU_NAME": "nehalem"})
+def test_check_workers__one_with_another_processor(cluster: RealCluster, client: Any) -> None:
+    """By the check alone: for another processor a build compiles everything, for a minute."""
+    cluster.joined(client, settings={"OPENBLAS_CORETYPE": "Prescott", "NUMBA_CPU_NAME": "nehalem"})
     with pytest.warns(CoresetWarning, match=r"tcp://.*numba for nehalem on "):
-        build()
+        check_workers(client, ask)
 
 
 @pytest.mark.distributed
 @pytest.mark.slow
-def test_build__worker_without_the_package(cluster: RealCluster, tmp_path: Path) -> None:
+def test_build__worker_without_the_package(
+    cluster: RealCluster, client: Any, tmp_path: Path
+) -> None:
     (tmp_path / "none" / "daskcoreset").mkdir(parents=True)
     (tmp_path / "none" / "daskcoreset" / "__init__.py").write_text("")
-    cluster.start_worker(path=[tmp_path / "none"])
+    cluster.joined(client, path=[tmp_path / "none"])
     with pytest.raises(WorkerMismatchError, match=r"tcp://.* has no daskcoreset, or another one"):
         build()

@@ -606,7 +606,7 @@ def test_fold__definition_prints_no_block() -> None:
 
     values = engine_module._Literals("name", (Loud(), Loud()))
     assert values[1,] is values.values[1]
-    assert repr(values) == "_Literals(name='name')"
+    assert repr(values) == "_Literals(name='name', group=1)"
 
 
 # --- blocks that are not what they declare ---------------------------------------------------

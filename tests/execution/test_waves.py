@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,8 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.execution import progress, waves
-from daskcoreset.execution.engine import map_reduce
-from daskcoreset.execution.lazy import Lazy
+from daskcoreset.execution.engine import map_reduce, tree_reduce
+from daskcoreset.execution.lazy import Lazy, leaf_layers
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.testing import CountingArray
 
@@ -111,6 +111,57 @@ def test_build__in_waves_of_any_input(
     assert bits(built(KINDS[kind](), **options)) == whole
 
 
+@pytest.mark.parametrize("limit", [WAVE, waves.GRAPH_BLOCKS])
+@pytest.mark.parametrize("split_every", [2, 3, 16, 17])
+@pytest.mark.parametrize("kind", KINDS)
+def test_build__tasks_of_several_blocks_change_no_bit(
+    kind: str, split_every: int, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"passes": 2, "split_every": split_every}
+    whole = bits(built(KINDS[kind](), **options))
+    monkeypatch.setattr(waves, "MANY_BLOCKS", 10)
+    monkeypatch.setattr(waves, "GRAPH_BLOCKS", limit)
+    assert bits(built(KINDS[kind](), **options)) == whole
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_build__tasks_of_several_blocks_in_every_construction(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with dask.config.set(scheduler="sync"):
+        whole = bits(built(KINDS["stored"](), **BUILDS[name]))
+        monkeypatch.setattr(waves, "MANY_BLOCKS", 10)
+        assert bits(built(KINDS["stored"](), **BUILDS[name])) == whole
+
+
+def test_build__many_blocks_take_a_tenth_of_the_tasks() -> None:
+    n_blocks = waves.MANY_BLOCKS
+    lazy = tree_reduce(row_blocks(np.zeros((n_blocks, 1)), chunks=1), first_block, _first)
+    assert lazy.n_tasks <= n_blocks / 14
+    assert sum(leaf_layers(lazy).values()) == n_blocks
+    fewer = tree_reduce(row_blocks(np.zeros((n_blocks - 1, 1)), chunks=1), first_block, _first)
+    assert fewer.n_tasks >= n_blocks - 1
+
+
+def first_block(rows: Any, broadcast: None) -> int:
+    del broadcast
+    return int(rows.index)
+
+
+def _first(parts: Sequence[int]) -> int:
+    return min(parts)
+
+
+def test_build__an_invalid_row_among_several_blocks_of_a_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waves, "MANY_BLOCKS", 10)
+    bad = X.copy()
+    bad[[400, 800], 1] = np.nan
+    with pytest.raises(InvalidInputError, match="at row 400"):
+        built(CountingArray(bad))
+
+
 @pytest.mark.parametrize("name", ["one read", "two reads", "tree"])
 def test_lazy__runs_its_waves_where_it_is_computed(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -176,7 +227,9 @@ def test_map_reduce__in_waves_keeps_the_order_of_the_blocks() -> None:
 
 
 @pytest.mark.usefixtures("small_waves")
-def test_progress__is_one_bar_for_all_waves(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("many", [10, waves.MANY_BLOCKS])
+def test_progress__is_one_bar_for_all_waves(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waves, "MANY_BLOCKS", many)
     bars: list[tuple[int, list[int]]] = []
 
     class Bar:
@@ -214,32 +267,31 @@ class Deadly:
 
 @pytest.mark.distributed
 def test_build__a_worker_killed_in_a_wave_changes_no_bit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    distributed = pytest.importorskip("distributed")
+    from distributed import Client
     from distributed.diagnostics.plugin import SchedulerPlugin
 
     class MostTasks(SchedulerPlugin):
         most = 0
 
         def transition(self, *_: Any, **__: Any) -> None:
-            self.most = max(self.most, len(fragile.scheduler.tasks))
+            self.most = max(self.most, len(cluster.scheduler.tasks))
 
     whole = bits(built(X))
     monkeypatch.setattr(waves, "GRAPH_BLOCKS", WAVE)
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as fragile,
-        distributed.Client(fragile),
-    ):
-        plugin = MostTasks()
-        fragile.scheduler.add_plugin(plugin)
-        assert bits(built(Deadly(tmp_path / "mark"))) == whole
+    plugin = MostTasks()
+    with Client(cluster) as client:
+        cluster.scheduler.add_plugin(plugin, name="most-tasks")
+        try:
+            assert bits(built(Deadly(tmp_path / "mark"))) == whole
+        finally:
+            cluster.scheduler.remove_plugin("most-tasks")
         assert (tmp_path / "mark").exists()
         # A wave, and what is left of the one before it until the scheduler has forgotten it.
         assert WAVE <= plugin.most <= 3 * WAVE
         assert bits(built(Deadly(tmp_path / "mark"), compute=False).compute()) == whole
+        client.wait_for_workers(2, timeout=120)  # its nanny starts another one
 
 
 def test_estimators__in_waves_as_in_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,18 +15,22 @@ from tests.tools.byte_fuzz import OWN
 
 MUTATIONS = [pytest.param(120, id="some"), pytest.param(2000, id="many", marks=pytest.mark.nightly)]
 
+# Of so many arguments some may still end in errors that name none: to be mended.
+ARGUMENTS = [MUTATIONS[0], pytest.param(2000, id="many", marks=[
+    pytest.mark.nightly, pytest.mark.xfail(strict=False, reason="rare arguments are not named yet"),
+])]  # fmt: skip
+
 # MiB, imports and compiled loops among them.
 MOST_MEMORY = 1500
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", MUTATIONS)
+@pytest.mark.parametrize("count", ARGUMENTS)
 def test_arguments__that_are_spoilt_are_named(tmp_path: Path, count: int) -> None:
     found = fuzzing.run("tests.tools.argument_fuzz", tmp_path, seed=1, count=count)
     assert found["count"] >= count
     assert found["peak_mib"] < MOST_MEMORY
-    # Some rare ones still give errors of other packages: at most one of twenty.
-    assert len(found["failures"]) <= count / 20, found["failures"]
+    assert found["failures"] == []
 
 
 @pytest.mark.slow
@@ -37,3 +41,4 @@ def test_stores__that_are_damaged_give_no_wrong_answer(tmp_path: Path, count: in
     assert len(found["stores"]) > len(OWN)
     assert found["peak_mib"] < MOST_MEMORY
     assert found["failures"] == []
+    assert found["foreign"] == []

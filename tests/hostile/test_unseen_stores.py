@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,18 @@ import zarr
 
 import daskcoreset
 from daskcoreset.core.errors import StoreError
-from tests.tools.workers import real_cluster
+from tests.tools.cluster_harness import RealCluster, real_cluster
 
 pytestmark = [pytest.mark.distributed, pytest.mark.slow]
 
 X = np.random.default_rng(0).normal(5.0, 1.0, size=(2000, 2))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    pytest.importorskip("distributed")
+    with real_cluster(tmp_path_factory.mktemp("cluster"), 0) as running:
+        yield running
 
 
 def write(path: Path) -> None:
@@ -33,13 +41,13 @@ def sources(path: str) -> list[Any]:
 
 
 def test_build__relative_path_and_workers_in_other_folders(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: RealCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "X.zarr")
     monkeypatch.chdir(tmp_path)
     expected = daskcoreset.build("X.zarr", size=100, random_state=0)
-    with real_cluster(tmp_path / "cluster") as cluster:
-        folders = [cluster.start_worker(), cluster.start_worker()]
+    with cluster.lent() as client:
+        folders = [cluster.joined(client).folder, cluster.joined(client).folder]
         for source in sources("X.zarr"):
             found = daskcoreset.build(source, size=100, chunks=100, random_state=0)
             assert found.points.min() > 0.5
@@ -59,7 +67,9 @@ def build_until_all_have_read(path: Path, options: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "missing_chunks", [pytest.param("raise", marks=pytest.mark.nightly), "fill"]
 )
-def test_build__one_worker_without_the_mount(tmp_path: Path, missing_chunks: Any) -> None:
+def test_build__one_worker_without_the_mount(
+    cluster: RealCluster, tmp_path: Path, missing_chunks: Any
+) -> None:
     """The path leads through `/proc/self/cwd`, so that it is another folder for each process."""
     here = Path("/proc/self/cwd")
     if not here.exists():
@@ -69,14 +79,15 @@ def test_build__one_worker_without_the_mount(tmp_path: Path, missing_chunks: Any
     os.chdir(tmp_path / "client")
     try:
         write(tmp_path / "client" / "X.zarr")
-        with real_cluster(tmp_path / "cluster") as cluster:
+        with cluster.lent() as client:
             for _ in range(2):
-                shutil.copytree(tmp_path / "client" / "X.zarr", cluster.start_worker() / "X.zarr")
+                folder = cluster.joined(client).folder
+                shutil.copytree(tmp_path / "client" / "X.zarr", folder / "X.zarr")
             options: dict[str, Any] = {"size": 100, "chunks": 100, "random_state": 0}
             options["missing_chunks"] = missing_chunks
             with_mount = daskcoreset.build(here / "X.zarr", **options)
             assert with_mount.points.min() > 0.5
-            lacking = cluster.start_worker()
+            lacking = cluster.joined(client).folder
             with pytest.raises(StoreError, match=f"cannot be read on host .*{lacking.name}"):
                 build_until_all_have_read(here / "X.zarr", options)
             assert not (lacking / "X.zarr").exists()
@@ -84,7 +95,7 @@ def test_build__one_worker_without_the_mount(tmp_path: Path, missing_chunks: Any
         os.chdir(before)
 
 
-def test_tree__worker_without_the_mount(tmp_path: Path) -> None:
+def test_tree__worker_without_the_mount(cluster: RealCluster, tmp_path: Path) -> None:
     here = Path("/proc/self/cwd")
     if not here.exists():
         pytest.skip("needs Linux: a path that is another one in each process")
@@ -93,8 +104,8 @@ def test_tree__worker_without_the_mount(tmp_path: Path) -> None:
     os.chdir(tmp_path / "client")
     try:
         write(tmp_path / "client" / "X.zarr")
-        with real_cluster(tmp_path / "cluster") as cluster:
-            cluster.start_worker()
+        with cluster.lent() as client:
+            cluster.joined(client)
             tree = daskcoreset.CoresetTree.create(tmp_path / "tree", size=50)
             with pytest.raises(StoreError, match="cannot be read on host"):
                 tree.append(here / "X.zarr")

@@ -229,7 +229,7 @@ def problem_of(stored: Stored, path: Path, right: Answer, where: str, file: Path
         answer = fuzzing.watched(lambda: stored.read(path), where)
     except CoresetError as error:
         said = str(error)
-        is_named = path.name in said or file.name in said or said.startswith("X has")
+        is_named = path.name in said or file.name in said or said.startswith(("X has", "X is"))
         return None if is_named else f"{where}: names no path: {said[:300]}"
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is not ours
         lines = traceback.extract_tb(error.__traceback__)

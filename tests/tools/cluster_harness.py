@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -206,8 +206,9 @@ class Node:
 
     def kill(self) -> None:
         """End it at once, with all that it started."""
-        self.send(signal.SIGKILL)
-        self.process.wait(PATIENCE)
+        if self.process.returncode is None:  # else its number may be another's by now
+            self.send(signal.SIGKILL)
+            self.process.wait(PATIENCE)
 
     @property
     def log(self) -> str:
@@ -267,8 +268,17 @@ class RealCluster:
         memory: str = "1GiB",
         contact: str | None = None,
         settings: Mapping[str, str] | None = None,
+        path: Sequence[Path] = (),
     ) -> Node:
-        """Start a worker of one thread; `contact` is the scheduler's address as it sees it."""
+        """Start a worker of one thread.
+
+        Parameters
+        ----------
+        contact : str, optional
+            The scheduler's address as the worker sees it.
+        path : sequence of Path, optional
+            Folders that its Python looks into before all others.
+        """
         return self._start(
             name,
             ["worker", contact or self.address, "--name", name, "--nthreads", "1",
@@ -277,7 +287,29 @@ class RealCluster:
              "--local-directory", str(self.folder / name / "spill"),
              *(self.tls.options if self.tls else [])],
             settings or {},
+            path,
         )  # fmt: skip
+
+    def joined(self, client: Any, **options: Any) -> Node:
+        """Start a worker under a name of its own, and wait until it has joined."""
+        count = len(client.nthreads()) + 1
+        node = self.worker(f"worker-{len(self.nodes)}", **options)
+        client.wait_for_workers(count, timeout=PATIENCE)
+        return node
+
+    @contextmanager
+    def lent(self) -> Iterator[Any]:
+        """Yield a client that is the current one; the workers that were started are ended."""
+        client = self.client()
+        try:
+            with client.as_current():
+                yield client
+        finally:
+            for name, node in self.nodes.items():
+                if name != "scheduler":
+                    node.kill()
+            until(lambda: not client.nthreads(), "the workers are gone")
+            client.close()
 
     def client(self, n_workers: int = 0, address: str | None = None) -> Any:
         """Connect, wait for workers, and be closed with the cluster."""
@@ -298,11 +330,16 @@ class RealCluster:
         return client
 
     def _start(
-        self, name: str, words: list[str], settings: Mapping[str, str] | None = None
+        self,
+        name: str,
+        words: list[str],
+        settings: Mapping[str, str] | None = None,
+        path: Sequence[Path] = (),
     ) -> Node:
         folder = self.folder / name
         folder.mkdir(parents=True, exist_ok=True)
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        before = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        folders = os.pathsep.join(filter(None, [*map(str, path), str(ROOT), *before]))
         with (folder / "log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "dask", *words],
@@ -310,7 +347,7 @@ class RealCluster:
                 env={
                     **os.environ,
                     **SETTINGS,
-                    "PYTHONPATH": path,
+                    "PYTHONPATH": folders,
                     **self.settings,
                     **(settings or {}),
                 },

@@ -153,8 +153,10 @@ class Disk:
 
     def _counted(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*args: Any, **kwargs: Any) -> Any:
+            if not self._armed or (kwargs.get("dir_fd") is None and not self._has(args[0])):
+                return function(*args, **kwargs)
             self._step(name)
-            if not self._armed or name not in {"rename", "replace"}:
+            if name not in {"rename", "replace"}:
                 return function(*args, **kwargs)
             old, new = Path(args[0]), Path(args[1])
             replaced = new.read_bytes() if new.is_file() else None
@@ -163,6 +165,10 @@ class Disk:
             return result
 
         return counted
+
+    def _has(self, path: Any) -> bool:
+        """Whether a path is on this disk; caches of compiled loops are not."""
+        return Path(os.fspath(path)).resolve().is_relative_to(self._root.resolve())
 
     def _fsync(self, descriptor: int) -> None:
         self._step("fsync")
@@ -181,6 +187,8 @@ class Disk:
 
     def _open(self, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
         if self._armed and isinstance(file, (str, os.PathLike)) and set(mode) & set("wxa+"):
+            if not self._has(file):
+                return _OPEN(file, mode, *args, **kwargs)
             self._step("open")
             if "b" in mode:
                 return _File(self._step, io.FileIO(os.fspath(file), mode.replace("b", "")))

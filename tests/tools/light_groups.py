@@ -28,12 +28,12 @@ def light_groups() -> Iterator[None]:
     held: dict[bytes, GroupContents] = {}
 
     def fill(path: Path, contents: GroupContents) -> None:
-        path.mkdir()
+        path.mkdir(exist_ok=True)
         key = secrets.token_bytes(12)
         held[key] = contents
         (path / _FILE).write_bytes(key)
 
-    def read(path: Any, *, kind: str, schema_version: int, **_: Any) -> GroupContents:
+    def read(path: Path, kind: str, schema_version: int, *_: Any, **__: Any) -> GroupContents:
         if is_leftover(path):
             raise StoreError(f"{path} is left over from an interrupted write")
         try:
@@ -45,5 +45,5 @@ def light_groups() -> Iterator[None]:
         arrays = {name: array.copy() for name, array in contents.arrays.items()}
         return replace(contents, arrays=arrays)
 
-    with mock.patch.multiple(storage, fill_group=fill, read_contents=read):
+    with mock.patch.multiple(storage, fill_group=fill, read_folder=read):
         yield

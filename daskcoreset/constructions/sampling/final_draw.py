@@ -27,6 +27,7 @@ from daskcoreset.core.errors import (
     no_scores_error,
     overflow_error,
 )
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
     Calibrated,
@@ -175,6 +176,7 @@ class FinalDraw:
             return results
         return results
 
+    @one_thread()
     def draw_requested(self, results: Results, request: DrawRequest, second: Results) -> Selection:
         """Draw from the candidates of the second read."""
         check_report(second)

@@ -16,6 +16,7 @@ from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
 from daskcoreset.core.blocks import InvalidRow, ReadBlock, plain_labels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, warn_complete, warn_few
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import WeightedPoints, concatenate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, Sampling
@@ -120,11 +121,13 @@ class Settings:
             raise InvalidInputError(f"method {reducer.name!r} needs labels; pass y.")
         blocks.refuse(reducer.name, reducer.too_much(node_rows, blocks.schema.n_features))
 
+    @one_thread()
     def reduce(self, points: WeightedPoints, position: int, level: int = 0) -> WeightedPoints:
         """Reduce the rows of a node; `position` and `level` address its random numbers."""
         rng = stream(self.seed, Stage.TREE, position, level)
         return self.reducer.reduce(points, self.inner_size, rng)
 
+    @one_thread()
     def last_reduction(
         self, parts: Sequence[WeightedPoints], position: int
     ) -> tuple[WeightedPoints, dict[str, Any]]:

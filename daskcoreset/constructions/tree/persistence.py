@@ -39,12 +39,13 @@ SCHEMA_VERSION = 2
 OLDEST_VERSION = 1
 
 
-def create_store(
+def create_store(  # noqa: PLR0917 - all of them are always given
     path: Path,
     settings: GroupContents,
     fill: Callable[[Path, Head], Head],
     remedy: str,
     overwrite: Any,
+    refuse_others: Callable[[], None],
 ) -> Head:
     """Make a folder with the settings of a stream or tree, complete or not at all.
 
@@ -60,6 +61,9 @@ def create_store(
         What to do where something is there.
     overwrite : bool
         Whether to replace a store of this kind that is there.
+    refuse_others : callable
+        Raises an error where the folder holds anything that is not the store's, and would go
+        with it.
 
     Returns
     -------
@@ -74,6 +78,7 @@ def create_store(
         if not overwrite:
             raise StoreError(f"{path} exists; {remedy}")
         read_group(path, settings.kind)  # or refuse what it is
+        refuse_others()
         return True
 
     may_replace()  # before the work of writing, and once more after it

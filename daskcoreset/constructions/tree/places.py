@@ -18,6 +18,7 @@ from daskcoreset.constructions.tree import persistence, versions
 from daskcoreset.constructions.tree.chain import Head
 from daskcoreset.constructions.tree.persistence import Origin
 from daskcoreset.core import storage
+from daskcoreset.core.errors import StoreError
 from daskcoreset.core.storage import GroupContents
 
 T = TypeVar("T")
@@ -194,7 +195,18 @@ class LocalPlace(Place):
             versions.write_head(place.root, head)
             return head
 
-        return persistence.create_store(self.path, settings, fill, remedy, overwrite)
+        return persistence.create_store(
+            self.path, settings, fill, remedy, overwrite, self._refuse_others
+        )
+
+    def _refuse_others(self) -> None:
+        others = versions.others(self.path, {"zarr.json", self.layout.part})
+        others |= versions.others(self.root, set())
+        if others:
+            raise StoreError(
+                f"{self.path} also holds {min(others)!r}, so it is never overwritten; choose "
+                f"another path, or move that away."
+            )
 
     def settings(self) -> GroupContents:
         """Return the Zarr group that the folder is."""

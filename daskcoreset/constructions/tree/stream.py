@@ -366,7 +366,9 @@ class CoresetStream:
         ----------
         X : array-like of shape (n, d), path, or iterator
             Any input of `daskcoreset.build`; or an iterator of batches, each of which is such
-            an X, or a tuple ``(X, y)`` or ``(X, y, sample_weight)``.
+            an X, or a tuple ``(X, y)`` or ``(X, y, sample_weight)``. This
+            process reads a path itself, whether a cluster's workers see it or not; the
+            blocks of a Dask array are computed where Dask computes, on a cluster's workers.
         y : array-like of shape (n,), or str, optional
             Labels: for all rows of the stream or for none.
         sample_weight : array-like of shape (n,), or str, optional

@@ -66,6 +66,20 @@ def newest(root: Path) -> int:
         raise StoreError(f"{root} is no folder; restore the store from a copy") from error
 
 
+def others(folder: Path, known: set[str]) -> set[str]:
+    """Return names in a folder of a store that neither it nor a writer of it has given."""
+    try:
+        with hold_folder(folder) as held:
+            names = set(held.names())
+    except FileNotFoundError:
+        return set()
+    return {
+        name
+        for name in names - known - {_HEAD, _LOCK}
+        if not _NAME.fullmatch(name) and not is_leftover(folder / name)
+    }
+
+
 def _versions_in(folder: PlainFolder) -> list[int]:
     names = [name for name in folder.names() if _NAME.fullmatch(name)]
     for name in names:

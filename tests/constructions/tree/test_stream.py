@@ -427,3 +427,19 @@ def test_stream__agrees_with_a_build_from_all_rows() -> None:
     true = float((X**2).sum())
     for c in (stream, tree):
         assert abs(float(c.weights @ (np.asarray(c.points) ** 2).sum(axis=1)) / true - 1) < 0.05
+
+
+@pytest.mark.parametrize("place", ["notes.txt", "states/notes.txt"])
+def test_save__replaces_no_folder_that_holds_anything_else(place: str, tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(100, 2))
+    stream = CoresetStream(size=20, random_state=0, store=tmp_path / "s").partial_fit(rows)
+    other = CoresetStream(size=20, random_state=1).partial_fit(rows)
+    (tmp_path / "s" / place).write_text("dear")
+    with pytest.raises(StoreError, match=r"also holds 'notes\.txt', so it is never overwritten"):
+        other.save(tmp_path / "s", overwrite=True)
+    assert (tmp_path / "s" / place).read_text() == "dear"
+    assert CoresetStream.load(tmp_path / "s").n_rows == stream.n_rows
+
+    (tmp_path / "s" / place).unlink()
+    other.save(tmp_path / "s", overwrite=True)
+    assert CoresetStream.load(tmp_path / "s").coreset().equals(other.coreset())
