@@ -21,6 +21,7 @@ from daskcoreset.constructions.tree.store import CoresetTree
 from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core import errors
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.data_summary import DataSummary
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.execution.deadline import time_limit
@@ -56,6 +57,7 @@ __all__ = [
     "CoresetStream",
     "CoresetTree",
     "Coverage",
+    "DataSummary",
     "Lazy",
     "LeastSquares",
     "Lightweight",

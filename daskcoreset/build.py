@@ -13,10 +13,11 @@ from daskcoreset.constructions.coverage.cover import (
     check_options,
     resolve_coverage,
 )
-from daskcoreset.constructions.portfolio import PortfolioJob
+from daskcoreset.constructions.portfolio import PortfolioJob, portfolio_job
 from daskcoreset.constructions.sampling.auto_size import AutoSize, auto_size
 from daskcoreset.constructions.sampling.final_draw import FinalDraw
 from daskcoreset.constructions.sampling.job import SamplingJob
+from daskcoreset.constructions.summaries import check_summaries
 from daskcoreset.constructions.tree.job import (
     INNER_FACTOR,
     Settings,
@@ -77,6 +78,7 @@ class _Shared(TypedDict, total=False):
     delta: float
     n_clusters: int | None
     diameter: float | None
+    summaries: Sequence[str]
     storage_options: Mapping[str, Any] | None
     columns: Sequence[str] | None
     missing_chunks: MissingChunks
@@ -185,6 +187,7 @@ def build(
     delta: float = 0.1,
     n_clusters: int | None = None,
     diameter: float | None = None,
+    summaries: Sequence[str] = (),
     storage_options: Mapping[str, Any] | None = None,
     columns: Sequence[str] | None = None,
     missing_chunks: MissingChunks = "raise",
@@ -297,6 +300,14 @@ def build(
         For ``method="coverage"``, a delta-cover: every row lies within half of it of a core
         point, whose weight is that of the rows nearest to it. None finds the diameter for
         `size` core points. `daskcoreset.coverage.Coverage` has more options.
+    summaries : sequence of {"moments", "quantiles", "sample"}, or "all", default=()
+        What a `Portfolio` keeps of all rows beside its coresets, from the same reads: exact
+        moments (count, mean, covariance, smallest, largest and missing values by column, with y
+        where it is numbers), which come with any of the three, for up to 1024 columns; quantiles
+        of every column by t-digests, for which a coreset is no better than a uniform sample
+        (needs crick, of the extra "quantiles"); and a uniform sample of 10,000 rows, drawn
+        independently of all members, from which `audit` and `plot` answer without a read.
+        Nothing by default, for quantiles take about as long as a coreset.
     storage_options : mapping of str to object or None, default=None
         For the file system of a URL, by the names that fsspec has for it, as in Dask, pandas and
         Zarr: ``{"anon": True}``, ``{"key": ..., "secret": ...}``. None takes what the environment
@@ -371,6 +382,7 @@ def build(
     rule, coverage = None, None
     defined: dict[str, partial[SamplingJob] | partial[TreeJob]] = {}
     methods = _members(method)
+    beside = _beside(summaries, methods)
     if methods is None and (isinstance(method, Coverage) or is_choice(method, ("coverage",))):
         max_points = check_options(
             size,  # type: ignore[arg-type] # it refuses what is no number
@@ -418,7 +430,8 @@ def build(
                     blocks=blocks, split_every=int(split_every), normalize=bool(normalize)
                 )
         if methods is not None:
-            shared = PortfolioJob(blocks, jobs, int(split_every))
+            seed = resolve_seed(random_state)
+            shared = portfolio_job(blocks, jobs, int(split_every), beside, seed, passes)
             return _run(shared, compute=compute, dry_run=dry_run, progress=progress)
         (job,) = jobs.values()
         # A search reads the data several times, and decides after each read whether to go on.
@@ -458,6 +471,17 @@ def _members(method: Any) -> dict[str, Any] | None:
                 f"and shares none; build it by itself."
             )
     return members
+
+
+def _beside(summaries: Any, methods: Any) -> tuple[str, ...]:
+    """Check what is to be kept of all rows."""
+    beside = check_summaries(summaries)
+    if beside and methods is None:
+        raise InvalidInputError(
+            f"summaries={summaries!r} is kept by a Portfolio; pass method as a list or a mapping, "
+            f'such as {{"plain": "uniform"}}, or leave it out.'
+        )
+    return beside
 
 
 def _sizes(size: Any, methods: Mapping[str, Any]) -> dict[str, Any]:

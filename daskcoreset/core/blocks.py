@@ -122,6 +122,8 @@ class ReadBlock:
         Which block of the data it is.
     start : int or None
         Number of its first row in the data; None where that is not known before reading.
+    missing : ndarray of shape (d,), int64, or None
+        Values that are NaN, by column, where rows were dropped.
     """
 
     read: int
@@ -129,6 +131,7 @@ class ReadBlock:
     problem: InvalidRow | None = None
     index: int = 0
     start: int | None = None
+    missing: IndexArray | None = None
 
     @property
     def valid_block(self) -> Block:
@@ -240,7 +243,8 @@ def validate_block(
     block = Block(points, weights, labels)
     if problem is None:
         block, problem = _finite_rows(block, schema)
-    return ReadBlock(n_rows, None if problem else block, problem)
+    missing = None if len(block) == n_rows else _missing_values(points)
+    return ReadBlock(n_rows, None if problem else block, problem, missing=missing)
 
 
 def find_undeclared_dtype(
@@ -384,6 +388,15 @@ def _bad_weight(weights: FloatArray) -> InvalidRow | None:
     value = f"sample_weight is {weights[bad[0]]}"
     remedy = "; weights must be finite and not negative."
     return InvalidRow(value + "{row}" + remedy, int(bad[0]))
+
+
+def _missing_values(points: Points) -> IndexArray:
+    """Values that are NaN, by column."""
+    if isinstance(points, np.ndarray):
+        counts: IndexArray = np.isnan(points).sum(axis=0, dtype=np.int64)
+        return counts
+    columns = points.indices[np.isnan(points.data)]
+    return np.bincount(columns, minlength=points.shape[1]).astype(np.int64, copy=False)
 
 
 def _finite_rows(block: Block, schema: BlockSchema) -> tuple[Block, InvalidRow | None]:

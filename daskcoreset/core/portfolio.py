@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from daskcoreset.core.coreset import Coreset, freeze, thaw
+from daskcoreset.core.data_summary import DataSummary
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.points import from_arrays, to_arrays
 from daskcoreset.core.storage import Location, read_group, refuse_inconsistent, write_group
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.validation import shown
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 # Version of the layout of a stored portfolio; one higher whenever an older reader would fail.
 SCHEMA_VERSION = 1
 
 _KIND = "portfolio"
+
+# How the names of the arrays of the summary begin; those of members begin otherwise.
+_SUMMARY = "summary_"
 
 # The dimension that all members share.
 _SHARED = "feature"
@@ -36,13 +43,18 @@ class Portfolio(Mapping[str, Coreset]):
         At least one; all of the same features.
     provenance : mapping of str to JSON, default empty
         What is known of the reads that the members share; each has a provenance of its own.
+    summary : DataSummary or None, default=None
+        Exact moments of all rows, and quantiles, where the build was asked for them.
+    sample : Coreset or None, default=None
+        A uniform sample of all rows with weights, drawn independently of the members, where the
+        build was asked for it.
 
     Raises
     ------
     InvalidInputError
         There is no member, a name is empty, or features differ.
     InvalidTypeError
-        A name is no text, or a member no coreset.
+        A name is no text, a member no coreset, or another argument not of its type.
 
     Examples
     --------
@@ -56,6 +68,8 @@ class Portfolio(Mapping[str, Coreset]):
 
     members: Mapping[str, Coreset]
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    summary: DataSummary | None = None
+    sample: Coreset | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.members, Mapping):
@@ -68,7 +82,15 @@ class Portfolio(Mapping[str, Coreset]):
             check_member_name(name)
             if not isinstance(member, Coreset):
                 raise InvalidTypeError(f"member {name!r} is {shown(member)}; pass a Coreset.")
+        for name, part, kind in (
+            ("summary", self.summary, DataSummary),
+            ("sample", self.sample, Coreset),
+        ):
+            if part is not None and not isinstance(part, kind):
+                raise InvalidTypeError(f"{name} is {shown(part)}; pass a {kind.__name__} or None.")
         widths = {member.n_features for member in self.members.values()}
+        widths |= set() if self.sample is None else {self.sample.n_features}
+        widths |= set() if self.summary is None else {len(self.summary.mean)}
         if len(widths) > 1:
             raise InvalidInputError(
                 f"members have {sorted(widths)} features; pass coresets of the same data."
@@ -80,7 +102,12 @@ class Portfolio(Mapping[str, Coreset]):
         object.__setattr__(self, "members", MappingProxyType(dict(self.members)))
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
-        return type(self), (dict(self.members), thaw(self.provenance))
+        return type(self), (
+            dict(self.members),
+            thaw(self.provenance),
+            self.summary,
+            self.sample,
+        )
 
     def __getitem__(self, name: str) -> Coreset:
         """Return a member.
@@ -130,12 +157,69 @@ class Portfolio(Mapping[str, Coreset]):
     def _repr_html_(self) -> str:
         return html_table(self._table(), heads=_HEADS, caption=html.escape(self._title()))
 
+    def describe(self, percentiles: Sequence[float] = (0.25, 0.5, 0.75)) -> pd.DataFrame:
+        """Return the table of pandas' `describe` for all rows: exact but for the percentiles.
+
+        Parameters
+        ----------
+        percentiles : sequence of float, default=(0.25, 0.5, 0.75)
+            As in `DataSummary.describe`, which says more.
+
+        Raises
+        ------
+        InvalidInputError
+            The build was not asked for moments.
+        MissingDependencyError
+            pandas is not installed; the extra is "dataframe".
+
+        Examples
+        --------
+        >>> import numpy as np, daskcoreset
+        >>> X = np.arange(30_000.0).reshape(-1, 2)
+        >>> portfolio = daskcoreset.build(X, method=["uniform"], summaries=["moments"])
+        >>> portfolio.describe().loc["mean"].tolist()
+        [14999.0, 15000.0]
+        """
+        return self.all_rows.describe(percentiles)
+
+    @property
+    def all_rows(self) -> DataSummary:
+        """The summary of all rows.
+
+        Raises
+        ------
+        InvalidInputError
+            The build was not asked for it.
+        """
+        if self.summary is None:
+            raise InvalidInputError(
+                'the portfolio has no moments; pass summaries=["moments"] to daskcoreset.build.'
+            )
+        return self.summary
+
+    @property
+    def sample_of_all(self) -> Coreset:
+        """The sample of all rows.
+
+        Raises
+        ------
+        InvalidInputError
+            The build was not asked for it.
+        """
+        if self.sample is None:
+            raise InvalidInputError(
+                'the portfolio has no sample; pass summaries=["sample"] to daskcoreset.build.'
+            )
+        return self.sample
+
     def equals(self, other: object) -> bool:
-        """Return whether all members, their names and order, and the provenances are equal."""
+        """Return whether all members, their names and order, and what is beside are equal."""
         return (
             isinstance(other, Portfolio)
             and list(self) == list(other)
             and all(member.equals(other[name]) for name, member in self.items())
+            and _same(self.summary, other.summary)
+            and _same(self.sample, other.sample)
             and bool(self.provenance == other.provenance)
         )
 
@@ -174,7 +258,8 @@ class Portfolio(Mapping[str, Coreset]):
         arrays: dict[str, Any] = {}
         dims: dict[str, tuple[str, ...]] = {}
         records = []
-        for i, (name, member) in enumerate(self.members.items()):
+        members = [*self.members.items(), *([("", self.sample)] if self.sample else [])]
+        for i, (name, member) in enumerate(members):
             parts, axes, attributes = to_arrays(member)
             for part, array in parts.items():
                 arrays[f"{_prefix(i)}{part}"] = array
@@ -182,11 +267,17 @@ class Portfolio(Mapping[str, Coreset]):
                     axis if axis == _SHARED else f"{_prefix(i)}{axis}" for axis in axes[part]
                 )
             records.append({**attributes, "name": name, "provenance": thaw(member.provenance)})
+        summary = None
+        if self.summary is not None:
+            parts, summary = self.summary.to_stored()
+            for part, array in parts.items():
+                arrays[_SUMMARY + part] = array
+                dims[_SUMMARY + part] = self.summary.dimensions(part)
         write_group(
             store,
             arrays,
             dims,
-            {"members": records, "provenance": thaw(self.provenance)},
+            {"members": records, "provenance": thaw(self.provenance), "summary": summary},
             kind=_KIND,
             schema_version=SCHEMA_VERSION,
             overwrite=overwrite,
@@ -213,6 +304,10 @@ class Portfolio(Mapping[str, Coreset]):
             store, kind=_KIND, schema_version=SCHEMA_VERSION, storage_options=storage_options
         )
         with refuse_inconsistent(f"{store}: not a consistent portfolio", "build it again"):
+            record = attributes["summary"]
+            named = [name for name in arrays if name.startswith(_SUMMARY)]
+            stored = {name.removeprefix(_SUMMARY): arrays.pop(name) for name in named}
+            summary = None if record is None else DataSummary.from_stored(stored, record)
             members: dict[str, Coreset] = {}
             for i, record in enumerate(attributes["members"]):
                 prefix = _prefix(i)
@@ -229,7 +324,8 @@ class Portfolio(Mapping[str, Coreset]):
                 )
             if arrays or len(members) != len(attributes["members"]):
                 raise InvalidInputError("members and arrays do not fit together")
-            return cls(members, attributes["provenance"])
+            sample = members.pop("", None)
+            return cls(members, attributes["provenance"], summary, sample)
 
 
 def check_member_name(name: Any) -> str:
@@ -245,6 +341,10 @@ def check_member_name(name: Any) -> str:
     if not name:
         raise InvalidInputError("a member has an empty name; pass text of at least one character.")
     return name
+
+
+def _same(first: Any, second: Any) -> bool:
+    return first is second or (first is not None and bool(first.equals(second)))
 
 
 def _prefix(position: int) -> str:

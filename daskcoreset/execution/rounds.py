@@ -19,6 +19,7 @@ from daskcoreset.execution.engine import BlockResults, Engine, Reduction, togeth
 from daskcoreset.execution.waves import Divisible
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,27 +69,28 @@ def run_alone(engine: Engine, steps: Steps[T]) -> T:
         answer = _read(engine, request)
 
 
-def run_together(engine: Engine, steps: Mapping[str, Steps[T]]) -> dict[str, T]:
+def run_together(engine: Engine, steps: Mapping[K, Steps[T]]) -> dict[K, T]:
     """Run the steps of several members, with one read for all requests that wait.
 
     Parameters
     ----------
     engine : Engine
     steps : mapping of str to Steps
-        By the names of the members, which errors and warnings begin with.
+        By the names of the members, which errors and warnings begin with; a key that is no text
+        is none of them.
 
     Returns
     -------
-    dict of str to object
+    dict
         What they return, in their order.
     """
-    values: dict[str, T] = {}
-    answers: dict[str, Any] = dict.fromkeys(steps)
+    values: dict[K, T] = {}
+    answers: dict[K, Any] = dict.fromkeys(steps)
     while answers:
-        requests: dict[str, Request] = {}
+        requests: dict[K, Request] = {}
         for name, answer in answers.items():
             try:
-                with about_member(name):
+                with about_member(name_of(name)):
                     requests[name] = _next(steps[name], answer)
             except StopIteration as end:
                 values[name] = end.value
@@ -102,11 +104,16 @@ def _next(steps: Steps[Any], answer: Any) -> Request:
     return steps.send(answer)
 
 
-def _answered(engine: Engine, requests: Mapping[str, Request]) -> dict[str, Any]:
+def name_of(key: object) -> str | None:
+    """Return the name of a member; None of what is none."""
+    return key if isinstance(key, str) else None
+
+
+def _answered(engine: Engine, requests: Mapping[K, Request]) -> dict[K, Any]:
     """Answer requests by one read."""
     if not requests:
         return {}
-    shared = together(*[_of_member(name, request) for name, request in requests.items()])
+    shared = together(*[_of_member(name_of(name), request) for name, request in requests.items()])
     broadcasts = [request.broadcast for request in requests.values()]
     broadcast = None
     if any(value is not None for value in broadcasts):
@@ -128,7 +135,7 @@ def _read(engine: Engine, request: Request) -> Any:
     return engine.compute(engine.read(request.reduction, request.broadcast))
 
 
-def _of_member(name: str, request: Request) -> Reduction[Any]:
+def _of_member(name: str | None, request: Request) -> Reduction[Any]:
     """Return the reduction of a member, which sees its own blocks only, and names itself."""
     reduction = request.reduction
     wanted = None if request.blocks is None else frozenset(request.blocks)
@@ -139,7 +146,7 @@ def _of_member(name: str, request: Request) -> Reduction[Any]:
 
 
 def _chunk_of_member(
-    name: str,
+    name: str | None,
     chunk: Callable[[ReadBlock, Any], Any],
     wanted: frozenset[int] | None,
     rows: ReadBlock,
@@ -149,7 +156,7 @@ def _chunk_of_member(
         return None
     with about_member(name):
         value = chunk(rows, broadcast)
-    if isinstance(value, InvalidRow):
+    if isinstance(value, InvalidRow) and name is not None:
         # The message is a format: what is in the name stands for itself.
         shown = repr(name).replace("{", "{{").replace("}", "}}")
         return replace(value, message=f"member {shown}: {value.message}")

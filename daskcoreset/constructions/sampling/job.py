@@ -52,6 +52,8 @@ class SamplingJob:
         Whether the size is the caller's and not the default.
     n_clusters : int or None, default=None
         Centers of the solutions that the coreset is for, where the construction does not say.
+    warns : bool, default=True
+        Whether to warn of what was drawn.
     """
 
     blocks: RowBlocks
@@ -61,6 +63,7 @@ class SamplingJob:
     normalize: bool = False
     size_given: bool = True
     n_clusters: int | None = None
+    warns: bool = True
 
     def __post_init__(self) -> None:
         construction = self.construction
@@ -184,19 +187,8 @@ class SamplingJob:
 
     def _coreset(self, selection: Selection) -> Coreset:
         draw, rows = self.final_draw, selection.rows
-        if selection.complete:
-            warn_complete(draw.size, len(rows), given=self.size_given)
-        else:
-            for warning in self.construction.design.warnings_for(selection.summary, draw.size):
-                warn_user(warning)
-            remark = remark_on(selection.facts.get("estimated_error"), draw.size)
-            if remark is not None:
-                warn_user(remark)
-            if draw.sampling == "systematic" and len(rows) < draw.size:
-                warn_few(draw.size, len(rows))
-            classes = self.construction.design.classes(selection.summary)
-            if classes is not None and rows.labels is not None:
-                warn_lost(classes, rows.labels)
+        if self.warns:
+            self._warn(selection)
         facts = {} if selection.summary is None else self.construction.provenance(selection.summary)
         record = {
             "sampling": draw.sampling,
@@ -218,6 +210,23 @@ class SamplingJob:
             n_clusters=self.n_clusters,
             normalize=self.normalize,
         )
+
+    def _warn(self, selection: Selection) -> None:
+        """Warn of what was drawn."""
+        draw, rows = self.final_draw, selection.rows
+        if selection.complete:
+            warn_complete(draw.size, len(rows), given=self.size_given)
+            return
+        for warning in self.construction.design.warnings_for(selection.summary, draw.size):
+            warn_user(warning)
+        remark = remark_on(selection.facts.get("estimated_error"), draw.size)
+        if remark is not None:
+            warn_user(remark)
+        if draw.sampling == "systematic" and len(rows) < draw.size:
+            warn_few(draw.size, len(rows))
+        classes = self.construction.design.classes(selection.summary)
+        if classes is not None and rows.labels is not None:
+            warn_lost(classes, rows.labels)
 
 
 @dataclass(frozen=True)
