@@ -155,6 +155,8 @@ def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
             X = args[0] if args else kwargs.get("X")
             if not isinstance(X, (Coreset, Portfolio)):
                 return method(self, *args, **kwargs)
+            if isinstance(X, Portfolio):
+                X = member_for(self, X)
             kwargs = _rows_of_coreset(method.__name__, X, args[1:], kwargs)
             if method.__name__ != "fit":
                 return method(self, **kwargs)
@@ -167,15 +169,34 @@ def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
     return limited
 
 
+def member_for(model: Any, portfolio: Portfolio) -> Coreset:
+    """Return the member that a model is made for: by the method that it would build, or the only.
+
+    Raises
+    ------
+    InvalidInputError
+        None, or several, are of this method.
+    """
+    method = getattr(model, "method", None)
+    if method is None and hasattr(model, "_method"):
+        method = model._method()  # noqa: SLF001 - the construction of a linear model
+    name = method if isinstance(method, str) else getattr(method, "name", None)
+    fitting = [
+        key for key, member in portfolio.items() if member.provenance.get("method") == name
+    ] or list(portfolio)
+    if len(fitting) > 1:
+        raise InvalidInputError(
+            f"X is a Portfolio, and which of {', '.join(map(repr, fitting))} is meant is not "
+            f"clear: {type(model).__name__} would build {name!r}; pass one of them, such as "
+            f"portfolio[{fitting[0]!r}]."
+        )
+    return portfolio[fitting[0]]
+
+
 def _rows_of_coreset(
-    method: str, X: Coreset | Portfolio, more: Sequence[Any], kwargs: dict[str, Any]
+    method: str, X: Coreset, more: Sequence[Any], kwargs: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments that stand for a coreset in place of X."""
-    if isinstance(X, Portfolio):
-        raise InvalidTypeError(
-            f"X is a Portfolio of {len(X)} coresets; pass one of them, such as "
-            f"portfolio[{next(iter(X))!r}]."
-        )
     if method == "predict":
         return {**kwargs, "X": X.points}
     given = [*more, kwargs.get("y"), kwargs.get("sample_weight")]
@@ -536,10 +557,11 @@ class UnlabelledModel(CoresetModel):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), path, or Coreset
+        X : array-like of shape (n, d), path, Coreset or Portfolio
             Any input of `daskcoreset.build`; or a coreset, such as a member of a
             `daskcoreset.Portfolio`, which is fitted on as it is, with its weights. What is said of
-            all rows, such as costs and labels, is of the rows of the coreset then.
+            all rows, such as costs and labels, is of the rows of the coreset then. A portfolio
+            stands for its only member, or the only one of the estimator's `method`.
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional

@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import daskcoreset
 from daskcoreset import SVM, Coreset, StrongKMeans
 from daskcoreset.build import default_size
-from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import (
     AVMClassifier,
     CoresetEstimator,
@@ -118,6 +118,9 @@ def test_fit__on_a_member_uses_its_rows_and_weights() -> None:
     assert -model.score(X) <= 1.05 * everything.inertia_
     assert len(model.predict(coreset)) == len(coreset)
     assert model.score(coreset) == pytest.approx(-model.inertia_)
+    by_method = CoresetKMeans(2, random_state=0).fit(portfolio)
+    np.testing.assert_array_equal(by_method.cluster_centers_, model.cluster_centers_)
+    assert CoresetSVC(random_state=0).fit(portfolio).coreset_.equals(portfolio["svm"])
     mixture = CoresetGaussianMixture(2, random_state=0).fit(coreset)
     assert mixture.weights_.sum() == pytest.approx(1.0)
 
@@ -143,10 +146,8 @@ def test_fit__of_any_estimator_of_scikit_learn() -> None:
 
 def test_fit__refuses_what_contradicts_the_coreset() -> None:
     _, _, portfolio = make_portfolio()
-    with pytest.raises(
-        InvalidTypeError, match=r"pass one of them, such as portfolio\['clusters'\]"
-    ):
-        CoresetKMeans(2).fit(portfolio)
+    with pytest.raises(InvalidInputError, match=r"'clusters', 'svm' is meant is not clear"):
+        CoresetGaussianMixture(2).fit(portfolio)
     with pytest.raises(InvalidInputError, match="leave out y and sample_weight"):
         CoresetKMeans(2).fit(portfolio["svm"], sample_weight=np.ones(400))
     unlabelled = Coreset(np.eye(3), np.ones(3), np.arange(3))
