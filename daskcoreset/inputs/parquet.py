@@ -132,7 +132,7 @@ def _rows_of(
 
 
 def _column_to_numpy(column: Any, dtype: np.dtype[Any]) -> AnyArray:
-    if dtype.kind == "f" and column.null_count:
+    if dtype.kind == "f" and (column.null_count or _is_decimal(column.type)):
         column = column.cast("float64")  # where a null becomes NaN
     return np.asarray(column.to_numpy())
 
@@ -140,14 +140,32 @@ def _column_to_numpy(column: Any, dtype: np.dtype[Any]) -> AnyArray:
 def _plain_dtype(kinds: Sequence[Any]) -> np.dtype[Any]:
     """Return the dtype that holds the types that one column has in all files."""
     if all(map(_is_number, kinds)):
-        return common_dtype(kind.to_pandas_dtype() for kind in kinds)
+        return common_dtype(
+            np.float64 if _is_decimal(kind) else kind.to_pandas_dtype() for kind in kinds
+        )
     return OBJECT
 
 
 def _is_number(kind: Any) -> bool:
     import pyarrow.types as pt
 
-    return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_boolean(kind))
+    plain = pt.is_integer(kind) or pt.is_floating(kind) or pt.is_boolean(kind)
+    return bool(plain) or _is_decimal(kind)
+
+
+def _is_decimal(kind: Any) -> bool:
+    import pyarrow.types as pt
+
+    return bool(pt.is_decimal(kind))
+
+
+def _check_names(names: Sequence[str], where: str) -> None:
+    """Check that every column has a name of its own, by which it is read."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InvalidInputError(
+            f"{where} has more than one column of the names {twice}; rename them."
+        )
 
 
 # --- tables in memory --------------------------------------------------------------------
@@ -219,6 +237,7 @@ def as_table(X: Any, keys: Sequence[str] = ()) -> Any:
         X = pa.Table.from_batches([X])
     if not isinstance(X, pa.Table):
         return X
+    _check_names(X.schema.names, "X")
     table = ArrowTable("")
     table.names = list(X.schema.names)
     table.types = {field.name: [field.type] for field in X.schema}
@@ -334,6 +353,7 @@ class ParquetFiles(ArrowTable):
         import pyarrow.dataset as ds
 
         folders = ds.get_partition_keys(fragment.partition_expression)
+        _check_names(fragment.physical_schema.names, repr(self._named(fragment)))
         types = {field.name: field.type for field in fragment.physical_schema}
         constants = {key: folders[key] for key in schema.names if key in folders.keys() - types}
         types |= {key: schema.field(key).type for key in constants}
