@@ -16,7 +16,8 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.storage import HEADER
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
-from daskcoreset.inputs.files import Hdf5File, open_hdf5_file, open_numpy
+from daskcoreset.inputs.files import open_numpy
+from daskcoreset.inputs.hdf5 import Hdf5File, open_hdf5_file
 from daskcoreset.inputs.options import DEFAULTS, ReadOptions, check_columns, is_path
 from daskcoreset.inputs.parquet import (
     SUFFIXES,
