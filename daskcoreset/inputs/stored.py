@@ -145,7 +145,7 @@ class StoredArray:
                 f"{name_of_array(self.array)} cannot be read on {here()} ({reason}); make the "
                 f"store visible to every worker, by the same path."
             )
-        opened = Layout(self.shape, self.dtype, self.metadata)
+        opened = Layout(self.shape, _native(self.dtype), self.metadata)
         check_seen(name_of_array(self.array), opened, _layout(now))
         _seen.add(self.opening)
 
@@ -240,7 +240,13 @@ def _reopened(array: Any) -> Any:
 
 
 def _layout(array: Any) -> Layout:
-    return Layout(tuple(array.shape), np.dtype(array.dtype), _digest(array))
+    return Layout(tuple(array.shape), _native(array.dtype), _digest(array))
+
+
+def _native(dtype: Any) -> np.dtype[Any]:
+    """Return a dtype without its byte order, which is one of the codecs in the digest."""
+    plain = np.dtype(dtype)
+    return plain if plain.isnative else plain.newbyteorder("=")
 
 
 def _digest(array: Any) -> str:
