@@ -377,6 +377,13 @@ def with_stored_in_graph(array: Any, missing_chunks: MissingChunks) -> Any:
 
 
 def _checked_node(node: Any, missing_chunks: MissingChunks) -> Any:
+    owner = getattr(getattr(node, "func", None), "__self__", None)
+    if owner is not None and node.func.__name__ == "__getitem__":  # delayed(array.__getitem__)
+        checked = with_stored(owner, missing_chunks)
+        if checked is not owner:
+            node = copy.copy(node)
+            node.func = checked.__getitem__
+        return node
     held = getattr(node, "value", None)  # of Dask's nodes that hold data
     if held is None or not hasattr(node, "key"):
         return with_stored(node, missing_chunks)
