@@ -245,7 +245,7 @@ def _layout(array: Any) -> Layout:
 
 def _native(dtype: Any) -> np.dtype[Any]:
     """Return a dtype without its byte order, which is one of the codecs in the digest."""
-    plain = np.dtype(dtype)
+    plain: np.dtype[Any] = np.dtype(dtype)
     return plain if plain.isnative else plain.newbyteorder("=")
 
 
