@@ -10,6 +10,7 @@ import ast
 import importlib
 import subprocess
 import sys
+from fnmatch import fnmatch
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -269,6 +270,14 @@ def test_import__leaves_slow_packages_alone() -> None:
 
 TESTS = Path(__file__).parent
 OF_ALL_LAYERS = {"build", "hostile", "tools"}
+
+
+def test_folders_of_tests__are_all_looked_into(pytestconfig: pytest.Config) -> None:
+    """Pytest leaves out folders by their names, "build" among them unless it is told otherwise."""
+    left_out = pytestconfig.getini("norecursedirs")
+    for path in TESTS.rglob("test_*.py"):
+        for folder in path.relative_to(TESTS.parent).parent.parts:
+            assert not any(fnmatch(folder, pattern) for pattern in left_out), path
 
 
 def test_files_of_tests__are_named_after_files_of_the_package() -> None:

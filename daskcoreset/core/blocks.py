@@ -243,8 +243,38 @@ def validate_block(
     block = Block(points, weights, labels)
     if problem is None:
         block, problem = _finite_rows(block, schema)
+    if problem is None and block.labels is not None and block.labels.dtype.kind in "OT":
+        # As text it would be a class of its own; a missing number stays NaN, which is none.
+        problem = find_missing_label(block.labels, block.rows)
     missing = None if len(block) == n_rows else _missing_values(points)
     return ReadBlock(n_rows, None if problem else block, problem, missing=missing)
+
+
+def find_no_array(parts: Mapping[str, Any], index: int) -> InvalidRow | None:
+    """Return the part of a block that is no array, or one of too few dimensions; or None.
+
+    Functions that make the blocks of a Dask array may return anything: lists, None, numbers.
+
+    Parameters
+    ----------
+    parts : mapping of str to object
+        "X", and "y" and "sample_weight" where given.
+    index : int
+        Which block it is, for the error.
+
+    Examples
+    --------
+    >>> find_no_array({"X": [[1.0, 2.0]]}, 3).message
+    'X has a list in place of an array in block 3; return numpy.asarray of it there.'
+    """
+    for name, part in parts.items():
+        shape = getattr(part, "shape", None)
+        if not isinstance(shape, tuple) or (name == "X" and not shape):
+            return InvalidRow(
+                f"{name} has a {type(part).__name__} in place of an array in block {index}; return "
+                f"numpy.asarray of it there."
+            )
+    return None
 
 
 def find_undeclared_dtype(
@@ -354,18 +384,25 @@ def find_missing_label(labels: AnyArray, rows: IndexArray | None = None) -> Inva
     return InvalidRow(message, row if rows is None else int(rows[row]))
 
 
+# One look at the types clears the usual case, at a tenth of the time.
+_NEVER_MISSING = {str, bytes, int, bool}
+
+
 def _missing(labels: AnyArray) -> Any:
     if labels.dtype.kind == "f":
         return ~np.isfinite(labels)
-    if labels.dtype.kind == "O":
-        return np.array([_is_missing(label) for label in labels.tolist()], dtype=bool)
+    if labels.dtype.kind in "OT":
+        listed = labels.tolist()
+        if set(map(type, listed)) <= _NEVER_MISSING:
+            return np.zeros(len(listed), dtype=bool)
+        return np.array([_is_missing(label) for label in listed], dtype=bool)
     if labels.dtype.kind in "mM":
         return np.isnat(labels)
     return np.zeros(len(labels), dtype=bool)
 
 
 def _is_missing(label: Any) -> bool:
-    if isinstance(label, (float, Decimal)):
+    if isinstance(label, (float, np.floating, Decimal)):
         return math.isnan(label)
     if isinstance(label, (np.datetime64, np.timedelta64)):
         return bool(np.isnat(label))

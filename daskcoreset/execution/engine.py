@@ -23,6 +23,7 @@ from daskcoreset.core.blocks import (
     BlockSchema,
     InvalidRow,
     ReadBlock,
+    find_no_array,
     find_undeclared_dtype,
     validate_block,
 )
@@ -345,6 +346,8 @@ def read_block(spec: BlockSpec, arrays: Mapping[str, Any], schema: BlockSchema) 
     """
     parts = {name: load() for name, load in spec.loaders.items()} | dict(arrays)
     index, size = spec.block_index, spec.size
+    if (problem := find_no_array(parts, index)) is not None:
+        return ReadBlock(size or 0, None, problem, index, spec.start)
     if (problem := find_undeclared_dtype(parts, schema, index)) is not None:
         return ReadBlock(int(parts["X"].shape[0]), None, problem, index, spec.start)
     others = parts.get("y"), parts.get("sample_weight")
@@ -603,7 +606,9 @@ def _map_blocks(
     operands += [broadcast.as_array(), ""] if isinstance(broadcast, Lazy) else [broadcast, None]
     for array in clone_after(list(blocks.arrays.values()), broadcast, name):
         operands += [array, "ij" if array.ndim == 2 else "i"]
-    run: Any = partial(_run_block, work, blocks.schema, tuple(blocks.arrays), expected)
+    # Of an axis that the result has not, Dask hands over the list of its blocks: one.
+    listed = "X" if "j" not in axes else None
+    run: Any = partial(_run_block, work, blocks.schema, tuple(blocks.arrays), listed, expected)
     if merger is not None:
         run = partial(_run_group, merger, work, blocks.schema, expected)
     return blockwise(
@@ -642,16 +647,21 @@ def _run_block(  # noqa: PLR0917 - Dask gives them by position
     work: Callable[[ReadBlock, Any], Any],
     schema: BlockSchema,
     names: tuple[str, ...],
+    listed: str | None,
     expected: Environment | None,
     spec: BlockSpec,
     broadcast: Any,
     *arrays: Any,
 ) -> Any:
-    """Read a block, of whose parts those with `names` arrive as Dask blocks, and work on it."""
+    """Read a block, of whose parts those with `names` arrive as Dask blocks, and work on it.
+
+    The part `listed` arrives as a list of one block.
+    """
     check_here(expected)
-    # Of an axis that the result has not, Dask hands over the list of its blocks: one.
-    parts = (part[0] if isinstance(part, list) else part for part in arrays)
-    return work(read_block(spec, dict(zip(names, parts, strict=True)), schema), broadcast)
+    parts = dict(zip(names, arrays, strict=True))
+    if listed in parts:
+        (parts[listed],) = parts[listed]
+    return work(read_block(spec, parts, schema), broadcast)
 
 
 def _run_group(  # noqa: PLR0917 - Dask gives them by position

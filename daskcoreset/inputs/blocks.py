@@ -368,9 +368,15 @@ def _with_declared_shapes(array: Any, name: str) -> Any:
 def _declared_shape(
     name: str, block: Any, position: tuple[int, ...], declared: tuple[int, ...]
 ) -> Any:
-    if tuple(block.shape) != tuple(declared):
+    shape = getattr(block, "shape", None)
+    if not isinstance(shape, tuple):
         raise InvalidInputError(
-            f"{name} has shape {tuple(block.shape)} in its block {position}, whose chunks declare "
+            f"{name} has a {type(block).__name__} in place of an array in its block {position}; "
+            f"return numpy.asarray of it there."
+        )
+    if shape != tuple(declared):
+        raise InvalidInputError(
+            f"{name} has shape {shape} in its block {position}, whose chunks declare "
             f"{tuple(declared)}; make the chunks of {name} agree with its blocks."
         )
     return block

@@ -16,7 +16,8 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.storage import HEADER
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
-from daskcoreset.inputs.files import Hdf5File, open_hdf5_file, open_numpy
+from daskcoreset.inputs.files import open_numpy
+from daskcoreset.inputs.hdf5 import Hdf5File, open_hdf5_file
 from daskcoreset.inputs.options import DEFAULTS, ReadOptions, check_columns, is_path
 from daskcoreset.inputs.parquet import (
     SUFFIXES,
@@ -25,7 +26,14 @@ from daskcoreset.inputs.parquet import (
     open_parquet,
     parquet_files,
 )
-from daskcoreset.inputs.places import Place, clear_errors, is_glob, read_clearly, shortened
+from daskcoreset.inputs.places import (
+    Place,
+    check_slashes,
+    clear_errors,
+    is_glob,
+    read_clearly,
+    shortened,
+)
 from daskcoreset.inputs.sources import Table, import_reader
 from daskcoreset.inputs.zarr_stores import is_store, open_store, open_zarr
 
@@ -145,6 +153,11 @@ def _check_keys(keys: dict[str, str], names: list[str], members: str) -> None:
             raise InvalidInputError(
                 f"{name} is {shown!r}, but {members} {names}; name one of these."
             )
+        if names.count(key) > 1:
+            raise InvalidInputError(
+                f"{name} is {key!r}, and X has {names.count(key)} columns of this name; rename "
+                f"them."
+            )
 
 
 def _single(part: Any, name: str, paths: _Paths) -> Any:
@@ -153,6 +166,7 @@ def _single(part: Any, name: str, paths: _Paths) -> Any:
         return part  # labels, and no paths
     is_missing = isinstance(part, str) and "://" not in part and not is_glob(part)
     if is_missing and not Path(part).expanduser().exists():
+        check_slashes(name, part)
         raise InvalidInputError(
             f"{name} is {part!r}, which is no file, and X has no columns or arrays by name; "
             f"pass the array."
@@ -263,6 +277,7 @@ class _Paths:
         for one in part if isinstance(part, (list, tuple)) else [part]:
             url = os.fspath(one)
             with clear_errors(name, url, "a file or store"):
+                check_slashes(name, one)
                 place = Place.of(one, self.options.storage_options)
                 found = place.matches() if is_glob(one) else [place]
                 if not found:

@@ -14,12 +14,12 @@ from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.containers import Rows, split_container
 from daskcoreset.inputs.dataframes import arrays_of_dask, frame_source
 from daskcoreset.inputs.expressions import as_tasks
+from daskcoreset.inputs.hdf5 import Hdf5Array, hdf5_source
 from daskcoreset.inputs.options import MissingChunks, ReadOptions
 from daskcoreset.inputs.sources import (
     Source,
     array_source,
     concatenated_source,
-    hdf5_source,
     indexed_source,
     memmap_source,
     sparse_source,
@@ -132,8 +132,8 @@ def _opened(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
         return _open_xarray(part, name, missing_chunks)
     if hasattr(part, "__dask_graph__"):
         return _open_dask_frame(part, name)
-    if module == "h5py" and hasattr(part, "dtype"):
-        return hdf5_source(part)
+    if isinstance(part, Hdf5Array) or (module == "h5py" and hasattr(part, "dtype")):
+        return hdf5_source(part, missing_chunks)
     if module == "zarr" and hasattr(part, "chunks"):
         return _open_zarr(part, missing_chunks)
     return _open_memory(part, name)

@@ -130,6 +130,10 @@ def check_columns(columns: Sequence[str], names: Sequence[Any]) -> None:
         raise InvalidInputError(
             f"columns has {unknown}, but X has the columns {list(names)}; name some of these."
         )
+    if twice := [name for name in columns if list(names).count(name) > 1]:
+        raise InvalidInputError(
+            f"columns has {twice}, of which X has more than one each; rename them."
+        )
 
 
 def is_path(part: Any) -> bool:

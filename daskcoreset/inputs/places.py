@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -148,6 +149,33 @@ def is_glob(location: Any) -> bool:
     if text.startswith(("http://", "https://")):  # where a question mark begins the query
         return "*" in text.partition("?")[0]
     return any(sign in text for sign in "*?[") and ("://" in text or not Path(text).exists())
+
+
+# One letter is a drive of Windows; `pathlib.Path` takes one of the two slashes away.
+_SLASHLESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?!//|:)")
+
+
+def check_slashes(name: str, location: str | os.PathLike[str]) -> None:
+    """Raise an error for a URL that has lost its slashes, and would be taken for a local path.
+
+    Parameters
+    ----------
+    name : str
+        The argument.
+    location : str or path-like
+        A path may have a colon in it, where there is something of that name.
+    """
+    text = os.fspath(location)
+    match = _SLASHLESS.match(text)
+    if match is None or "://" in text or Path(text).exists():
+        return
+    if is_glob(text) and Place.of(text, None).matches():
+        return
+    scheme = match[1]
+    raise InvalidInputError(
+        f"{name} is no file or folder, and looks like a URL ({scheme}) without its two slashes; "
+        f'pass it as text that begins with "{scheme}://", and a path with "./".'
+    )
 
 
 def shortened(names: Sequence[str]) -> str:

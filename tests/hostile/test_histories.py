@@ -79,6 +79,7 @@ def test_history__on_an_object_store(connection: Connection) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.long
 @pytest.mark.parametrize(("machine", "examples"), [(TreeHistory, 300), (StreamHistory, 400)])
 def test_history__of_tens_of_thousands_of_steps(
     machine: type[History], examples: int, disk: Disk
