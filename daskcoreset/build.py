@@ -13,11 +13,11 @@ from daskcoreset.constructions.coverage.cover import (
     check_options,
     resolve_coverage,
 )
-from daskcoreset.constructions.portfolio import PortfolioJob, portfolio_job
+from daskcoreset.constructions.portfolio.job import PortfolioJob, portfolio_job
+from daskcoreset.constructions.portfolio.summaries import check_summaries
 from daskcoreset.constructions.sampling.auto_size import AutoSize, auto_size
 from daskcoreset.constructions.sampling.final_draw import FinalDraw
 from daskcoreset.constructions.sampling.job import SamplingJob
-from daskcoreset.constructions.summaries import check_summaries
 from daskcoreset.constructions.tree.job import (
     INNER_FACTOR,
     Settings,

@@ -14,7 +14,7 @@ import zarr
 
 import daskcoreset
 from daskcoreset import Portfolio
-from daskcoreset.constructions import summaries
+from daskcoreset.constructions.portfolio import summaries
 from daskcoreset.core.blocks import Block, ReadBlock
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
 from daskcoreset.execution import waves

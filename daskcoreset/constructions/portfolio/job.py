@@ -8,7 +8,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, Protocol
 
-from daskcoreset.constructions.summaries import SummaryJob, sample_job
+from daskcoreset.constructions.portfolio.summaries import SummaryJob, sample_job
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import package_versions
 from daskcoreset.core.portfolio import Portfolio

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -301,3 +302,43 @@ def test_to_zarr__brings_all_back(tmp_path: Path) -> None:
     assert "<table>" in portfolio._repr_html_()
     with pytest.raises(KeyError, match="no member is named 'trees'"):
         portfolio["trees"]
+
+
+# --- several lazy builds in one compute ---
+
+
+class TrackedRows(np.ndarray):
+    """Rows that can be watched."""
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_compute__of_lazy_builds_of_a_dask_array_shares_the_first_read(scheduler: str) -> None:
+    X, y = make_data(12_000)
+    reads = dict.fromkeys(range(0, len(X), CHUNK), 0)
+    held: list[int] = [0, 0]
+
+    def let_go() -> None:
+        held[0] -= 1
+
+    def read(start: int) -> Any:
+        rows = X[start : start + CHUNK].copy().view(TrackedRows)
+        reads[start] += 1
+        held[:] = [held[0] + 1, max(held[1], held[0] + 1)]
+        weakref.finalize(rows, let_go)
+        return rows
+
+    blocks = [da.from_delayed(dask.delayed(read)(i), (CHUNK, D), X.dtype) for i in reads]
+    shared = da.concatenate(blocks)
+    names = ("clusters", "svm", "plain")
+    lazy = [own(shared, y, name, size=2000, chunks=CHUNK, compute=False) for name in names]
+    with dask.config.set(scheduler=scheduler, num_workers=2):
+        found = dask.compute(*lazy)
+    # One, two and one by themselves; blocks may be read again by single members.
+    assert min(reads.values()) == 2
+    assert sum(reads.values()) < 2.5 * len(reads)
+    # Of 24 blocks a few are in memory at a time.
+    assert held[1] <= 8
+    for name, coreset in zip(names, found, strict=True):
+        alone = own(X, y, name, size=2000, chunks=CHUNK)
+        np.testing.assert_array_equal(coreset.indices, alone.indices)
+        np.testing.assert_array_equal(coreset.weights, alone.weights)
