@@ -183,7 +183,12 @@ def test_build__defines_a_portfolio_without_computing() -> None:
     scheduler = CountingScheduler()
     with dask.config.set(scheduler=scheduler):
         lazy = daskcoreset.build(
-            da.from_array(X, chunks=(CHUNK, D)), y, size=50, method=METHODS, compute=False
+            da.from_array(X, chunks=(CHUNK, D)),
+            y,
+            size=300,
+            method=METHODS,
+            random_state=7,
+            compute=False,
         )
         assert scheduler.calls == 0
         portfolio = lazy.compute()
