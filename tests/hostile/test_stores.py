@@ -452,7 +452,7 @@ if what == "loop":
     for n in range(10**9):
         coreset(n).to_zarr(path, overwrite=True)
 elif what == "coreset":
-    storage.write_array = hang
+    storage.write_arrays = hang
     coreset(1).to_zarr(path, overwrite=True)
 else:
     convert._plain = hang
