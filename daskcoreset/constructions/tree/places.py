@@ -67,6 +67,10 @@ class Place(ABC):
         """What messages and provenance call it."""
         return str(self.path)
 
+    def is_same(self, other: Place) -> bool:
+        """Whether another place is this one."""
+        return self.path == other.path
+
     @abstractmethod
     def create(
         self,

@@ -144,6 +144,10 @@ class RemotePlace(Place):
         """The URL, without secrets."""
         return self.folder.name
 
+    def is_same(self, other: Place) -> bool:
+        """Compare servers and keys, too: another one may have a folder of the same URL."""
+        return isinstance(other, RemotePlace) and self.folder.store == other.folder.store
+
     # --- reading -------------------------------------------------------------------------
 
     def _find_root(self) -> Root | None:

@@ -512,7 +512,7 @@ class CoresetStream:
             place = place_at("path", path, _LAYOUT, storage_options)
         if place is None:
             raise InvalidInputError("path is missing, and the stream was never saved; pass one.")
-        if self._place is not None and place.path == self._place.path:
+        if self._place is not None and place.is_same(self._place):
             self._write(self._state)
             self._n_unsaved = 0
             return
