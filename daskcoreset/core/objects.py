@@ -23,6 +23,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreEr
 from daskcoreset.core.locations import locate, scheme_of
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.secrets import without_secrets
+from daskcoreset.core.stored_arrays import check_length
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -106,6 +107,11 @@ def connect(url: str, storage_options: Mapping[str, Any] | None = None) -> Objec
     from obstore.exceptions import BaseError, UnknownConfigurationKeyError
 
     name, host = without_secrets(url, url).rstrip("/"), urlsplit(url).netloc
+    if not host:
+        raise InvalidInputError(
+            f"the URL {without_secrets(url, url)} names no bucket; pass one such as "
+            f"{scheme_of(url)}://bucket/folder."
+        )
     # Of Azure, what stands before the sign is a folder; a password has a colon before it.
     is_folder = url.lower().startswith("abfs") and ":" not in host
     if set("%?#") & set(url) or ("@" in url and not is_folder):
@@ -256,17 +262,27 @@ class ObjectFolder:
         return isinstance(self.store, HTTPStore)
 
     @_again
-    def get(self, key: str) -> Stored | None:
-        """Return an object, or None where there is none."""
+    def get(self, key: str, most: int | None = None) -> Stored | None:
+        """Return an object, or None where there is none.
+
+        Raises
+        ------
+        StoreError
+            There is no bucket, or the object is longer than `most` bytes.
+        """
         import obstore
         from obstore.exceptions import NotFoundError
 
         with clear_errors(self.name, "read"):
             try:
                 found = obstore.get(self.store, key)
+                if most is not None:
+                    check_length(f"{self.name}/{key}", found.meta["size"], most)
                 tag = {"e_tag": found.meta["e_tag"], "version": found.meta.get("version")}
                 return Stored(bytes(found.bytes()), tag)
-            except (NotFoundError, FileNotFoundError):
+            except (NotFoundError, FileNotFoundError) as error:
+                if "NoSuchBucket" in str(error):
+                    raise
                 return None
 
     @_again
@@ -316,10 +332,13 @@ class ObjectFolder:
         ------
         RefusedError
             They are not: some stores take no notice of what they do not know.
+        StoreError
+            It cannot be told: a conflict is also the answer to a request that was sent twice, or
+            came at a bad moment.
         """
         try:
             tag = self.put_if(key, b"1", None)
-            made_twice = self.put_if(key, b"2", None)
+            made_twice = None if tag is None else self.put_if(key, b"2", None)
             replaced = None if tag is None else self.put_if(key, b"3", tag)
             replaced_twice = None if replaced is None else self.put_if(key, b"4", tag)
         finally:
@@ -335,12 +354,25 @@ class ObjectFolder:
             raise StoreError(f"{self.name}: writes on a condition fail; try again")
 
     @_again
-    def keys(self, under: str | None = None, most: int | None = None) -> list[str]:
-        """Return the names of the objects under a folder, in no order: of all, or of so many."""
+    def keys(
+        self, under: str | None = None, most: int | None = None, after: str | None = None
+    ) -> list[str]:
+        """Return the names of the objects under a folder, in no order: of all, or of so many.
+
+        Parameters
+        ----------
+        under : str, optional
+            The folder.
+        most : int, optional
+            How many.
+        after : str, optional
+            Only names that sort after this one.
+        """
         import obstore
 
         with clear_errors(self.name, "listed"):
-            listed = (meta["path"] for batch in obstore.list(self.store, under) for meta in batch)
+            batches = obstore.list(self.store, under, offset=after)
+            listed = (meta["path"] for batch in batches for meta in batch)
             return list(islice(listed, most))
 
     @_again

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,14 +22,23 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
+from daskcoreset.core.inside import HEADER, refuse_inside
 from daskcoreset.core.locations import locate, scheme_of
-from daskcoreset.core.objects import clear_errors, connect, is_remote, name_of
+from daskcoreset.core.objects import (
+    ObjectFolder,
+    RefusedError,
+    clear_errors,
+    connect,
+    is_remote,
+    name_of,
+)
 from daskcoreset.core.plain_files import hold_folder
+from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.stored_arrays import (
     find_padding_problem,
-    read_array,
+    read_arrays,
     spell_dtype,
-    write_array,
+    write_arrays,
 )
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
@@ -41,9 +50,6 @@ if TYPE_CHECKING:
 
 # What an attribute can be; tuples come back as lists.
 JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
-
-# Name of the attribute that makes a Zarr group one of ours.
-HEADER = "daskcoreset"
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
@@ -270,6 +276,7 @@ def write_group(
     if target.read_only or not target.store.supports_deletes:
         msg = f"store {target} is read-only or cannot delete; write to a directory and copy that"
         raise InvalidInputError(msg)
+    refuse_inside(store if path is None else path, storage_options)
     with _clear_errors(target, "written"):
         members = _replaceable(target, path, kind, overwrite=overwrite)
         if path is None:
@@ -353,8 +360,17 @@ def read_group(
     return dict(contents.arrays), dict(contents.attributes)
 
 
+# What else is wrong with a header, before anything else is read; None for nothing.
+FindProblem: TypeAlias = "Callable[[Mapping[str, Any]], str | None]"
+
+
 def read_folder(
-    path: Path, *, kind: str, schema_version: int, oldest: int | None = None
+    path: Path,
+    *,
+    kind: str,
+    schema_version: int,
+    oldest: int | None = None,
+    find_problem: FindProblem | None = None,
 ) -> GroupContents:
     """Read a group on a local disk as `read_group` does, with its version and its digest.
 
@@ -368,6 +384,8 @@ def read_folder(
         As in `read_group`.
     oldest : int, optional
         The oldest version that will do; `schema_version` by default.
+    find_problem : callable, optional
+        Returns what else is wrong with a header, or None.
     """
     from zarr.storage import StorePath
 
@@ -384,7 +402,9 @@ def read_folder(
             with hold_folder(place) as folder:
                 try:
                     place_in = StorePath(PlainStore(folder))
-                    return read_contents(place_in, str(path), kind, schema_version, oldest)
+                    return read_contents(
+                        place_in, str(path), kind, schema_version, oldest, find_problem
+                    )
                 except StoreError:
                     if not folder.is_replaced():
                         raise
@@ -394,14 +414,20 @@ def read_folder(
     raise StoreError(f"{path} was replaced at each of {_N_READS} reads; read it again")
 
 
-def read_contents(
-    target: StorePath, where: str, kind: str, schema_version: int, oldest: int | None
+def read_contents(  # noqa: PLR0917 - all of them are always given
+    target: StorePath,
+    where: str,
+    kind: str,
+    schema_version: int,
+    oldest: int | None,
+    find_problem: FindProblem | None = None,
 ) -> GroupContents:
     """Read a group of a Zarr store as `read_folder` does one on a disk; `where` is its name."""
     try:
         with _clear_errors(target, "read"):
             group = _open(target, "r")
     except FileNotFoundError as error:
+        _check_bucket(target)
         raise StoreError(f"{where}: no Zarr version 3 group; check the path") from error
     except StoreError:
         raise
@@ -413,26 +439,32 @@ def read_contents(
     header = attributes.pop(HEADER, None)
     if problem := find_header_problem(header, kind, schema_version, oldest):
         raise StoreError(f"{where}: {problem}")
-    if wrong := [name for name in header["arrays"] if not _NAME.fullmatch(name)]:
-        raise StoreError(
-            f"{where}: no array has a name such as {wrong[0]!r}; restore it from a copy"
-        )
+    _check_header(header, where, find_problem)
     arrays: dict[str, AnyArray] = {}
     dims: dict[str, tuple[str, ...]] = {}
-    for name, spec in header["arrays"].items():
-        try:
-            with _clear_errors(target, "read"):
-                arrays[name], dims[name] = read_array(group, name, spec)
-        except StoreError:
-            raise
-        except Exception as error:
-            msg = f"{where}: array {name!r} does not read ({error}); restore or rebuild the store"
-            raise StoreError(msg) from error
+    try:
+        with _clear_errors(target, "read"):
+            for name, array, axes in read_arrays(group, header["arrays"]):
+                arrays[name], dims[name] = array, axes
+    except StoreError:
+        raise
+    except Exception as error:
+        raise StoreError(f"{where}: {error}; restore or rebuild the store") from error
     contents = GroupContents(arrays, dims, attributes, kind, header["schema_version"])
     if contents.header(complete=True) != header:
         msg = f"{where}: changed or damaged since it was written (its digest does not match)"
         raise StoreError(f"{msg}; restore it from a copy or rebuild it")
     return contents
+
+
+def _check_header(header: Mapping[str, Any], where: str, find_problem: FindProblem | None) -> None:
+    if wrong := [name for name in header["arrays"] if not _NAME.fullmatch(name)]:
+        raise StoreError(
+            f"{where}: no array has a name such as {wrong[0]!r}; restore it from a copy"
+        )
+    with refuse_inconsistent(f"{where}: its header is damaged"):
+        if find_problem is not None and (problem := find_problem(header)):
+            raise StoreError(f"{where}: {problem}; restore it from a copy")
 
 
 def _name(target: StorePath) -> str:
@@ -445,10 +477,46 @@ def _name(target: StorePath) -> str:
 
 
 def _clear_errors(target: StorePath, done: str) -> AbstractContextManager[None]:
+    from zarr.storage import FsspecStore, ObjectStore
+
+    if isinstance(target.store, ObjectStore):
+        return clear_errors(_name(target), done)
+    return (
+        _clear_foreign(_name(target), done)
+        if isinstance(target.store, FsspecStore)
+        else nullcontext()
+    )
+
+
+@contextmanager
+def _clear_foreign(name: str, done: str) -> Iterator[None]:
+    """Turn what file systems of fsspec raise, which is of many packages, into a `StoreError`."""
+    from zarr.errors import GroupNotFoundError
+
+    try:
+        yield
+    except (CoresetError, GroupNotFoundError):
+        raise
+    except Exception as error:  # noqa: BLE001 - of every file system
+        found = without_secrets(" ".join(str(error).split())[:200])
+        # Without the cause, whose text may hold a password.
+        raise StoreError(
+            f"{name} could not be {done} ({type(error).__name__}: {found}); check the URL, "
+            f"storage_options and the network"
+        ) from None
+
+
+def _check_bucket(target: StorePath) -> None:
+    """Raise an error where there is no bucket; Zarr takes it for one in which nothing is."""
     from zarr.storage import ObjectStore
 
-    is_object = isinstance(target.store, ObjectStore)
-    return clear_errors(_name(target), done) if is_object else nullcontext()
+    if isinstance(target.store, ObjectStore) and not target.read_only:
+        try:
+            ObjectFolder(target.store.store, _name(target)).keys(most=1)
+        except RefusedError:
+            raise
+        except StoreError:  # it cannot be listed
+            return
 
 
 def _resolve(
@@ -456,7 +524,9 @@ def _resolve(
 ) -> tuple[StorePath, Path | None]:
     """Return the place in a Zarr store and, if it is on a local disk, its path."""
     from zarr.abc.store import Store
-    from zarr.storage import FsspecStore, LocalStore, ObjectStore, StorePath
+    from zarr.storage import LocalStore, ObjectStore, StorePath
+
+    from daskcoreset.core.bounded_objects import BoundedObjects
 
     if isinstance(store, str | os.PathLike):
         place = locate("store", store)
@@ -465,20 +535,10 @@ def _resolve(
         raise InvalidInputError(
             "storage_options belong to a URL, and store is none; leave them out"
         )
-    if isinstance(store, str) and is_remote(store) and find_spec("obstore"):
-        folder = connect(store, storage_options)
-        return StorePath(ObjectStore(folder, read_only=store.lower().startswith("http"))), None
     if isinstance(store, str):
-        scheme = scheme_of(store)
-        try:
-            options = None if storage_options is None else dict(storage_options)
-            return StorePath(FsspecStore.from_url(store, storage_options=options)), None
-        except ImportError as error:
-            msg = f"store is a URL ({scheme}) that needs a package ({error}); install it"
-            raise MissingDependencyError(msg) from error
-        except ValueError as error:
-            msg = f"store is a URL of no known protocol ({scheme}); check it"
-            raise InvalidInputError(msg) from error
+        store = _store_at(store, storage_options)
+    if isinstance(store, ObjectStore):
+        store = BoundedObjects(store.store, read_only=store.read_only)
     if isinstance(store, Store):
         store = StorePath(store)
     if not isinstance(store, StorePath):
@@ -489,6 +549,26 @@ def _resolve(
     # Followed through links, so that a rename replaces the directory and not the link to it.
     path = (store.store.root / store.path).resolve()
     return StorePath(LocalStore(path, read_only=store.read_only)), path
+
+
+def _store_at(url: str, storage_options: Mapping[str, Any] | None) -> Store:
+    """Return the Zarr store at a URL."""
+    from zarr.storage import FsspecStore, ObjectStore
+
+    if is_remote(url) and find_spec("obstore"):
+        folder = connect(url, storage_options)
+        return ObjectStore(folder, read_only=url.lower().startswith("http"))
+    scheme = scheme_of(url)
+    with _clear_foreign(without_secrets(url, url), "opened"):
+        try:
+            options = None if storage_options is None else dict(storage_options)
+            return FsspecStore.from_url(url, storage_options=options)
+        except ImportError as error:
+            msg = f"store is a URL ({scheme}) that needs a package ({error}); install it"
+            raise MissingDependencyError(msg) from error
+        except ValueError as error:
+            msg = f"store is a URL of no known protocol ({scheme}); check it"
+            raise InvalidInputError(msg) from error
 
 
 def _open(target: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
@@ -568,6 +648,5 @@ def _fill(target: StorePath, contents: GroupContents, replaced: set[str] | None)
         group.attrs.put({HEADER: {**header, "arrays": {**old, **contents.specs()}}})
         for name in replaced:
             del group[name]
-    for name, array in contents.arrays.items():
-        write_array(group, name, array, contents.dims[name])
+    write_arrays(group, contents.arrays, contents.dims)
     group.attrs.put({**contents.attributes, HEADER: contents.header(complete=True)})

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.inside import HEADER
 from daskcoreset.core.secrets import without_secrets
-from daskcoreset.core.storage import HEADER
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
 from daskcoreset.inputs.files import open_numpy
 from daskcoreset.inputs.hdf5 import Hdf5File, open_hdf5_file

@@ -20,6 +20,7 @@ from daskcoreset.constructions.tree.remote import place_at
 from daskcoreset.constructions.tree.shape import Part, cover, digest_of, respaced
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, stream
 from daskcoreset.core.storage import Location
@@ -143,10 +144,11 @@ class CoresetTree:
             method, size, inner_size, n_clusters, random_state, sampling, on_invalid
         )
         place = place_at("path", path, _LAYOUT, storage_options)
+        refuse_inside(path, storage_options)
         remedy = "CoresetTree.open opens a tree that is there, or choose another path"
         contents = persistence.settings_contents(settings, _LAYOUT.kind)
         head = place.create(contents, None, remedy, overwrite=False)
-        return cls(settings, Manifest(place, head))
+        return cls(settings, Manifest(place, head, most_rows=settings.most_rows))
 
     @classmethod
     def open(
@@ -181,7 +183,7 @@ class CoresetTree:
         """
         place = place_at("path", path, _LAYOUT, storage_options)
         settings, origin = persistence.settings_from(place.settings(), place.name, method)
-        return cls(settings, Manifest.newest(place, origin))
+        return cls(settings, Manifest.newest(place, origin, settings.most_rows))
 
     def __repr__(self) -> str:
         settings = self._settings

@@ -37,6 +37,7 @@ from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.storage import Location
@@ -296,6 +297,7 @@ class CoresetStream:
             settings = replace(settings, save_every=None)
         self._begin(settings, StreamState())
         if place is not None:
+            refuse_inside(store, storage_options)
             self._save_new(place, overwrite=False)
 
     def _begin(
@@ -510,10 +512,11 @@ class CoresetStream:
             place = place_at("path", path, _LAYOUT, storage_options)
         if place is None:
             raise InvalidInputError("path is missing, and the stream was never saved; pass one.")
-        if self._place is not None and place.path == self._place.path:
+        if self._place is not None and place.is_same(self._place):
             self._write(self._state)
             self._n_unsaved = 0
             return
+        refuse_inside(path, storage_options)
         self._save_new(place, overwrite=overwrite)
 
     def _save_new(self, place: Place, *, overwrite: bool) -> None:
