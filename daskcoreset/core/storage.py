@@ -32,7 +32,7 @@ from daskcoreset.core.stored_arrays import (
     write_array,
 )
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.core.validation import check_flag
+from daskcoreset.core.validation import check_flag, check_options
 
 if TYPE_CHECKING:
     import zarr
@@ -458,6 +458,7 @@ def _resolve(
     from zarr.abc.store import Store
     from zarr.storage import FsspecStore, LocalStore, ObjectStore, StorePath
 
+    check_options(storage_options)
     if isinstance(store, str | os.PathLike):
         place = locate("store", store)
         store = LocalStore(place) if isinstance(place, Path) else place

@@ -37,6 +37,7 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
+from daskcoreset.core.validation import check_number
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.engine import map_rows
@@ -215,13 +216,14 @@ class CheckedParameters:
     """Mixin of the estimators: wrong parameters are errors of ours."""
 
     def _validate_params(self) -> None:
+        for name, value in self.get_params(deep=False).items():  # type: ignore[attr-defined]
+            # Scikit-learn compares all numbers of Python's tower, and spans of time, with bounds.
+            if isinstance(value, numbers.Real) and type(value) is not bool:
+                check_number(name, value)
         try:
             super()._validate_params()  # type: ignore[misc] # of the base estimator
         except InvalidParameterError as error:
             raise InvalidInputError(str(error)) from error
-        except TypeError as error:  # of a value that cannot be compared with a number
-            problem = f"a parameter of {type(self).__name__} cannot be used: {error}"
-            raise InvalidTypeError(f"{problem}; call set_params with plain values.") from error
 
 
 def validate_rows(

@@ -328,12 +328,17 @@ def merge_sums(first: dict[Any, Any], second: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _two_labels(present: list[Any], classes: Any) -> list[Any]:
-    labels = present
+    labels, known = present, set(present)
     if classes is not None:
         if not isinstance(classes, Sequence | np.ndarray) or isinstance(classes, str):
             raise InvalidTypeError(f"classes is {shown(classes)}; pass (negative, positive).")
-        labels = np.ravel(np.array([*classes], dtype=object)).tolist()
-    if len(labels) != 2 or not set(present) <= set(labels):
+        try:
+            labels = np.ravel(np.array([*classes], dtype=object)).tolist()
+            known = set(labels)
+        except TypeError as error:  # no labels, or one that cannot be looked up
+            problem = f"classes is {shown(classes)}; pass (negative, positive)."
+            raise InvalidTypeError(problem) from error
+    if len(labels) != 2 or not set(present) <= known:
         found = ", ".join(map(repr, present[:5]))
         raise InvalidInputError(
             f"y holds {len(present)} classes ({found}) where two are wanted; pass classes="

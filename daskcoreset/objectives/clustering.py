@@ -21,6 +21,9 @@ from daskcoreset.solvers.divergences import (
 )
 from daskcoreset.solvers.kmeans import assign, rough_kmeans, seed_cells
 
+# Draws among the rows of a coreset, of more of which it has no other rows to show.
+_MANY = 10**6
+
 
 @dataclass(frozen=True)
 class _OfCenters(Objective[FloatArray]):
@@ -50,7 +53,7 @@ class _OfCenters(Objective[FloatArray]):
             yield f"{self.seeded} {i}", self.seed(block, rng)
         for i in range(1, 4):
             share = block.weights / block.weights.sum()
-            rows = rng.choice(len(block), require_parts(self), p=share)
+            rows = rng.choice(len(block), min(require_parts(self), _MANY), p=share)
             yield f"random rows {i}", dense(block.points[np.unique(rows)])
         yield "mean", self.poor(block)
 

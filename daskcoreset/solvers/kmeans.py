@@ -14,6 +14,7 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
+from daskcoreset.core.validation import as_numbers
 
 # Numbers of sparse rows spread out at a time: 1 MiB.
 _TILE_NUMBERS = 2**17
@@ -272,7 +273,7 @@ class Centers(NamedTuple):
 
 def check_init(init: Any, n_clusters: int, n_features: int) -> None:
     """Check initial centers before the data are read."""
-    shape = np.shape(init)
+    shape = as_numbers("init", init).shape
     if shape != (n_clusters, n_features):
         raise InvalidInputError(
             f"init has shape {shape}; pass {n_clusters} centers of {n_features} features, one "

@@ -76,7 +76,7 @@ class AVMClassifier(CorePointModel):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CORE_POINT_CONSTRAINTS,
-        "n_steps": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "n_steps": [Interval(Integral, 1, 2**28, closed="both"), StrOptions({"auto"})],
     }
 
     def __init__(
