@@ -321,7 +321,11 @@ class Coreset(WeightedPoints):
         parts = (self, *others)
         if offsets is not None and not isinstance(offsets, Iterable):
             raise InvalidTypeError(f"offsets is {shown(offsets)}; pass a number for each coreset.")
-        moves: list[Any] = [0] * len(parts) if offsets is None else [*iter(offsets)]
+        try:
+            moves: list[Any] = [0] * len(parts) if offsets is None else list(offsets)
+        except (TypeError, ValueError) as error:  # a number in an array; of unknown length
+            problem = f"offsets is {shown(offsets)}; pass a number for each coreset."
+            raise InvalidTypeError(problem) from error
         if len(moves) != len(parts) or not all(
             is_int(move) and 0 <= move <= np.iinfo(np.int64).max - int(part.indices.max())
             for move, part in zip(moves, parts, strict=False)

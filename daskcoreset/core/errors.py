@@ -90,6 +90,14 @@ def overflow_error() -> InvalidInputError:
     )
 
 
+def scores_error() -> InvalidInputError:
+    """Return the error of scores that overflow, or vanish, only when they are divided."""
+    return InvalidInputError(
+        "scores are no finite numbers: X, sample_weight, or a parameter such as lam or C has "
+        "values too large or too small for them; scale it."
+    )
+
+
 def no_scores_error(method: str) -> InvalidInputError:
     """Return the error of rows that all have a score of zero."""
     return InvalidInputError(

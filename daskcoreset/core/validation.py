@@ -87,6 +87,15 @@ def shown(value: Any) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
+def n_dims(name: str, value: Any) -> int:
+    """Return the dimensions of an array-like, which lists of different lengths have not."""
+    try:
+        return int(np.ndim(value))
+    except ValueError as error:
+        problem = f"{name} is {shown(value)}, which is no array ({error}); pass an array."
+        raise InvalidTypeError(problem) from error
+
+
 def as_numbers(name: str, value: Any) -> FloatArray:
     """Return an array of float64 numbers of any shape.
 

@@ -253,6 +253,11 @@ def validate_rows(
             estimator, X, **target, dtype=FLOATS, accept_sparse=sparse, **checks
         )
     X, y = checked if target else (checked, None)
+    if X.shape[1] != estimator.n_features_in_:  # an array that is another one than it says
+        raise InvalidInputError(
+            f"X holds {X.shape[1]} features, where it says that it has "
+            f"{estimator.n_features_in_}; pass an array."
+        )
     if sample_weight is not None:
         with refuse_as("sample_weight"):
             sample_weight = _check_sample_weight(

@@ -274,6 +274,9 @@ def _means(
     from scipy.special import stdtrit
 
     rows = []
+    if not isinstance(by_size, Mapping):
+        problem = f"results[{name!r}] is {shown(by_size)}; pass errors by size."
+        raise InvalidTypeError(problem)
     for size, errors in sorted(by_size.items()):
         values = np.asarray(errors, dtype=np.float64)
         if size <= 0 or values.ndim != 1 or not len(values) or not np.isfinite(values).all():

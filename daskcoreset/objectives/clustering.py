@@ -12,6 +12,7 @@ from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.core.validation import n_dims
 from daskcoreset.objectives.base import Objective, check_parts, require_parts
 from daskcoreset.objectives.cells import Bracket, Cells, bracket_below, cells_by_distance
 from daskcoreset.solvers.bregman import bregman_hard, bregman_seeds, prepare
@@ -74,8 +75,12 @@ class _OfCenters(Objective[FloatArray]):
         """One array of centers is one solution; a sequence of them, or a cube, is several."""
         if isinstance(solutions, str) or not hasattr(solutions, "__iter__"):
             return [solutions]  # which `read` refuses
-        single = not isinstance(solutions, Sequence) or np.ndim(solutions[0]) != 2
-        return [solutions] if single and np.ndim(solutions) in (0, 2) else list(solutions)
+        if isinstance(solutions, Sequence) and not solutions:
+            raise InvalidInputError("solutions is empty; pass at least one.")
+        single = not isinstance(solutions, Sequence) or n_dims("solutions", solutions[0]) != 2
+        if single and n_dims("solutions", solutions) in (0, 2):
+            return [solutions]
+        return list(solutions)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import as_numbers
@@ -374,7 +374,13 @@ class _Shifted:
     def __call__(self, X: Any, n_clusters: int, random_state: Any) -> Any:
         rows = X * self.scale
         rows = rows + self.shift if isinstance(X, np.ndarray) else rows
-        centers = self.init(rows, n_clusters, random_state=random_state)
+        try:
+            centers = self.init(rows, n_clusters, random_state=random_state)
+        except TypeError as error:
+            raise InvalidTypeError(
+                f"init failed ({error}); it gets rows, n_clusters and random_state=, and returns "
+                f"centers."
+            ) from error
         return (centers - self.shift) / self.scale
 
 
