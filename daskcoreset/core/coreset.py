@@ -223,7 +223,10 @@ class Coreset(WeightedPoints):
         super().__post_init__()
         if not len(self):
             raise InvalidInputError("points has no rows; a coreset has at least one")
-        frozen = freeze(self.provenance)
+        try:
+            frozen = freeze(self.provenance)
+        except RecursionError:
+            raise InvalidTypeError("provenance holds itself, or is nested too deep") from None
         if not isinstance(frozen, Mapping):
             msg = f"provenance is a {type(self.provenance).__name__}; pass a mapping"
             raise InvalidTypeError(msg)
@@ -318,7 +321,11 @@ class Coreset(WeightedPoints):
         parts = (self, *others)
         if offsets is not None and not isinstance(offsets, Iterable):
             raise InvalidTypeError(f"offsets is {shown(offsets)}; pass a number for each coreset.")
-        moves: list[Any] = [0] * len(parts) if offsets is None else list(offsets)
+        try:
+            moves: list[Any] = [0] * len(parts) if offsets is None else list(offsets)
+        except (TypeError, ValueError) as error:  # a number in an array; of unknown length
+            problem = f"offsets is {shown(offsets)}; pass a number for each coreset."
+            raise InvalidTypeError(problem) from error
         if len(moves) != len(parts) or not all(
             is_int(move) and 0 <= move <= np.iinfo(np.int64).max - int(part.indices.max())
             for move, part in zip(moves, parts, strict=False)

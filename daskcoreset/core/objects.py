@@ -24,6 +24,7 @@ from daskcoreset.core.locations import locate, scheme_of
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.stored_arrays import check_length
+from daskcoreset.core.validation import check_options
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -143,12 +144,9 @@ def connect(url: str, storage_options: Mapping[str, Any] | None = None) -> Objec
 
 
 def _by_obstore_names(storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
+    check_options(storage_options)
     if storage_options is None:
         return {}
-    if not isinstance(storage_options, Mapping):
-        raise InvalidTypeError(
-            f"storage_options is a {type(storage_options).__name__}; pass a dict of options."
-        )
     options = dict(storage_options)
     nested = options.pop("client_kwargs", None) or {}
     merged = {name: nested[name] for name in nested if name not in options} | options
@@ -434,6 +432,7 @@ def find_folder(
     from zarr.abc.store import Store
     from zarr.storage import LocalStore, ObjectStore
 
+    check_options(storage_options)
     if is_remote(location):
         url = str(location)
         return ObjectFolder(connect(url, storage_options), without_secrets(url, url).rstrip("/"))

@@ -41,7 +41,7 @@ from daskcoreset.core.stored_arrays import (
     write_arrays,
 )
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.core.validation import check_flag
+from daskcoreset.core.validation import check_flag, check_options
 
 if TYPE_CHECKING:
     import zarr
@@ -528,6 +528,7 @@ def _resolve(
 
     from daskcoreset.core.bounded_objects import BoundedObjects
 
+    check_options(storage_options)
     if isinstance(store, str | os.PathLike):
         place = locate("store", store)
         store = LocalStore(place) if isinstance(place, Path) else place

@@ -37,6 +37,7 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
+from daskcoreset.core.validation import check_number
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.engine import map_rows
@@ -215,13 +216,14 @@ class CheckedParameters:
     """Mixin of the estimators: wrong parameters are errors of ours."""
 
     def _validate_params(self) -> None:
+        for name, value in self.get_params(deep=False).items():  # type: ignore[attr-defined]
+            # Scikit-learn compares all numbers of Python's tower, and spans of time, with bounds.
+            if isinstance(value, numbers.Real) and type(value) is not bool:
+                check_number(name, value)
         try:
             super()._validate_params()  # type: ignore[misc] # of the base estimator
         except InvalidParameterError as error:
             raise InvalidInputError(str(error)) from error
-        except TypeError as error:  # of a value that cannot be compared with a number
-            problem = f"a parameter of {type(self).__name__} cannot be used: {error}"
-            raise InvalidTypeError(f"{problem}; call set_params with plain values.") from error
 
 
 def validate_rows(
@@ -251,6 +253,11 @@ def validate_rows(
             estimator, X, **target, dtype=FLOATS, accept_sparse=sparse, **checks
         )
     X, y = checked if target else (checked, None)
+    if X.shape[1] != estimator.n_features_in_:  # an array that is another one than it says
+        raise InvalidInputError(
+            f"X holds {X.shape[1]} features, where it says that it has "
+            f"{estimator.n_features_in_}; pass an array."
+        )
     if sample_weight is not None:
         with refuse_as("sample_weight"):
             sample_weight = _check_sample_weight(

@@ -198,7 +198,8 @@ class MarginModel(DecisionModel):
         data = self._validate_in_memory(X, y, sample_weight)
         self._used = None
         if data is not None:
-            check_classification_targets(data.y)
+            with refuse_as("y"):
+                check_classification_targets(data.y)
             names, codes = np.unique(np.asarray(data.y), return_inverse=True)
             if data.sample_weight is None or data.sample_weight.all():
                 return row_blocks(data.X, codes, data.sample_weight), names

@@ -15,6 +15,7 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.inside import HEADER
 from daskcoreset.core.secrets import without_secrets
+from daskcoreset.core.validation import shown as briefly
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
 from daskcoreset.inputs.files import open_numpy
 from daskcoreset.inputs.hdf5 import Hdf5File, open_hdf5_file
@@ -165,10 +166,10 @@ def _single(part: Any, name: str, paths: _Paths) -> Any:
     if isinstance(part, (list, tuple)) and any(isinstance(one, str) for one in part):
         return part  # labels, and no paths
     is_missing = isinstance(part, str) and "://" not in part and not is_glob(part)
-    if is_missing and not Path(part).expanduser().exists():
+    if is_missing and not _exists(part):
         check_slashes(name, part)
         raise InvalidInputError(
-            f"{name} is {part!r}, which is no file, and X has no columns or arrays by name; "
+            f"{name} is {briefly(part)}, which is no file, and X has no columns or arrays by name; "
             f"pass the array."
         )
     opened = paths.opened(part, name)
@@ -176,6 +177,14 @@ def _single(part: Any, name: str, paths: _Paths) -> Any:
         vectors = [_vector(one, name) for one in opened.opened]
         return Rows(vectors, opened.places, name)
     return _vector(opened, name) if is_path(part) or is_store(part) else opened
+
+
+def _exists(path: str) -> bool:
+    """Whether a text is the path of something: no label and no name of a column is."""
+    try:
+        return Path(path).expanduser().exists()
+    except (OSError, RuntimeError):  # longer than any name; no such user
+        return False
 
 
 def _vector(opened: Any, name: str) -> Any:

@@ -10,7 +10,7 @@ from functools import wraps
 from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.validation import check_choice
+from daskcoreset.core.validation import check_choice, check_options, shown
 
 MissingChunks: TypeAlias = Literal["raise", "fill"]
 
@@ -51,20 +51,21 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         check_choice("missing_chunks", self.missing_chunks, "raise", "fill")
-        storage, columns = self.storage_options, self.columns
-        if not isinstance(storage, (Mapping, type(None))):
-            raise InvalidTypeError(
-                f"storage_options is a {type(storage).__name__}; pass a dict of the names and "
-                f'values that the file system takes, such as {{"anon": True}}.'
-            )
+        check_options(self.storage_options)
+        columns = self.columns
         if columns is None:
             return
         if isinstance(columns, str) or not isinstance(columns, Sequence):
             raise InvalidTypeError(
-                f"columns is {columns!r}; pass a list of names of columns, such as [{'a'!r}]."
+                f"columns is {shown(columns)}; pass a list of names of columns, such as [{'a'!r}]."
             )
         object.__setattr__(self, "columns", tuple(columns))
-        if not columns or len(set(columns)) != len(columns):
+        try:
+            n_names = len(set(columns))
+        except TypeError as error:
+            problem = f"columns is {shown(columns)}; pass a list of names of columns."
+            raise InvalidTypeError(problem) from error
+        if not columns or n_names != len(columns):
             raise InvalidInputError(
                 f"columns is {list(columns)}; name at least one column, and none of them twice."
             )

@@ -18,7 +18,7 @@ from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.core.validation import as_numbers, check_flag, check_positive, shown
+from daskcoreset.core.validation import as_numbers, check_flag, check_positive, n_dims, shown
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
@@ -328,12 +328,17 @@ def merge_sums(first: dict[Any, Any], second: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _two_labels(present: list[Any], classes: Any) -> list[Any]:
-    labels = present
+    labels, known = present, set(present)
     if classes is not None:
         if not isinstance(classes, Sequence | np.ndarray) or isinstance(classes, str):
             raise InvalidTypeError(f"classes is {shown(classes)}; pass (negative, positive).")
-        labels = np.ravel(np.array([*classes], dtype=object)).tolist()
-    if len(labels) != 2 or not set(present) <= set(labels):
+        try:
+            labels = np.ravel(np.array([*classes], dtype=object)).tolist()
+            known = set(labels)
+        except TypeError as error:  # no labels, or one that cannot be looked up
+            problem = f"classes is {shown(classes)}; pass (negative, positive)."
+            raise InvalidTypeError(problem) from error
+    if len(labels) != 2 or not set(present) <= known:
         found = ", ".join(map(repr, present[:5]))
         raise InvalidInputError(
             f"y holds {len(present)} classes ({found}) where two are wanted; pass classes="
@@ -524,8 +529,8 @@ def distortion(
 def _as_solutions(
     centers: Any, n_features: int, name: str = "centers"
 ) -> tuple[list[FloatArray], bool]:
-    several = isinstance(centers, Sequence) and all(np.ndim(solution) == 2 for solution in centers)
-    several = several or np.ndim(centers) == 3
+    several = isinstance(centers, Sequence) and all(n_dims(name, one) == 2 for one in centers)
+    several = several or n_dims(name, centers) == 3
     solutions = [
         as_centers(solution, n_features, name) for solution in (centers if several else [centers])
     ]

@@ -11,6 +11,7 @@ import numpy as np
 
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense
 from daskcoreset.core.moments import merge_scatters, scatter_of_block
 from daskcoreset.core.typing import AnyArray, FloatArray
@@ -225,6 +226,11 @@ def rows_frame(points: Any, weights: FloatArray) -> Frame:
 def data_frame(blocks: RowBlocks) -> Frame:
     """Two principal axes of all rows, of three columns or more, in one read."""
     scatter = map_reduce(blocks, scatter_of_block, merge_scatters).value
+    if not np.isfinite(scatter.covariance).all():
+        raise InvalidInputError(
+            "X has no axes to be shown: sample_weight sums to zero, or X has values too large; "
+            "correct them."
+        )
     values, vectors = np.linalg.eigh(scatter.covariance)
     axes, shares = _upright(vectors[:, [-1, -2]], values[[-1, -2]], float(values.sum()))
     return Frame(scatter.mean, axes, shares)

@@ -93,8 +93,14 @@ def theory_size(
             f"method {method!r} has no bound on its size; the ones that have are {names}."
         )
     complexity = n_features * n_clusters * (math.log(n_clusters) if n_clusters > 1 else 1.0)
-    rows = factors[method] * (complexity - math.log(delta)) / epsilon**2
-    return max(1, math.ceil(constant * rows))
+    try:
+        rows = factors[method] * (complexity - math.log(delta)) / epsilon**2
+        return max(1, math.ceil(constant * rows))
+    except (OverflowError, ZeroDivisionError):
+        raise InvalidInputError(
+            f"epsilon={epsilon} and constant={constant} ask for more rows than can be counted; "
+            f"pass a larger epsilon, or a smaller constant."
+        ) from None
 
 
 @dataclass(frozen=True)

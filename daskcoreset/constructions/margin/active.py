@@ -141,7 +141,11 @@ class ActiveMaxMargin:
             )
         if self.classes is not None:
             classes: Any = self.classes
-            if isinstance(classes, str) or not isinstance(classes, Sequence | np.ndarray):
+            if (
+                isinstance(classes, str)
+                or not isinstance(classes, Sequence | np.ndarray)
+                or (isinstance(classes, np.ndarray) and classes.ndim != 1)
+            ):
                 raise InvalidTypeError(f"classes is {shown(self.classes)}; pass two labels.")
             pair = plain_labels(list(self.classes), 2)
             if pair[0] == pair[1] or isinstance(pair[0], str) != isinstance(pair[1], str):

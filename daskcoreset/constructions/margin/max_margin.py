@@ -146,9 +146,14 @@ class Run:
     def _first_core(self) -> CoreRows:
         """Rows to start from, of the two sides of the separator."""
         options, classes = self.options, self.first.value.classes
-        if options.positive is not None and np.ndim(options.positive):
+        if isinstance(options.positive, list | tuple) or np.ndim(options.positive):
             raise InvalidTypeError(f"positive is {shown(options.positive)}; pass one label.")
-        is_positive = classes == (classes[1] if options.positive is None else options.positive)
+        positive = classes[1] if options.positive is None else options.positive
+        try:
+            is_positive = np.asarray(classes == positive, dtype=bool)
+        except TypeError as error:  # missing, in pandas' way
+            problem = f"positive is {shown(positive)}; pass one label."
+            raise InvalidTypeError(problem) from error
         if not is_positive.any():
             raise InvalidInputError(
                 f"positive is {options.positive!r}, but y has the labels "

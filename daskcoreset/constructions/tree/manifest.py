@@ -186,7 +186,7 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
             return [start <= position <= stop for position in range(len(self))]
         if not hasattr(leaves, "__iter__"):
             raise InvalidTypeError(f"leaves is {shown(leaves)}; pass names, which are text.")
-        names = [leaves] if isinstance(leaves, str) else list(leaves)
+        names = [leaves] if isinstance(leaves, str) else _listed(leaves)
         if not names:
             raise InvalidInputError("leaves is empty; pass at least one name, or leave it out.")
         if not_text := [name for name in names if not isinstance(name, str)]:
@@ -529,3 +529,11 @@ class Manifest:
             If it has.
         """
         self.place.check_current(self.head)
+
+
+def _listed(leaves: Any) -> list[Any]:
+    try:
+        return list(leaves)
+    except (TypeError, ValueError) as error:  # a number in an array; an array of unknown length
+        problem = f"leaves is {shown(leaves)}; pass names, which are text."
+        raise InvalidTypeError(problem) from error
