@@ -19,13 +19,13 @@ from rich.text import Text
 import daskcoreset
 from daskcoreset.cli.convert import find_members, write_store
 from daskcoreset.core.coreset import Coreset, thaw
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.locations import locate
 from daskcoreset.core.plain_files import hold_folder
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.storage import HEADER
 from daskcoreset.execution.cluster import cluster_for
-from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.options import ReadOptions, reading
 from daskcoreset.sensitivities import CONSTRUCTIONS, resolve_method

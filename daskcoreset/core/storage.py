@@ -7,19 +7,21 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from daskcoreset.core.atomic import find_previous, is_leftover, new_store
+from daskcoreset.core.deadline import NO_ANSWER, in_time
 from daskcoreset.core.errors import (
     CoresetError,
     InvalidInputError,
     InvalidTypeError,
     MissingDependencyError,
+    OutOfTimeError,
     StoreError,
 )
 from daskcoreset.core.locations import locate, scheme_of
@@ -403,7 +405,7 @@ def read_contents(
             group = _open(target, "r")
     except FileNotFoundError as error:
         raise StoreError(f"{where}: no Zarr version 3 group; check the path") from error
-    except StoreError:
+    except (StoreError, OutOfTimeError):
         raise
     # A damaged store makes zarr, its codecs and the file system raise almost anything.
     except Exception as error:
@@ -423,7 +425,7 @@ def read_contents(
         try:
             with _clear_errors(target, "read"):
                 arrays[name], dims[name] = read_array(group, name, spec)
-        except StoreError:
+        except (StoreError, OutOfTimeError):
             raise
         except Exception as error:
             msg = f"{where}: array {name!r} does not read ({error}); restore or rebuild the store"
@@ -439,15 +441,16 @@ def _name(target: StorePath) -> str:
     """Return what errors call a place in a Zarr store."""
     from zarr.storage import ObjectStore
 
-    if isinstance(target.store, ObjectStore):
-        return "/".join(filter(None, (name_of(target.store.store), target.path)))
+    store = getattr(target.store, "timed", target.store)
+    if isinstance(store, ObjectStore):
+        return "/".join(filter(None, (name_of(store.store), target.path)))
     return str(target)
 
 
 def _clear_errors(target: StorePath, done: str) -> AbstractContextManager[None]:
     from zarr.storage import ObjectStore
 
-    is_object = isinstance(target.store, ObjectStore)
+    is_object = isinstance(getattr(target.store, "timed", target.store), ObjectStore)
     return clear_errors(_name(target), done) if is_object else nullcontext()
 
 
@@ -467,12 +470,18 @@ def _resolve(
         )
     if isinstance(store, str) and is_remote(store) and find_spec("obstore"):
         folder = connect(store, storage_options)
-        return StorePath(ObjectStore(folder, read_only=store.lower().startswith("http"))), None
+        read_only = store.lower().startswith("http")
+        return _timed(StorePath(ObjectStore(folder, read_only=read_only))), None
     if isinstance(store, str):
         scheme = scheme_of(store)
         try:
             options = None if storage_options is None else dict(storage_options)
-            return StorePath(FsspecStore.from_url(store, storage_options=options)), None
+            found = in_time(  # some file systems connect at once
+                partial(FsspecStore.from_url, store, storage_options=options),
+                lambda: f"the server of store ({scheme}) has not answered",
+                NO_ANSWER,
+            )
+            return _timed(StorePath(found)), None
         except ImportError as error:
             msg = f"store is a URL ({scheme}) that needs a package ({error}); install it"
             raise MissingDependencyError(msg) from error
@@ -485,10 +494,16 @@ def _resolve(
         msg = f"store is a {type(store).__name__}; pass a path, a URL or a Zarr store"
         raise InvalidTypeError(msg)
     if not isinstance(store.store, LocalStore):
-        return store, None
+        return _timed(store), None
     # Followed through links, so that a rename replaces the directory and not the link to it.
     path = (store.store.root / store.path).resolve()
     return StorePath(LocalStore(path, read_only=store.read_only)), path
+
+
+def _timed(place: StorePath) -> StorePath:
+    from daskcoreset.core.timed_store import timed
+
+    return timed(place, _name(place))
 
 
 def _open(target: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
@@ -539,8 +554,12 @@ def _ours(
         return None
     header: Any = None
     # Whatever does not open as a group with our header is somebody else's.
-    with suppress(Exception):
+    try:
         header = _open(place, "r" if place.read_only else "r+").attrs.asdict()[HEADER]
+    except OutOfTimeError:
+        raise
+    except Exception:  # noqa: BLE001, S110 - as above
+        pass
     specs = header.get("arrays") if isinstance(header, dict) else None
     if not isinstance(specs, dict) or header["kind"] != kind:
         msg = f"{target} exists and is not a {kind} of daskcoreset, so it is never overwritten"

@@ -28,6 +28,7 @@ from sklearn.utils.validation import (
 from daskcoreset.build import build
 from daskcoreset.core.blocks import Block, InvalidRow, find_missing_label, find_unusable_row
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import (
     CoresetError,
     CoresetWarning,
@@ -38,7 +39,6 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.estimators.scoring import accuracy
-from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.waiting import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks

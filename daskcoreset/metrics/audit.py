@@ -11,12 +11,12 @@ import numpy as np
 
 from daskcoreset.core.blocks import Block, find_unusable_row
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int, check_flag
-from daskcoreset.execution.deadline import time_limit
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.metrics.costs import data_of
 from daskcoreset.metrics.plot import plot_audit

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import daskcoreset
+from daskcoreset.core.deadline import check_time, deadline, time_limit
 from daskcoreset.core.errors import CoresetError, OutOfTimeError
 from daskcoreset.estimators import CoresetKMeans
-from daskcoreset.execution.deadline import check_time, deadline, time_limit
 
 LONG = 600.0
 
