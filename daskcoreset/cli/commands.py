@@ -160,7 +160,7 @@ def build(
         lazy = daskcoreset.build(source, labels, compute=False, **options)
         with cluster_for(scheduler, workers), show_progress(progress, lazy):
             coreset = lazy.compute()
-    coreset.to_zarr(out, overwrite=overwrite, storage_options=told if to_url else None)
+        coreset.to_zarr(out, overwrite=overwrite, storage_options=told if to_url else None)
     made = {"store": without_secrets(out, out), **_facts(coreset)}
     shown = ("store", "method", "rows", "n", "features", "dtype", "labels", "weight", "seed")
     seconds = round(time.perf_counter() - start, 2)

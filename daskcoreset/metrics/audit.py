@@ -361,9 +361,9 @@ def audit(
         raise InvalidInputError(
             f"y is missing, and the {objective.name} is about labels; pass those of X."
         )
-    blocks = data_of(coreset, X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    design = _design(rows, objective, candidates, size, seed)
     with time_limit(timeout):
+        blocks = data_of(coreset, X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+        design = _design(rows, objective, candidates, size, seed)
         sample = sample_costs(blocks, design, progress=progress)
     n_rows = sample.n_rows
     if coreset.provenance.get("n", n_rows) != n_rows:
