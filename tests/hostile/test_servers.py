@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -174,9 +175,7 @@ def test_server__that_falls_silent_while_blocks_are_read(files: FileServer) -> N
     whole = lazy.compute(scheduler="threads")
     files.silent = True
     for scheduler in ("threads", "sync"):
-        ends_in_time(
-            lambda s=scheduler: lazy.compute(timeout=LIMIT, scheduler=s), "tasks were done"
-        )
+        ends_in_time(partial(lazy.compute, timeout=LIMIT, scheduler=scheduler), "tasks were done")
     files.silent = False
     # What was left behind is not waited for.
     again = lazy.compute(timeout=10 * MORE, scheduler="threads")
