@@ -24,11 +24,11 @@ from daskcoreset.constructions.tree.job import (
 )
 from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.deadline import check_timeout, time_limit
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import Sampling
 from daskcoreset.core.validation import check_choice, check_flag, is_choice, is_int
-from daskcoreset.execution.deadline import check_timeout, time_limit
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import BuildPlan, plan_build
@@ -251,10 +251,12 @@ def build(
         error in any case. Checked are Zarr arrays, also inside Dask arrays by ``da.from_zarr``
         and in what xarray opened; not those that functions in a graph open for themselves.
     timeout : float or None, default=None
-        Seconds that the build may take; None waits as long as it goes on. On a cluster it ends in
-        time, and what waits there is cancelled; a block that a worker is reading is read to its
-        end. Without one it ends before the next block would be read, for no thread can be ended:
-        a read that never comes back is waited for. With ``compute=False`` pass it to `compute`.
+        Seconds that the build may take, the opening of `X`, `y` and `sample_weight` included; None
+        waits as long as it goes on. It ends in time, and what waits is cancelled. Blocks that are
+        being read are read to their end, by a worker or by threads that are left behind, for no
+        thread can be ended: a program waits at its own end for one whose server does not answer,
+        until the file system gives up. With ``compute=False`` pass it to `compute`, and bound the
+        opening by `daskcoreset.time_limit`.
         Where nothing is finished for a minute on a cluster, the logger "daskcoreset" says where
         the build stands, whatever the timeout.
 
@@ -395,7 +397,8 @@ def _check_waiting(timeout: Any, *, waits: bool) -> None:
     if check_timeout(timeout) is not None and not waits:
         raise InvalidInputError(
             f"timeout={timeout!r}, but nothing is computed now; leave it out, or pass it to the "
-            f"compute() of what compute=False returns."
+            f"compute() of what compute=False returns. What is opened now, "
+            f"daskcoreset.time_limit bounds."
         )
 
 

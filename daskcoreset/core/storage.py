@@ -7,19 +7,21 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from daskcoreset.core.atomic import find_previous, is_leftover, new_store
+from daskcoreset.core.deadline import NO_ANSWER, in_time
 from daskcoreset.core.errors import (
     CoresetError,
     InvalidInputError,
     InvalidTypeError,
     MissingDependencyError,
+    OutOfTimeError,
     StoreError,
 )
 from daskcoreset.core.inside import HEADER, refuse_inside
@@ -429,7 +431,7 @@ def read_contents(  # noqa: PLR0917 - all of them are always given
     except FileNotFoundError as error:
         _check_bucket(target)
         raise StoreError(f"{where}: no Zarr version 3 group; check the path") from error
-    except StoreError:
+    except (StoreError, OutOfTimeError):
         raise
     # A damaged store makes zarr, its codecs and the file system raise almost anything.
     except Exception as error:
@@ -446,7 +448,7 @@ def read_contents(  # noqa: PLR0917 - all of them are always given
         with _clear_errors(target, "read"):
             for name, array, axes in read_arrays(group, header["arrays"]):
                 arrays[name], dims[name] = array, axes
-    except StoreError:
+    except (StoreError, OutOfTimeError):
         raise
     except Exception as error:
         raise StoreError(f"{where}: {error}; restore or rebuild the store") from error
@@ -471,21 +473,26 @@ def _name(target: StorePath) -> str:
     """Return what errors call a place in a Zarr store."""
     from zarr.storage import ObjectStore
 
-    if isinstance(target.store, ObjectStore):
-        return "/".join(filter(None, (name_of(target.store.store), target.path)))
+    store = _untimed(target)
+    if isinstance(store, ObjectStore):
+        return "/".join(filter(None, (name_of(store.store), target.path)))
     return str(target)
 
 
 def _clear_errors(target: StorePath, done: str) -> AbstractContextManager[None]:
     from zarr.storage import FsspecStore, ObjectStore
 
-    if isinstance(target.store, ObjectStore):
+    store = _untimed(target)
+    if isinstance(store, ObjectStore):
         return clear_errors(_name(target), done)
-    return (
-        _clear_foreign(_name(target), done)
-        if isinstance(target.store, FsspecStore)
-        else nullcontext()
-    )
+    if isinstance(store, FsspecStore):
+        return _clear_foreign(_name(target), done)
+    return nullcontext()
+
+
+def _untimed(target: StorePath) -> Any:
+    """Return the store of a place, without its deadline."""
+    return getattr(target.store, "timed", target.store)
 
 
 @contextmanager
@@ -510,9 +517,9 @@ def _check_bucket(target: StorePath) -> None:
     """Raise an error where there is no bucket; Zarr takes it for one in which nothing is."""
     from zarr.storage import ObjectStore
 
-    if isinstance(target.store, ObjectStore) and not target.read_only:
+    if isinstance(store := _untimed(target), ObjectStore) and not target.read_only:
         try:
-            ObjectFolder(target.store.store, _name(target)).keys(most=1)
+            ObjectFolder(store.store, _name(target)).keys(most=1)
         except RefusedError:
             raise
         except StoreError:  # it cannot be listed
@@ -546,7 +553,7 @@ def _resolve(
         msg = f"store is a {type(store).__name__}; pass a path, a URL or a Zarr store"
         raise InvalidTypeError(msg)
     if not isinstance(store.store, LocalStore):
-        return store, None
+        return _timed(store), None
     # Followed through links, so that a rename replaces the directory and not the link to it.
     path = (store.store.root / store.path).resolve()
     return StorePath(LocalStore(path, read_only=store.read_only)), path
@@ -563,13 +570,23 @@ def _store_at(url: str, storage_options: Mapping[str, Any] | None) -> Store:
     with _clear_foreign(without_secrets(url, url), "opened"):
         try:
             options = None if storage_options is None else dict(storage_options)
-            return FsspecStore.from_url(url, storage_options=options)
+            return in_time(  # some file systems connect at once
+                partial(FsspecStore.from_url, url, storage_options=options),
+                lambda: f"the server of store ({scheme}) has not answered",
+                NO_ANSWER,
+            )
         except ImportError as error:
             msg = f"store is a URL ({scheme}) that needs a package ({error}); install it"
             raise MissingDependencyError(msg) from error
         except ValueError as error:
             msg = f"store is a URL of no known protocol ({scheme}); check it"
             raise InvalidInputError(msg) from error
+
+
+def _timed(place: StorePath) -> StorePath:
+    from daskcoreset.core.timed_store import timed
+
+    return timed(place, _name(place))
 
 
 def _open(target: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
@@ -620,8 +637,12 @@ def _ours(
         return None
     header: Any = None
     # Whatever does not open as a group with our header is somebody else's.
-    with suppress(Exception):
+    try:
         header = _open(place, "r" if place.read_only else "r+").attrs.asdict()[HEADER]
+    except OutOfTimeError:
+        raise
+    except Exception:  # noqa: BLE001, S110 - as above
+        pass
     specs = header.get("arrays") if isinstance(header, dict) else None
     if not isinstance(specs, dict) or header["kind"] != kind:
         msg = f"{target} exists and is not a {kind} of daskcoreset, so it is never overwritten"

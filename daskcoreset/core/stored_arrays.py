@@ -21,6 +21,7 @@ from daskcoreset.core.typing import AnyArray
 
 if TYPE_CHECKING:
     import zarr
+    from zarr.abc.store import Store
     from zarr.core.buffer import Buffer
     from zarr.storage import StorePath
 
@@ -306,16 +307,20 @@ def read_at_most(place: StorePath, most: int) -> bytes | None:
     from zarr.core.sync import sync
 
     prototype = default_buffer_prototype()
-    if isinstance(place.store, Bounded):
-        buffer = sync(place.store.get_at_most(place.path, prototype, most))
-    else:
-        try:
-            size = sync(place.store.getsize(place.path))
-        except FileNotFoundError:
-            return None
-        check_length(str(place), size, most)
-        buffer = sync(place.get(prototype))
+    buffer = sync(get_at_most(place.store, place.path, prototype, most))
     return None if buffer is None else buffer.to_bytes()
+
+
+async def get_at_most(store: Store, key: str, prototype: Any, most: int) -> Buffer | None:
+    """Return what is stored; None for nothing, and an error where it is longer."""
+    if isinstance(store, Bounded):
+        return await store.get_at_most(key, prototype, most)
+    try:
+        size = await store.getsize(key)
+    except FileNotFoundError:
+        return None
+    check_length(f"{store}/{key}", size, most)
+    return await store.get(key, prototype)
 
 
 def check_length(where: str, size: int, most: int) -> None:

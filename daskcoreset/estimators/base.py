@@ -28,6 +28,7 @@ from sklearn.utils.validation import (
 from daskcoreset.build import build
 from daskcoreset.core.blocks import Block, InvalidRow, find_missing_label, find_unusable_row
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import (
     CoresetError,
     CoresetWarning,
@@ -39,7 +40,6 @@ from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.core.validation import check_number
 from daskcoreset.estimators.scoring import accuracy
-from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.waiting import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -218,7 +218,7 @@ class CheckedParameters:
     def _validate_params(self) -> None:
         for name, value in self.get_params(deep=False).items():  # type: ignore[attr-defined]
             # Scikit-learn compares all numbers of Python's tower, and spans of time, with bounds.
-            if isinstance(value, numbers.Real) and type(value) is not bool:
+            if not isinstance(value, bool) and isinstance(value, numbers.Real):
                 check_number(name, value)
         try:
             super()._validate_params()  # type: ignore[misc] # of the base estimator

@@ -27,11 +27,11 @@ from daskcoreset.core.blocks import (
     find_undeclared_dtype,
     validate_block,
 )
+from daskcoreset.core.deadline import check_time
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.execution.agreement import Environment, check_here, environment
 from daskcoreset.execution.clone import clone_after
-from daskcoreset.execution.deadline import check_time
 from daskcoreset.execution.lazy import LEAF, OURS, Lazy, active_client
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.merging import Merger, levels_below_root

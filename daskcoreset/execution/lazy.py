@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.execution.agreement import in_worker
-from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.waiting import compute_all
 
 if TYPE_CHECKING:

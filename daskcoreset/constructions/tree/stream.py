@@ -36,13 +36,13 @@ from daskcoreset.constructions.tree.places import MAIN, Layout, Members, Place
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.storage import Location
 from daskcoreset.core.typing import Sampling
-from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
