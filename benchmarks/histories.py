@@ -40,7 +40,7 @@ def run(name: str, steps: int) -> tuple[Counter[str], float]:
     machine, failing, light, _ = MACHINES[name]
     seen: Counter[str] = Counter()
     options = settings(
-        max_examples=100, stateful_step_count=STEPS, phases=[Phase.generate], deadline=None,
+        max_examples=20, stateful_step_count=STEPS, phases=[Phase.generate], deadline=None,
         database=None, derandomize=False, report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip

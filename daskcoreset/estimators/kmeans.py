@@ -18,7 +18,7 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, FloatArray, Sampling
-from daskcoreset.core.validation import too_many
+from daskcoreset.core.validation import check_choice, too_many
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
@@ -311,7 +311,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         check_size(size, k, "cluster")
         strong = isinstance(self.method, str) and self.method == "kmeans"
         method = StrongKMeans(k) if strong else resolve_method(self.method)
-        if not (isinstance(self.init, str) or callable(self.init)):
+        if isinstance(self.init, str):
+            check_choice("init", self.init, "k-means++", "random")
+        elif not callable(self.init):
             check_init(self.init, k, count_features(rows))
         if isinstance(rows, InMemoryData):
             self._check_work(min(size, rows.X.shape[0]), rows.X.shape[1])
