@@ -31,6 +31,7 @@ from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.plan import BuildPlan, plan_build
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.inputs.cube_opening import placed
 from daskcoreset.inputs.options import ReadOptions, reading
 from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
 
@@ -47,7 +48,7 @@ class _Options(TypedDict, total=False):
     sampling: Sampling
     passes: Literal[1, 2]
     chunks: int | Literal["auto"]
-    on_invalid: Literal["raise", "drop"]
+    on_invalid: Literal["raise", "drop"] | None
     normalize: bool
     strategy: Literal["sampling", "tree"]
     inner_size: int | None
@@ -59,6 +60,8 @@ class _Options(TypedDict, total=False):
     diameter: float | None
     storage_options: Mapping[str, Any] | None
     columns: Sequence[str] | None
+    sample_dims: str | Sequence[str] | None
+    feature_dims: str | Sequence[str] | None
 
 
 @overload
@@ -105,7 +108,7 @@ def build(
     sampling: Sampling = "systematic",
     passes: Literal[1, 2] = 1,
     chunks: int | Literal["auto"] = "auto",
-    on_invalid: Literal["raise", "drop"] = "raise",
+    on_invalid: Literal["raise", "drop"] | None = None,
     normalize: bool = False,
     strategy: Literal["sampling", "tree"] = "sampling",
     inner_size: int | None = None,
@@ -119,6 +122,8 @@ def build(
     diameter: float | None = None,
     storage_options: Mapping[str, Any] | None = None,
     columns: Sequence[str] | None = None,
+    sample_dims: str | Sequence[str] | None = None,
+    feature_dims: str | Sequence[str] | None = None,
 ) -> Coreset | Lazy[Coreset] | BuildPlan:
     r"""Build a coreset: a small weighted subset that stands for all rows.
 
@@ -131,7 +136,7 @@ def build(
     X : array-like of shape (n, d), or path
         A Dask array (dense or sparse blocks, unknown chunk sizes allowed), NumPy array or
         memmap, Zarr array, or group with the array "X", HDF5 data set, xarray DataArray
-        (rows along its first dimension), pandas, polars or Dask DataFrame, table or Parquet
+        (rows along its first dimension, or see `sample_dims`) or Dataset, pandas, polars or Dask DataFrame, table or Parquet
         data set of pyarrow, SciPy sparse matrix, Zarr store; or the path or URL of a Zarr store,
         a Parquet file or folder, an HDF5, .npy or .npz file, a glob such as "data/*.parquet" or
         a list of paths, whose rows follow one another. Integers, booleans and float16 are
@@ -157,7 +162,9 @@ def build(
         ``StrongKMeans(10)`` or ``SVM(lam=0.1)``; with ``strategy="tree"`` also a
         `daskcoreset.Reducer` of one's own. "coverage" draws nothing: see `diameter`.
     sample_weight : array-like of shape (n,), or str, optional
-        Input weights u, finite and non-negative; ones by default.
+        Input weights u, finite and non-negative; ones by default. Of xarray objects with
+        `sample_dims` also a DataArray with some of these, the name of a variable or coordinate, or
+        "area" for the cosine of latitude, which the attributes of the CF conventions name.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same input, chunks and versions give the same bits on every
         scheduler. The seed used is in ``coreset.provenance["seed"]`` in any case.
@@ -178,9 +185,10 @@ def build(
     chunks : int or "auto", default="auto"
         Rows per block. "auto" keeps sensible chunks, groups tiny ones, splits huge ones,
         and aims at 32 MiB where it is free to choose. Part of what determines the bits.
-    on_invalid : {"raise", "drop"}, default="raise"
+    on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity: an error with the first such row, or
-        they are left out and counted in ``provenance["n_dropped"]``. Values so large that
+        they are left out and counted in ``provenance["n_dropped"]``. None leaves them out of xarray
+        objects with `sample_dims`, where they are masked cells, and raises for all else. Values so large that
         squared distances overflow, some 1e146, are an error in either case, but for rows of
         weight zero.
     normalize : bool, default=False
@@ -225,7 +233,13 @@ def build(
         says. They are handed to the workers, and never kept, printed or saved.
     columns : sequence of str or None, default=None
         Features to read, in this order, of a data frame, a table or Parquet files; None takes
-        all columns but those that `y` and `sample_weight` name.
+        all columns but those that `y` and `sample_weight` name. Also of the variables of a Dataset.
+    sample_dims, feature_dims : str or sequence of str, or None, default=None
+        Of an xarray DataArray or Dataset of any number of dimensions: those whose cells are rows,
+        such as ``("time", "lat", "lon")``, and those whose cells are columns, such as ``"level"``.
+        Where one is None, it is all dimensions that the other does not name. Variables of a Dataset
+        are columns, too. Blocks are read as they lie, in the chunks of the dimensions, and
+        flattened in the task; rows have their numbers in C order of `sample_dims`.
 
     Returns
     -------
@@ -264,7 +278,7 @@ def build(
     flags = {"normalize": normalize, "compute": compute, "dry_run": dry_run}
     _check_flags(epsilon, delta, progress, **flags)
     _check_strategy(strategy, inner_size)
-    options = ReadOptions(storage_options, columns)
+    options = ReadOptions(storage_options, columns, sample_dims, feature_dims)
     # All arguments are checked before the data are opened, which may take long for remote stores.
     rule, coverage = None, None
     define: partial[SamplingJob] | partial[TreeJob]
@@ -311,7 +325,8 @@ def build(
     X = reading(X, options, (y, sample_weight))
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     if coverage is not None:
-        return build_cover(coverage, blocks, split_every=split_every, progress=progress)
+        cover = build_cover(coverage, blocks, split_every=split_every, progress=progress)
+        return placed(cover, blocks.cube)
     job = define(
         blocks=blocks,
         split_every=int(split_every),
@@ -320,7 +335,7 @@ def build(
     )
     # A search reads the data several times, and decides after each read whether to go on.
     if rule is not None and isinstance(job, SamplingJob):
-        return auto_size(job, rule, progress=progress)
+        return placed(auto_size(job, rule, progress=progress), blocks.cube)
     return _run(job, compute=compute, dry_run=dry_run, progress=progress)
 
 
@@ -330,11 +345,14 @@ def _run(
     """Return the plan of a job, its graph, or its coreset."""
     if dry_run:
         return plan_build(job.blocks, job.lazy(), job.reads, job.n_candidates)
-    if not compute:
-        return job.lazy()
-    if job.in_memory:
-        return job.compute_in_memory()
+    cube = job.blocks.cube
+    if compute and job.in_memory:
+        return placed(job.compute_in_memory(), cube)
     lazy = job.lazy()
+    if cube is not None:
+        lazy = lazy.then(partial(placed, cube=cube))
+    if not compute:
+        return lazy
     with show_progress(progress, lazy):
         return lazy.compute()
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import first_nonfinite_row, row_sums
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
@@ -98,6 +99,13 @@ class InvalidRow:
         row = "" if self.row is None else f" at row {self.row + offset}"
         return InvalidInputError(self.message.format(row=row))
 
+    def within(self, box: Box) -> InvalidRow:
+        """Return the same, in words of the dimensions of the block that it is in."""
+        if self.row is None:
+            return self
+        message = self.message.format(row=f" at {box.describe(self.row)}")
+        return InvalidRow(message.replace("{", "{{").replace("}", "}}"))
+
 
 @dataclass(frozen=True, eq=False)
 class ReadBlock:
@@ -113,6 +121,8 @@ class ReadBlock:
         Which block of the data it is.
     start : int or None
         Number of its first row in the data; None where that is not known before reading.
+    box : Box or None
+        Where it lies in an array of several dimensions.
     """
 
     read: int
@@ -120,6 +130,13 @@ class ReadBlock:
     problem: InvalidRow | None = None
     index: int = 0
     start: int | None = None
+    box: Box | None = None
+
+    def located(self, value: Any) -> Any:
+        """Return a value of the block; an `InvalidRow` says where in the dimensions it is."""
+        if self.box is None or not isinstance(value, InvalidRow):
+            return value
+        return value.within(self.box)
 
     @property
     def valid_block(self) -> Block:
@@ -203,6 +220,10 @@ def validate_block(X: Any, y: Any, sample_weight: Any, schema: BlockSchema) -> R
     labels = None if y is None else np.asarray(y)
     if schema.class_weight and labels is not None:
         weights = weights * _of_classes(labels, schema.class_weight)
+    if problem is not None and schema.on_invalid == "drop":
+        # Rows that are left out need no weight: masks of land are often in the weights, too.
+        weights = np.where(_rows_with(points, np.isfinite), weights, 0.0)
+        problem = _bad_weight(weights)
     block = Block(points, weights, labels)
     if problem is None:
         block, problem = _finite_rows(block, schema)

@@ -13,9 +13,13 @@ from typing import Any, Literal
 import numpy as np
 
 from daskcoreset.core.blocks import BlockSchema
+from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.validation import check_choice, is_choice, is_int, too_many_zeros
+from daskcoreset.inputs.cube_opening import open_cube
+from daskcoreset.inputs.cubes import Cube
 from daskcoreset.inputs.opening import OpenedData, open_all
+from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.inputs.sources import Loader, Source, even_cut
 
 # Block size aimed at: small enough for memory, large enough to hide a task's overhead.
@@ -42,12 +46,16 @@ class BlockSpec:
         Of the parts that are not Dask collections, by their names.
     start : int or None
         Number of the first row; None where Dask does not know it.
+    box : Box or None
+        Where it lies in an array of several dimensions; rows are counted from block to block all
+        the same, and get their numbers in it when a coreset is made.
     """
 
     block_index: int
     # Not shown: logs of workers show the arguments of what failed, and URLs may hold passwords.
     loaders: dict[str, Loader] = field(default_factory=dict, repr=False)
     start: int | None = None
+    box: Box | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +84,8 @@ class RowBlocks:
         Whether rows are stored in the memory of this process, where no other one sees them.
     decoder : str or None
         What decodes the chunks of X, where they are those of a Zarr array.
+    cube : Cube or None
+        The labels of rows and columns, where X is an xarray object of several dimensions.
     """
 
     schema: BlockSchema
@@ -90,6 +100,7 @@ class RowBlocks:
     are_views: bool
     in_process: bool = False
     decoder: str | None = None
+    cube: Cube | None = None
 
     @property
     def n_blocks(self) -> int:
@@ -127,6 +138,14 @@ class RowBlocks:
         if reason is not None:
             raise InvalidInputError(f"X has {self.schema.n_features:,} columns, and {reason}")
 
+    def refuse_cube(self, taker: str) -> None:
+        """Raise an error where rows must follow one another, block after block."""
+        if self.cube is not None:
+            raise InvalidInputError(
+                f"{taker} numbers rows as they come and takes no sample_dims; pass rows, for "
+                f"example X.stack(row={self.cube.dims}).transpose('row', ...), or build a coreset."
+            )
+
     def select(self, positions: list[int]) -> RowBlocks:
         """Return some of the blocks; they keep their indices."""
         return replace(
@@ -143,7 +162,7 @@ def row_blocks(
     sample_weight: Any = None,
     *,
     chunks: int | Literal["auto"] = "auto",
-    on_invalid: Literal["raise", "drop"] = "raise",
+    on_invalid: Literal["raise", "drop"] | None = None,
 ) -> RowBlocks:
     """Bring any input to row blocks.
 
@@ -156,8 +175,9 @@ def row_blocks(
     chunks : int or "auto", default="auto"
         Rows per block. "auto" keeps the chunks of a store or Dask array where they are
         reasonable (8 to 256 MiB) and aims at 32 MiB otherwise.
-    on_invalid : {"raise", "drop"}, default="raise"
-        What becomes of rows with NaN or infinity.
+    on_invalid : {"raise", "drop"} or None, default=None
+        What becomes of rows with NaN or infinity. None drops the masked cells of xarray objects
+        with ``sample_dims``, and raises for all else.
 
     Returns
     -------
@@ -179,6 +199,11 @@ def row_blocks(
     _check_options(chunks, on_invalid)
     if isinstance(X, RowBlocks):  # opened before, for a reason of the library's own
         return X
+    data, options = ReadOptions.of(X)
+    if options.has_dims:
+        _refuse_chunks(chunks)
+        return _cube_blocks(data, y, sample_weight, options, on_invalid or "drop")
+    on_invalid = on_invalid or "raise"
     opened = open_all(X, y, sample_weight)
     schema = BlockSchema(int(opened.X.shape[1]), opened.X.dtype, on_invalid)
     sizes = _block_sizes(opened, schema, None if chunks == "auto" else int(chunks))
@@ -200,8 +225,42 @@ def row_blocks(
     )
 
 
+def _refuse_chunks(chunks: Any) -> None:
+    if chunks != "auto":
+        raise InvalidInputError(
+            f"chunks={chunks} counts rows, and the blocks of X follow the chunks of its "
+            f"dimensions; leave it out, or pass X.chunk(...)."
+        )
+
+
+def _cube_blocks(
+    X: Any, y: Any, sample_weight: Any, options: ReadOptions, on_invalid: Literal["raise", "drop"]
+) -> RowBlocks:
+    """Bring an xarray object to blocks of rows, as its chunks lie."""
+    opened = open_cube(X, y, sample_weight, options, TARGET_BYTES, HUGE_BYTES)
+    sizes = tuple(map(len, opened.boxes))
+    starts = np.cumsum([0, *sizes]).tolist()
+    return RowBlocks(
+        schema=BlockSchema(opened.n_features, opened.dtype, on_invalid),
+        specs=tuple(
+            BlockSpec(index, opened.loaders(box), starts[index], box)
+            for index, box in enumerate(opened.boxes)
+        ),
+        sizes=sizes,
+        arrays=opened.arrays,
+        has_labels=y is not None,
+        sparse=False,
+        stored_bytes=opened.stored_bytes,
+        name=opened.name,
+        columns=opened.columns,
+        are_views=opened.are_views,
+        cube=opened.cube,
+    )
+
+
 def _check_options(chunks: Any, on_invalid: Any) -> None:
-    check_choice("on_invalid", on_invalid, "raise", "drop")
+    if on_invalid is not None:
+        check_choice("on_invalid", on_invalid, "raise", "drop")
     if is_choice(chunks, ("auto",)):
         return
     if not is_int(chunks):

@@ -20,6 +20,8 @@ class ReadKeywords(TypedDict, total=False):
 
     storage_options: Mapping[str, Any] | None
     columns: Sequence[str] | None
+    sample_dims: str | Sequence[str] | None
+    feature_dims: str | Sequence[str] | None
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,19 @@ class ReadOptions:
         For the file system of a URL: never shown, since they hold keys and passwords.
     columns : sequence of str or None
         Features to read, in this order; None reads all.
+    sample_dims, feature_dims : tuple of str, or None
+        Dimensions of an xarray object whose cells are rows, and those whose cells are columns.
     """
 
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     columns: Sequence[str] | None = None
+    sample_dims: str | Sequence[str] | None = None
+    feature_dims: str | Sequence[str] | None = None
+
+    @property
+    def has_dims(self) -> bool:
+        """Whether X is asked for as an array of several dimensions."""
+        return self.sample_dims is not None or self.feature_dims is not None
 
     @classmethod
     def of(cls, X: Any) -> tuple[Any, ReadOptions]:
@@ -49,6 +60,8 @@ class ReadOptions:
                 f"storage_options is a {type(storage).__name__}; pass a dict of the names and "
                 f'values that the file system takes, such as {{"anon": True}}.'
             )
+        for name in ("sample_dims", "feature_dims"):
+            object.__setattr__(self, name, _checked_dims(name, getattr(self, name)))
         if columns is None:
             return
         if isinstance(columns, str) or not isinstance(columns, Sequence):
@@ -60,6 +73,19 @@ class ReadOptions:
             raise InvalidInputError(
                 f"columns is {list(columns)}; name at least one column, and none of them twice."
             )
+
+
+def _checked_dims(name: str, dims: Any) -> tuple[str, ...] | None:
+    if dims is None:
+        return None
+    listed = (dims,) if isinstance(dims, str) else dims
+    if not isinstance(listed, Sequence) or not all(isinstance(dim, str) for dim in listed):
+        raise InvalidTypeError(
+            f'{name} is {dims!r}; pass names of dimensions, such as ("time", "lat", "lon").'
+        )
+    if len(set(listed)) != len(listed):
+        raise InvalidInputError(f"{name} is {dims!r}; name each dimension once.")
+    return tuple(listed)
 
 
 DEFAULTS = ReadOptions()
@@ -94,7 +120,7 @@ def reading(X: Any, options: ReadOptions, beside: Sequence[Any] = ()) -> Any:
     if isinstance(X, Iterator):
         return _batches(X, options)
     is_frame = hasattr(type(X), "columns") and type(X).__name__ != "LazyFrame"
-    if is_frame and options.storage_options is None:
+    if is_frame and options.storage_options is None and not options.has_dims:
         return select_columns(X, options.columns, beside)
     return Reading(X, options)
 

@@ -537,7 +537,7 @@ def data_of(
 ) -> RowBlocks:
     """Open the data that a coreset is of; `on_invalid` is by default what it was built with."""
     if on_invalid is None:
-        on_invalid = "drop" if coreset.provenance.get("n_dropped") else "raise"
+        on_invalid = "drop" if coreset.provenance.get("n_dropped") else None
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     if blocks.schema.n_features != coreset.n_features:
         raise InvalidInputError(
