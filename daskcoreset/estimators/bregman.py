@@ -30,6 +30,7 @@ from daskcoreset.estimators.base import (
 )
 from daskcoreset.estimators.kmeans import CLUSTERING_CONSTRAINTS, ClusteringModel
 from daskcoreset.estimators.scoring import weighted_sum
+from daskcoreset.estimators.labelled import as_series
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
@@ -311,7 +312,8 @@ class CoresetBregman(ClusteringModel):
             If a row lies outside the domain of the divergence.
         """
         check_is_fitted(self)
-        return self._apply_in_domain(X, partial(_labels, self._solution), np.int32)
+        labels = self._apply_in_domain(X, partial(_labels, self._solution), np.int32)
+        return as_series(X, labels, "cluster")
 
     @available_if(_is_soft)  # type: ignore[untyped-decorator] # of scikit-learn
     @takes_reading

@@ -20,6 +20,7 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.estimators.base import CoresetModel, SparseInput, apply_method
+from daskcoreset.estimators.labelled import as_series
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
@@ -157,7 +158,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         """
         check_is_fitted(self, "_decision")
         predict = partial(apply_method, self._decision, "predict")
-        return self._apply(X, predict, self.classes_.dtype)
+        return as_series(X, self._apply(X, predict, self.classes_.dtype))
 
     @takes_reading
     def score(
@@ -206,7 +207,7 @@ class MarginModel(DecisionModel):
             self._used = used
             return row_blocks(data.X[used], codes[used], data.sample_weight[used]), names
         blocks = row_blocks(X, y, sample_weight)
-        self._set_features(X, blocks.schema.n_features, blocks.columns)
+        self._set_features(X, blocks.schema.n_features, blocks.columns, blocks.cube)
         return blocks, None
 
 

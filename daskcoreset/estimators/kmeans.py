@@ -30,7 +30,9 @@ from daskcoreset.estimators.base import (
     coreset_is_all,
     count_features,
 )
+from daskcoreset.estimators.labelled import as_series
 from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.cubes import dataset_of
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.sensitivities import Sensitivity, resolve_method
@@ -159,6 +161,28 @@ class ClusteringModel(
         if isinstance(rows, InMemoryData):
             return -self._cost_in_memory(rows)
         return -self._cost(rows)
+
+    def centers_to_xarray(self) -> Any:
+        """Return the centers as a Dataset, with the names, units and coordinates of the features.
+
+        Returns
+        -------
+        xarray.Dataset
+            Variables as the Dataset, or the DataArray, that the model was fitted on has them, with
+            the dimension ``cluster`` in place of the sample dimensions.
+
+        Raises
+        ------
+        InvalidInputError
+            The model was fitted on rows without labels.
+        """
+        check_is_fitted(self)
+        if self._cube is None:
+            raise InvalidInputError(
+                "the model was fitted on rows, whose columns have no units; fit it on an xarray "
+                "object with sample_dims, or take cluster_centers_."
+            )
+        return dataset_of(self._cube.features, self.cluster_centers_, "cluster")
 
     @property
     def _n_features_out(self) -> int:
@@ -367,7 +391,17 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         """
         check_is_fitted(self)
         labels = partial(nearest_labels, centers=self.cluster_centers_)
-        return self._apply(X, labels, np.int32, in_memory=partial(labels, threads=True))
+        return as_series(
+            X,
+            self._apply(
+                X,
+                labels,
+                np.int32,
+                in_memory=partial(labels, threads=True),
+                called=("cluster", "output"),
+            ),
+            "cluster",
+        )
 
     @takes_reading
     def transform(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
@@ -387,4 +421,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         check_is_fitted(self)
         self._refuse_frames(self, X)
         distances = partial(center_distances, centers=self.cluster_centers_)
-        return self._apply(X, distances, in_memory=partial(distances, threads=True))
+        return self._apply(
+            X,
+            distances,
+            in_memory=partial(distances, threads=True),
+            called=("distance", "cluster"),
+        )

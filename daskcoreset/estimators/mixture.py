@@ -25,6 +25,7 @@ from daskcoreset.estimators.base import (
     count_features,
 )
 from daskcoreset.estimators.scoring import weighted_sum
+from daskcoreset.estimators.labelled import as_series
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import MixtureCoreset, Sensitivity, resolve_method
 from daskcoreset.solvers.mixture.em import fit_mixture
@@ -256,7 +257,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         ndarray or dask.array.Array of shape (n,), int64
             Lazy where X is out of core.
         """
-        return self._apply(X, partial(assign, self._fitted), np.int64)
+        return as_series(X, self._apply(X, partial(assign, self._fitted), np.int64))
 
     @takes_reading
     def fit_predict(

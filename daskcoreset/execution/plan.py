@@ -46,6 +46,9 @@ class BuildPlan:
     decoder : str or None
         What decodes the chunks of a Zarr array: "zarrs" where it is installed and the array has
         shards, else "zarr", or the pipeline that Zarr's settings name. None for other inputs.
+    merged_chunks : int
+        Chunks that cut the features of an xarray object: so many are in the memory of a task at a
+        time, beside the rows that it makes of them. One where no chunk cuts them.
     """
 
     reads: int
@@ -57,12 +60,18 @@ class BuildPlan:
     threads: int
     peak_bytes: int | None
     decoder: str | None = None
+    merged_chunks: int = 1
 
     def __str__(self) -> str:
         rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
         blocks = _count(self.n_blocks, "block")
         decoded = "" if self.decoder is None else f", decoded by {self.decoder}"
         largest = "" if self.block_bytes is None else f" of at most {_size(self.block_bytes)}"
+        if self.merged_chunks > 1:
+            decoded += (
+                f", {self.merged_chunks} chunks of features merged in each task at the cost of a "
+                f"copy"
+            )
         tasks = _count(self.tasks, "task") if self.tasks else "no scheduler"
         return (
             f"{_count(self.reads, 'read')} of {rows} rows in {blocks}{largest}: "
@@ -93,7 +102,8 @@ def plan_build(
     row_bytes = _row_bytes(blocks)
     if blocks.sizes is not None and row_bytes is not None:
         rows = max(blocks.sizes)
-        read_bytes = 0.0 if blocks.are_views else _STORED_COPIES * _stored_row_bytes(blocks)
+        copies = _STORED_COPIES + (blocks.cube is not None)  # as it lies, and as rows
+        read_bytes = 0.0 if blocks.are_views else copies * _stored_row_bytes(blocks)
         leaf = rows * (read_bytes + row_bytes + _BYTES_PER_ROW)
         root = min(candidates, sum(blocks.sizes)) * (row_bytes + _BYTES_PER_ROW) * _ROOT_COPIES
         peak = int(min(threads, blocks.n_blocks) * leaf + root)
@@ -108,6 +118,7 @@ def plan_build(
         threads=threads,
         peak_bytes=peak,
         decoder=blocks.decoder,
+        merged_chunks=1 if blocks.cube is None else blocks.cube.merged,
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray, IndexArray
 from daskcoreset.inputs.dataframes import check_numeric
-from daskcoreset.inputs.options import ReadOptions, check_columns
+from daskcoreset.inputs.options import Reading, ReadOptions, check_columns
 
 # What a coreset keeps of its rows; other coordinates become text.
 _KEPT_KINDS = "biufmMU"
@@ -138,18 +138,38 @@ class Cube:
                 found[str(name)] = values if plain else values.astype(str)
         return found
 
-    def labelled(self, array: Any, name: str | None) -> Any:
+    @property
+    def feature_dims(self) -> tuple[str, ...]:
+        """Dimensions of the columns."""
+        return tuple(dict.fromkeys(dim for feature in self.features for dim in feature.dims))
+
+    def without_rows(self) -> Cube:
+        """Return what a model remembers: dimensions and features, and no coordinates of rows."""
+        return replace(self, coords=None, chunks=())
+
+    def asked(self, X: Any) -> Any:
+        """Return an xarray object as it is to be opened by a model fitted on this one."""
+        data, options = ReadOptions.of(X)
+        if options.has_dims or not is_xarray(data):
+            return X
+        present = dict.fromkeys(map(str, data.dims))
+        same = set(self.dims) == present.keys() - set(self.feature_dims)
+        dims = {"sample_dims": self.dims if same else None, "feature_dims": self.feature_dims}
+        return Reading(data, replace(options, **dims))
+
+    def labelled(self, array: Any, name: str, dim: str) -> Any:
         """Return what was computed for every row, with the labels of the input.
 
         Parameters
         ----------
         array : dask.array.Array
             With the sample dimensions in the order of the rows, and at most one more.
-        name : str or None
+        name, dim : str
+            Of the result, and of the dimension that it has beside them.
         """
         import xarray as xr
 
-        last = ("output",) * (array.ndim - len(self.dims))
+        last = (dim,) * (array.ndim - len(self.dims))
         made = xr.DataArray(array, self.coords.coords, (*self.dims, *last), name)
         return made.transpose(*self.order, *last)
 
@@ -267,9 +287,9 @@ def layout_of(X: Any, options: ReadOptions, keys: Mapping[str, str]) -> Layout:
     if not chosen:
         raise InvalidInputError("X has no variables that are features; pass at least one.")
     variables = {one: data[one] for one in chosen}
-    order = tuple(
-        dict.fromkeys(str(dim) for one in variables.values() for dim in one.dims)
-    )
+    # By the variable with most dimensions, since stores hand variables out in any order.
+    largest_first = sorted(variables.values(), key=lambda variable: -variable.ndim)
+    order = tuple(dict.fromkeys(str(dim) for one in largest_first for dim in one.dims))
     sample_dims, feature_dims = _dims(order, options)
     _check_variables(variables, sample_dims, feature_dims)
     samples = tuple(dim for dim in order if dim in sample_dims)

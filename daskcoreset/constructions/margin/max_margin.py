@@ -377,6 +377,7 @@ class MaxMarginCoreset:
         -------
         MarginCoreset
         """
+        blocks.refuse_cube("a margin coreset")
         if self.kernel != "linear" and not callable(self.kernel):
             blocks.refuse_zeros()
         return Run(self, blocks, survey).result()

@@ -470,4 +470,5 @@ class OutlierMaxMargin:
         -------
         OutlierMargin
         """
+        blocks.refuse_cube("a margin coreset")
         return Search(self, blocks, survey or find_classes(blocks, n_keep=_STARTS)).result()

@@ -283,6 +283,7 @@ class CoresetTree:
         manifest, settings = self._manifest, self._settings
         manifest.check_current()  # before the data are read
         blocks = row_blocks(*data, on_invalid=settings.on_invalid)
+        blocks.refuse_cube("a stored tree")
         schema = RowSchema.of(blocks, manifest.schema)
         # Another seed for every leaf, and every time it is replaced.
         rng = stream(settings.seed, Stage.TREE_LEAVES, leaf.uid, leaf.revision)

@@ -180,6 +180,7 @@ class StructuredMaxMargin(DecisionModel):
                 "this estimator requires y to be passed, but the target y is None; pass it."
             )
         blocks = row_blocks(X, y, groups)
+        blocks.refuse_cube(type(self).__name__)
         if data is None:
             self._set_features(X, blocks.schema.n_features, blocks.columns)
         grouped = groups is not None
