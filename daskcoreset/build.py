@@ -136,9 +136,9 @@ def build(
     X : array-like of shape (n, d), or path
         A Dask array (dense or sparse blocks, unknown chunk sizes allowed), NumPy array or
         memmap, Zarr array, or group with the array "X", HDF5 data set, xarray DataArray
-        (rows along its first dimension, or see `sample_dims`) or Dataset, pandas, polars or Dask DataFrame, table or Parquet
-        data set of pyarrow, SciPy sparse matrix, Zarr store; or the path or URL of a Zarr store,
-        a Parquet file or folder, an HDF5, .npy or .npz file, a glob such as "data/*.parquet" or
+        (rows along its first dimension, or see `sample_dims`) or Dataset, pandas, polars or Dask
+        DataFrame, table or Parquet data set of pyarrow, SciPy sparse matrix, Zarr store; or the path
+        or URL of a Zarr store, a Parquet file or folder, an HDF5, .npy or .npz file, a glob such as "data/*.parquet" or
         a list of paths, whose rows follow one another. Integers, booleans and float16 are
         promoted; float32 stays float32. All sums are float64; rows less than about
         :math:`10^{-154}` apart have squared distances of zero, and count as equal. Of the same
@@ -188,9 +188,9 @@ def build(
     on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity: an error with the first such row, or
         they are left out and counted in ``provenance["n_dropped"]``. None leaves them out of xarray
-        objects with `sample_dims`, where they are masked cells, and raises for all else. Values so large that
-        squared distances overflow, some 1e146, are an error in either case, but for rows of
-        weight zero.
+        objects with `sample_dims`, where they are masked cells, and raises for all else. Values so
+        large that squared distances overflow, some 1e146, are an error in either case, but for rows
+        of weight zero.
     normalize : bool, default=False
         Whether to scale the weights to the total weight of the data. False keeps every
         weighted cost unbiased. True makes totals exact at the price of a bias of order 1 / m;

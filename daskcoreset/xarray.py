@@ -79,7 +79,9 @@ class CoresetAccessor:
         mappingproxy({})
         """
         dims = _dims(sample_dims, feature_dims)
-        return build(self._data, size=size, sample_weight=_weights(weights, options), **dims, **options)
+        return build(
+            self._data, size=size, sample_weight=_weights(weights, options), **dims, **options
+        )
 
     def fit(
         self,

@@ -217,13 +217,13 @@ def validate_block(X: Any, y: Any, sample_weight: Any, schema: BlockSchema) -> R
             weights = _plain(sample_weight, np.dtype(np.float64))
         points = _as_points(X, schema.dtype)
         problem = _bad_weight(weights)
+        if problem is not None and schema.on_invalid == "drop":
+            # Rows that are left out need no weight: masks of land are often in the weights, too.
+            weights = np.where(_rows_with(points, np.isfinite), weights, 0.0)
+            problem = _bad_weight(weights)
     labels = None if y is None else np.asarray(y)
     if schema.class_weight and labels is not None:
         weights = weights * _of_classes(labels, schema.class_weight)
-    if problem is not None and schema.on_invalid == "drop":
-        # Rows that are left out need no weight: masks of land are often in the weights, too.
-        weights = np.where(_rows_with(points, np.isfinite), weights, 0.0)
-        problem = _bad_weight(weights)
     block = Block(points, weights, labels)
     if problem is None:
         block, problem = _finite_rows(block, schema)

@@ -35,7 +35,9 @@ def check_coordinates(coordinates: Any, m: int) -> Mapping[str, AnyArray]:
             msg = f"coordinates[{name!r}] has dtype {array.dtype}; pass numbers, dates or text"
             raise InvalidTypeError(msg)
         if array.shape != (m,):
-            msg = f"coordinates[{name!r}] has shape {array.shape} for {m} rows; pass one value a row"
+            msg = (
+                f"coordinates[{name!r}] has shape {array.shape} for {m} rows; pass one value a row"
+            )
             raise InvalidInputError(msg)
         array.flags.writeable = False
         checked[str(name)] = array

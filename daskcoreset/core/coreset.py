@@ -180,10 +180,7 @@ def merge_provenance(
 
 
 # Version of the layout of a stored coreset; one higher whenever an older reader would fail.
-SCHEMA_VERSION = 2
-
-# What coresets without coordinates are stored as, for older readers can load them.
-_WITHOUT_COORDINATES = 1
+SCHEMA_VERSION = 1
 
 _KIND = "coreset"
 
@@ -446,7 +443,7 @@ class Coreset(WeightedPoints):
             dims,
             attributes,
             kind=_KIND,
-            schema_version=SCHEMA_VERSION if self.coordinates else _WITHOUT_COORDINATES,
+            schema_version=SCHEMA_VERSION,
             overwrite=overwrite,
         )
 

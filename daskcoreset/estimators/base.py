@@ -34,8 +34,8 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
-from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.estimators.labelled import as_series
+from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import Cube, is_xarray

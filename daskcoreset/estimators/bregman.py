@@ -29,8 +29,8 @@ from daskcoreset.estimators.base import (
     refuse,
 )
 from daskcoreset.estimators.kmeans import CLUSTERING_CONSTRAINTS, ClusteringModel
-from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.estimators.labelled import as_series
+from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading

@@ -24,8 +24,8 @@ from daskcoreset.estimators.base import (
     check_size,
     count_features,
 )
-from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.estimators.labelled import as_series
+from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import MixtureCoreset, Sensitivity, resolve_method
 from daskcoreset.solvers.mixture.em import fit_mixture

@@ -237,7 +237,8 @@ def _cube_blocks(
     X: Any, y: Any, sample_weight: Any, options: ReadOptions, on_invalid: Literal["raise", "drop"]
 ) -> RowBlocks:
     """Bring an xarray object to blocks of rows, as its chunks lie."""
-    opened = open_cube(X, y, sample_weight, options, TARGET_BYTES, HUGE_BYTES)
+    limits = {"target": TARGET_BYTES, "huge": HUGE_BYTES}
+    opened = open_cube(X, y, sample_weight, options, **limits)
     sizes = tuple(map(len, opened.boxes))
     starts = np.cumsum([0, *sizes]).tolist()
     return RowBlocks(

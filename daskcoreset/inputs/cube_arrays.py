@@ -7,6 +7,7 @@ import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
@@ -71,7 +72,9 @@ def flattened(
 # --- variables that tasks read themselves --------------------------------------------------
 
 
-def box_loader(variables: Sequence[Any], planes: Sequence[Plane], box: Box, *, flat: bool) -> Loader:
+def box_loader(
+    variables: Sequence[Any], planes: Sequence[Plane], box: Box, *, flat: bool
+) -> Loader:
     """Return the loader of the rows of a box; variables are of xarray, lazily opened or not."""
     slices = box.slices
     parts = [
@@ -81,7 +84,7 @@ def box_loader(variables: Sequence[Any], planes: Sequence[Plane], box: Box, *, f
     return partial(_read_box, tuple(planes), parts, box, flat)
 
 
-def _read_box(planes: Sequence[Plane], parts: Sequence[Any], box: Box, flat: bool) -> AnyArray:  # noqa: FBT001 - of a partial
+def _read_box(planes: Sequence[Plane], parts: Sequence[Any], box: Box, flat: bool) -> AnyArray:
     def what() -> str:
         where = ", ".join(f"{dim} {one.start} to {one.stop}" for dim, one in box.slices.items())
         return f"the block of X at {where}"
@@ -126,16 +129,14 @@ def dask_chunks(
             )
         size = next(one.sizes[dim] for one in variables if dim in one.dims)
         ends = sorted({0, size, *(end for chunks in cuts for end in np.cumsum(chunks).tolist())})
-        found.append(tuple(int(stop - start) for start, stop in zip(ends, ends[1:], strict=False)))
+        found.append(tuple(int(stop - start) for start, stop in pairwise(ends)))
     return tuple(found)
 
 
 def merged_chunks(variables: Sequence[Any], planes: Sequence[Plane]) -> int:
     """Return how many chunks of one variable a task brings together along feature dimensions."""
     return max(
-        math.prod(
-            len(variable.chunks[variable.dims.index(dim)]) for dim in plane.feature_dims
-        )
+        math.prod(len(variable.chunks[variable.dims.index(dim)]) for dim in plane.feature_dims)
         if variable.chunks is not None
         else 1
         for variable, plane in zip(variables, planes, strict=True)
@@ -207,9 +208,7 @@ def dask_rows(
     tail = (0,) * (len(kept) - len(sample_dims))
     end = () if flat else (0,)
     places = np.ndindex(*(len(one) for one in chunks))
-    graph = {
-        (name, block, *end): (grid.name, *place, *tail) for block, place in enumerate(places)
-    }
+    graph = {(name, block, *end): (grid.name, *place, *tail) for block, place in enumerate(places)}
     sizes = tuple(
         math.prod(one[i] for one, i in zip(chunks, place, strict=True))
         for place in np.ndindex(*(len(one) for one in chunks))
@@ -244,7 +243,7 @@ def _as_dask(variable: Any, cut: dict[str, tuple[int, ...]]) -> Any:
 def _flatten_block(
     planes: Sequence[Plane],
     merging: Sequence[Sequence[str]],
-    flat: bool,  # noqa: FBT001 - of a partial
+    flat: bool,
     box: tuple[slice, ...],
     *parts: Any,
 ) -> AnyArray:

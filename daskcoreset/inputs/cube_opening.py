@@ -90,7 +90,7 @@ class OpenedCube(NamedTuple):
 
 
 def open_cube(
-    X: Any, y: Any, sample_weight: Any, options: ReadOptions, target: int, huge: int
+    X: Any, y: Any, sample_weight: Any, options: ReadOptions, *, target: int, huge: int
 ) -> OpenedCube:
     """Open an xarray object, and labels and weights of its rows; nothing is read.
 
@@ -108,7 +108,9 @@ def open_cube(
     beside = {"y": y, "sample_weight": sample_weight}
     given = {name: part for name, part in beside.items() if part is not None}
     keys = {name: part for name, part in given.items() if isinstance(part, str)}
-    has_area = hasattr(X, "coords") and ("area" in X.coords or "area" in getattr(X, "variables", ()))
+    has_area = hasattr(X, "coords") and (
+        "area" in X.coords or "area" in getattr(X, "variables", ())
+    )
     if keys.get("sample_weight") == "area" and not has_area:
         del keys["sample_weight"]
     if options.storage_options is not None:
@@ -216,9 +218,7 @@ def placed(coreset: Coreset, cube: Cube | None) -> Coreset:
 # --- blocks of what no Dask array has cut --------------------------------------------------
 
 
-def _chunks(
-    layout: Layout, rows: Stacked, target: int, huge: int
-) -> tuple[tuple[int, ...], ...]:
+def _chunks(layout: Layout, rows: Stacked, target: int, huge: int) -> tuple[tuple[int, ...], ...]:
     """Return the lengths of the blocks: the chunks of Dask, or whole stored chunks."""
     if rows.in_dask:
         return dask_chunks(rows.variables, layout.sample_dims)

@@ -110,9 +110,7 @@ def _coordinate(kind: str, layout: Layout) -> Any:
     """Return the coordinate of the rows that is latitude or longitude, or None."""
     rows = set(layout.sample_dims)
     coords = [
-        coord
-        for coord in layout.data.coords.values()
-        if coord.dims and rows.issuperset(coord.dims)
+        coord for coord in layout.data.coords.values() if coord.dims and rows.issuperset(coord.dims)
     ]
     # An axis alone may be that of a map in metres.
     for attribute, values in (
