@@ -137,9 +137,10 @@ def build(
         A Dask array (dense or sparse blocks, unknown chunk sizes allowed), NumPy array or
         memmap, Zarr array, or group with the array "X", HDF5 data set, xarray DataArray
         (rows along its first dimension, or see `sample_dims`) or Dataset, pandas, polars or Dask
-        DataFrame, table or Parquet data set of pyarrow, SciPy sparse matrix, Zarr store; or the path
-        or URL of a Zarr store, a Parquet file or folder, an HDF5, .npy or .npz file, a glob such as "data/*.parquet" or
-        a list of paths, whose rows follow one another. Integers, booleans and float16 are
+        DataFrame, table or Parquet data set of pyarrow, SciPy sparse matrix, Zarr store; or the
+        path or URL of a Zarr store, a Parquet file or folder, an HDF5, .npy or .npz file, a glob
+        such as "data/*.parquet" or a list of paths, whose rows follow one another. Integers,
+        booleans and float16 are
         promoted; float32 stays float32. All sums are float64; rows less than about
         :math:`10^{-154}` apart have squared distances of zero, and count as equal. Of the same
         rows in the same blocks, dense or sparse, systematic draws are the same; the weights of

@@ -96,8 +96,11 @@ class InvalidRow:
 
     def error(self, offset: int) -> InvalidInputError:
         """Return the error, with the row counted from the start of the data."""
-        row = "" if self.row is None else f" at row {self.row + offset}"
-        return InvalidInputError(self.message.format(row=row))
+        return self.error_at("" if self.row is None else f" at row {self.row + offset}")
+
+    def error_at(self, where: str) -> InvalidInputError:
+        """Return the error, with words for where the row is."""
+        return InvalidInputError(self.message.format(row=where))
 
     def within(self, box: Box) -> InvalidRow:
         """Return the same, in words of the dimensions of the block that it is in."""

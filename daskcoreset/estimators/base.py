@@ -34,7 +34,7 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
-from daskcoreset.estimators.labelled import as_series
+from daskcoreset.estimators.labelled import is_frame, lazy_series, series_in_memory
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -335,6 +335,7 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         columns: int | None = None,
         *,
         in_memory: Callable[[Points], Any] | None = None,
+        predicts: bool = False,
         called: tuple[str, str] = ("prediction", "output"),
     ) -> Any:
         """Apply a fitted method to every row: at once in memory and in memory maps, else lazily.
@@ -351,6 +352,8 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
             Of the values; None for a vector.
         in_memory : callable, optional
             What is called in place of `function` for data in memory.
+        predicts : bool, default=False
+            Whether the answer for a data frame is a series with its index and partitions.
         called : (str, str), default=("prediction", "output")
             Names of the values, and of their second dimension, in answers that have labels.
         """
@@ -358,12 +361,16 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
             data = self._validate_in_memory(X, None, None, reset=False)
             values = (in_memory or function)(data.X)  # type: ignore[union-attr] # it is in memory
             refuse(values if isinstance(values, InvalidRow) else None)
-            return values
+            series = predicts and is_frame(X)
+            return series_in_memory(X, values, called[0]) if series else values
         blocks = self._open(X)
         if dtype is None:
             example = function(self.coreset_.points[:1].astype(blocks.schema.dtype))
             dtype, columns = example.dtype, example.shape[1] if example.ndim == 2 else None
-        result = map_rows(blocks, partial(_apply_to_block, function), dtype=dtype, columns=columns)
+        work = partial(_apply_to_block, function)
+        if predicts and is_frame(X):
+            return lazy_series(X, blocks, work, dtype, called[0])
+        result = map_rows(blocks, work, dtype=dtype, columns=columns)
         if blocks.cube is not None:
             return blocks.cube.labelled(result, *called)
         if isinstance(X, np.memmap):  # an ndarray, for which an ndarray is expected
@@ -377,8 +384,8 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
     def _delegate(self, X: Any, method: str) -> Any:
         """Apply a method of the inner estimator, which is fitted on the coreset, to every row."""
         check_is_fitted(self, "estimator_")
-        values = self._apply(X, partial(apply_method, self.estimator_, method))
-        return as_series(X, values) if method == "predict" else values
+        function = partial(apply_method, self.estimator_, method)
+        return self._apply(X, function, predicts=method == "predict")
 
     def _accuracy(self, fitted: Any, X: Any, y: Any, sample_weight: Any) -> float:
         """Weighted share of the rows whose label `fitted` predicts, in one read."""

@@ -29,7 +29,6 @@ from daskcoreset.estimators.base import (
     refuse,
 )
 from daskcoreset.estimators.kmeans import CLUSTERING_CONSTRAINTS, ClusteringModel
-from daskcoreset.estimators.labelled import as_series
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.execution.engine import map_reduce
 from daskcoreset.inputs.blocks import RowBlocks
@@ -286,10 +285,11 @@ class CoresetBregman(ClusteringModel):
         return weighted_sum(blocks, costs, partial(domain_problem, self.divergence_))[1]
 
     def _apply_in_domain(
-        self, X: Any, function: Callable[[Points], AnyArray], dtype: Any = None
+        self, X: Any, function: Callable[[Points], AnyArray], dtype: Any = None, **answer: Any
     ) -> Any:
         checked = partial(_in_domain, divergence=self.divergence_, function=function)
-        return self._apply(X, checked, dtype, in_memory=partial(checked, named=True))
+        in_memory = partial(checked, named=True)
+        return self._apply(X, checked, dtype, in_memory=in_memory, **answer)
 
     @takes_reading
     def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
@@ -312,8 +312,9 @@ class CoresetBregman(ClusteringModel):
             If a row lies outside the domain of the divergence.
         """
         check_is_fitted(self)
-        labels = self._apply_in_domain(X, partial(_labels, self._solution), np.int32)
-        return as_series(X, labels, "cluster")
+        labels = partial(_labels, self._solution)
+        called = ("cluster", "output")
+        return self._apply_in_domain(X, labels, np.int32, predicts=True, called=called)
 
     @available_if(_is_soft)  # type: ignore[untyped-decorator] # of scikit-learn
     @takes_reading

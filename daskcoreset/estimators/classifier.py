@@ -20,7 +20,6 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.estimators.base import CoresetModel, SparseInput, apply_method
-from daskcoreset.estimators.labelled import as_series
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
@@ -158,7 +157,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         """
         check_is_fitted(self, "_decision")
         predict = partial(apply_method, self._decision, "predict")
-        return as_series(X, self._apply(X, predict, self.classes_.dtype))
+        return self._apply(X, predict, self.classes_.dtype, predicts=True)
 
     @takes_reading
     def score(

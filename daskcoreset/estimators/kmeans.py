@@ -30,7 +30,6 @@ from daskcoreset.estimators.base import (
     coreset_is_all,
     count_features,
 )
-from daskcoreset.estimators.labelled import as_series
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.cubes import dataset_of
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
@@ -391,16 +390,13 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         """
         check_is_fitted(self)
         labels = partial(nearest_labels, centers=self.cluster_centers_)
-        return as_series(
+        return self._apply(
             X,
-            self._apply(
-                X,
-                labels,
-                np.int32,
-                in_memory=partial(labels, threads=True),
-                called=("cluster", "output"),
-            ),
-            "cluster",
+            labels,
+            np.int32,
+            in_memory=partial(labels, threads=True),
+            predicts=True,
+            called=("cluster", "output"),
         )
 
     @takes_reading

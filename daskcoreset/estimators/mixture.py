@@ -24,7 +24,6 @@ from daskcoreset.estimators.base import (
     check_size,
     count_features,
 )
-from daskcoreset.estimators.labelled import as_series
 from daskcoreset.estimators.scoring import weighted_sum
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import MixtureCoreset, Sensitivity, resolve_method
@@ -257,7 +256,8 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         ndarray or dask.array.Array of shape (n,), int64
             Lazy where X is out of core.
         """
-        return as_series(X, self._apply(X, partial(assign, self._fitted), np.int64))
+        assigned = partial(assign, self._fitted)
+        return self._apply(X, assigned, np.int64, predicts=True, called=("component", "output"))
 
     @takes_reading
     def fit_predict(
