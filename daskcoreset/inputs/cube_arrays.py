@@ -90,7 +90,8 @@ def _read_box(planes: Sequence[Plane], parts: Sequence[Any], box: Box, flat: boo
         return f"the block of X at {where}"
 
     def read() -> AnyArray:
-        return flattened(planes, [part.to_numpy() for part in parts], box.lengths, flat=flat)
+        # Of a copy, for xarray keeps what it has loaded from a lazily opened variable.
+        return flattened(planes, [part[...].to_numpy() for part in parts], box.lengths, flat=flat)
 
     return read_clearly(what, read)
 
