@@ -31,8 +31,8 @@ __all__ = ["CoresetAccessor"]
 Dims: TypeAlias = str | Sequence[str] | None
 
 
-@xr.register_dataarray_accessor("coreset")
-@xr.register_dataset_accessor("coreset")
+@xr.register_dataarray_accessor("coreset")  # type: ignore[no-untyped-call] # of xarray
+@xr.register_dataset_accessor("coreset")  # type: ignore[no-untyped-call]
 class CoresetAccessor:
     """Coresets and clusterings of a DataArray or Dataset, as its attribute ``coreset``.
 

@@ -209,7 +209,9 @@ def dask_rows(
     tail = (0,) * (len(kept) - len(sample_dims))
     end = () if flat else (0,)
     places = np.ndindex(*(len(one) for one in chunks))
-    graph = {(name, block, *end): (grid.name, *place, *tail) for block, place in enumerate(places)}
+    graph: dict[Any, Any] = {
+        (name, block, *end): (grid.name, *place, *tail) for block, place in enumerate(places)
+    }
     sizes = tuple(
         math.prod(one[i] for one, i in zip(chunks, place, strict=True))
         for place in np.ndindex(*(len(one) for one in chunks))

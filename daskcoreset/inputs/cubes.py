@@ -154,8 +154,9 @@ class Cube:
             return X
         present = dict.fromkeys(map(str, data.dims))
         same = set(self.dims) == present.keys() - set(self.feature_dims)
-        dims = {"sample_dims": self.dims if same else None, "feature_dims": self.feature_dims}
-        return Reading(data, replace(options, **dims))
+        samples = self.dims if same else None
+        asked = replace(options, sample_dims=samples, feature_dims=self.feature_dims)
+        return Reading(data, asked)
 
     def labelled(self, array: Any, name: str, dim: str) -> Any:
         """Return what was computed for every row, with the labels of the input.
