@@ -7,6 +7,7 @@ from typing import Any
 
 import dask
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from distributed import Client
@@ -138,6 +139,22 @@ def test_coordinates__of_curved_grids_and_of_many_kinds(tmp_path: Path) -> None:
     np.testing.assert_array_equal(coreset.coordinates["nav"], coreset.indices % 80)
     coreset.to_zarr(tmp_path / "c")
     assert Coreset.from_zarr(tmp_path / "c").equals(coreset)
+
+
+def test_coordinates__of_several_levels_and_other_calendars() -> None:
+    cells = xr.DataArray(np.random.default_rng(0).normal(size=(6, 4)), dims=("s", "f"))
+    levels = pd.MultiIndex.from_product([["a", "b"], [1, 2, 3]], names=("u", "v"))
+    stacked = cells.assign_coords(xr.Coordinates.from_pandas_multiindex(levels, "s"))
+    coreset = stacked.coreset.build(3, feature_dims="f", random_state=0)
+    assert coreset.coordinates["s"][0] == str(levels[coreset.indices[0]])
+    assert coreset.coordinates["u"].tolist() == [levels[i][0] for i in coreset.indices]
+    model = stacked.coreset.kmeans(2, feature_dims="f", n_init=1, random_state=0)
+    assert model.predict(stacked).indexes["s"].equals(levels)
+    pytest.importorskip("cftime")
+    time = xr.date_range("2000-01-01", periods=6, calendar="noleap", use_cftime=True)
+    dated = cells.rename(s="time").assign_coords(time=time)
+    coreset = dated.coreset.build(3, feature_dims="f", random_state=0)
+    assert coreset.coordinates["time"][0] == str(time[coreset.indices[0]])
 
 
 # --- reads ---------------------------------------------------------------------------------

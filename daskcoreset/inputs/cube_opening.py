@@ -225,8 +225,13 @@ def _chunks(layout: Layout, rows: Stacked, target: int, huge: int) -> tuple[tupl
     if rows.in_memory and rows.nbytes <= huge:
         return tuple((length,) for length in layout.shape)
     row_bytes = rows.nbytes / math.prod(layout.shape)
-    stored = [_stored_length(rows.variables, dim) for dim in layout.sample_dims]
-    lengths = grown(stored, layout.shape, target / row_bytes)
+    stored = [_stored_lengths(rows.variables, dim) for dim in layout.sample_dims]
+    together = [min(math.lcm(*one), whole) for one, whole in zip(stored, layout.shape, strict=True)]
+    # Variables that are stored in other chunks than one another: too much to read at a time is
+    # worse than to read some chunks twice.
+    if math.prod(together) * row_bytes > huge:
+        together = [max(one) for one in stored]
+    lengths = grown(together, layout.shape, target / row_bytes)
     return tuple(
         tuple(min(length, whole - start) for start in range(0, whole, length))
         for whole, length in zip(layout.shape, lengths, strict=True)
@@ -251,12 +256,12 @@ def grown(stored: Sequence[int], shape: Sequence[int], cells: float) -> list[int
     return lengths
 
 
-def _stored_length(variables: Sequence[Any], dim: str) -> int:
-    """Return how many cells along a dimension are stored together, in all variables."""
+def _stored_lengths(variables: Sequence[Any], dim: str) -> list[int]:
+    """Return how many cells along a dimension the variables store together."""
     lengths = [1]
     for variable in variables:
         encoding, dims = variable.encoding, variable.dims
         stored = encoding.get("shards") or encoding.get("chunks") or encoding.get("chunksizes")
         if dim in dims and stored and len(stored) == len(dims):
             lengths.append(int(stored[dims.index(dim)]))
-    return math.lcm(*lengths)
+    return lengths

@@ -135,7 +135,8 @@ class Cube:
             if coord.dims and coord.chunks is None:
                 values = coord.isel({dim: at[dim] for dim in coord.dims}).to_numpy()
                 plain = values.dtype.kind in _KEPT_KINDS
-                found[str(name)] = values if plain else values.astype(str)
+                # Tuples of several levels and dates of other calendars, for example.
+                found[str(name)] = values if plain else np.array([*map(str, values.tolist())])
         return found
 
     @property
