@@ -146,7 +146,7 @@ def test_coordinates__of_several_levels_and_other_calendars() -> None:
     levels = pd.MultiIndex.from_product([["a", "b"], [1, 2, 3]], names=("u", "v"))
     stacked = cells.assign_coords(xr.Coordinates.from_pandas_multiindex(levels, "s"))
     coreset = stacked.coreset.build(3, feature_dims="f", random_state=0)
-    assert coreset.coordinates["s"][0] == str(levels[coreset.indices[0]])
+    assert coreset.coordinates["s"][0] == str(levels.tolist()[coreset.indices[0]])
     assert coreset.coordinates["u"].tolist() == [levels[i][0] for i in coreset.indices]
     model = stacked.coreset.kmeans(2, feature_dims="f", n_init=1, random_state=0)
     assert model.predict(stacked).indexes["s"].equals(levels)

@@ -460,7 +460,7 @@ class UnlabelledModel(CoresetModel):
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows; a string where `daskcoreset.build` takes names.
-        storage_options, columns
+        storage_options, columns, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

@@ -298,7 +298,7 @@ class CoresetBregman(ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns
+        storage_options, columns, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -324,7 +324,7 @@ class CoresetBregman(ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns
+        storage_options, columns, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -342,7 +342,7 @@ class CoresetBregman(ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns
+        storage_options, columns, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

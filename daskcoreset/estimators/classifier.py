@@ -127,7 +127,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns
+        storage_options, columns, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -147,7 +147,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns
+        storage_options, columns, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -171,7 +171,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         y : array-like of shape (n,), or str
             The truth.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns
+        storage_options, columns, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

@@ -147,7 +147,7 @@ class ClusteringModel(
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns
+        storage_options, columns, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -380,13 +380,15 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns
+        storage_options, columns, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
         -------
         ndarray or dask.array.Array of shape (n,), int32
-            Lazy where X is out of core.
+            Lazy where X is out of core. For a data frame a series with its index, in Dask with its
+            partitions; for an xarray object with `sample_dims` a lazy DataArray with its
+            dimensions, chunks and coordinates, float64 with NaN where a feature is missing.
         """
         check_is_fitted(self)
         labels = partial(nearest_labels, centers=self.cluster_centers_)
@@ -406,13 +408,14 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns
+        storage_options, columns, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
         -------
         ndarray or dask.array.Array of shape (n, k), of the dtype of X
-            Euclidean, not squared. Lazy where X is out of core.
+            Euclidean, not squared. Lazy where X is out of core; for an xarray object with
+            `sample_dims` a DataArray with the dimension ``cluster`` beside them.
         """
         check_is_fitted(self)
         self._refuse_frames(self, X)

@@ -189,7 +189,7 @@ def auto_size(
     sampling: Sampling = "systematic",
     passes: Literal[1, 2] = 1,
     chunks: int | Literal["auto"] = "auto",
-    on_invalid: Literal["raise", "drop"] = "raise",
+    on_invalid: Literal["raise", "drop"] | None = None,
     progress: bool | None = None,
     **_reading: Unpack[ReadKeywords],
 ) -> SizeSearch:

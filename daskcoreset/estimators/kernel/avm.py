@@ -123,7 +123,7 @@ class AVMClassifier(CorePointModel):
             Any input of `daskcoreset.build`.
         y : array-like of shape (n,), or str
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns
+        storage_options, columns, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

@@ -210,7 +210,7 @@ class ODMClassifier(KernelModel):
             In memory.
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
-        storage_options, columns
+        storage_options, columns, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

@@ -149,7 +149,7 @@ class StructuredMaxMargin(DecisionModel):
             The label of every row.
         groups : array-like of shape (n,), or str, optional
             Neighbouring rows of one value are one example; without it every row is.
-        storage_options, columns
+        storage_options, columns, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -255,7 +255,7 @@ class StructuredMaxMargin(DecisionModel):
         X : array-like of shape (n, d), or path
         groups : array-like of shape (n,), or str, optional
             As in `fit`. Out of core, no boundary of blocks may cut an example.
-        storage_options, columns
+        storage_options, columns, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -308,7 +308,7 @@ class StructuredMaxMargin(DecisionModel):
             Not together with groups.
         groups : array-like of shape (n,), or str, optional
             As in `fit`; blocks may cut examples.
-        storage_options, columns
+        storage_options, columns, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -339,7 +339,7 @@ class StructuredMaxMargin(DecisionModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns
+        storage_options, columns, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
