@@ -11,7 +11,7 @@ import xarray as xr
 from daskcoreset.core.errors import StoreError
 from daskcoreset.inputs.cube_opening import open_cube
 from daskcoreset.inputs.options import ReadOptions
-from tests.tools.cubes import DIMS, rows_of, stored, weather
+from tests.tools.cubes import DIMS, CountingStore, rows_of, stored, weather
 
 OPTIONS = ReadOptions(sample_dims=DIMS)
 
@@ -42,24 +42,20 @@ def test_blocks__of_variables_in_other_chunks_stay_small() -> None:
     cube = weather()
     cube.t2m.encoding["chunks"], cube.u10.encoding["chunks"] = (3, 8, 10), (4, 8, 10)
     for variable in cube.values():  # not in memory, as far as is known
-        variable.variable._data = xr.core.indexing.LazilyIndexedArray(variable.to_numpy())
+        lazily: Any = xr.core.indexing.LazilyIndexedArray(variable.to_numpy())
+        variable.variable._data = lazily
     assert lengths(cube, 1, 10**6) == ((12,), (8,), (10,))
     assert lengths(cube, 1, 10**3)[0] == (4, 4, 4)
 
 
-def test_read__that_fails_says_which_block() -> None:
+def test_read__that_fails_says_which_block(monkeypatch: pytest.MonkeyPatch) -> None:
     store, opening = stored(weather(), (5, 8, 4))
     cube = xr.open_zarr(store, chunks=None, **opening)
     opened = open_cube(cube, None, None, OPTIONS, target=1, huge=1)
 
-    async def broken(key: str, *_: Any, **__: Any) -> Any:
-        raise OSError(f"no {key}")
+    async def broken(*_: Any, **__: Any) -> Any:
+        raise OSError("the disk is gone")
 
-    for variable in cube.values():
-        del variable
-    type(store).get, kept = broken, type(store).get  # type: ignore[method-assign]
-    try:
-        with pytest.raises(StoreError, match="block of X at time 5 to 10, lat 0 to 8, lon 4 to 8"):
-            opened.loaders(opened.boxes[4])["X"]()
-    finally:
-        type(store).get = kept  # type: ignore[method-assign]
+    monkeypatch.setattr(CountingStore, "get", broken)
+    with pytest.raises(StoreError, match="block of X at time 5 to 10, lat 0 to 8, lon 4 to 8"):
+        opened.loaders(opened.boxes[4])["X"]()
