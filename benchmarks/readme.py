@@ -5,7 +5,8 @@
 
 A table stands between the lines ``<!-- results:NAME -->`` and ``<!-- /results:NAME -->``, and is
 what ``readme(data)`` of the benchmark of that name makes of its results; ``report(data)`` makes
-``results/NAME.md``. Nobody writes them by hand.
+``results/NAME.md``, and ``page(data)``, where there is one, ``docs/guide/NAME.md``. Nobody writes
+them by hand.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ from pathlib import Path
 
 import common
 import quality
+import scale
 import svm_offline
 import svm_queries
 import svm_streaming
 import table1
 import time_to_accuracy
 
-MODULES = {
-    module.NAME: module
-    for module in (quality, table1, svm_offline, svm_queries, svm_streaming, time_to_accuracy)
-}
+GUIDE = Path(__file__).parent.parent / "docs" / "guide"
+
+_WRITTEN = (quality, table1, svm_offline, svm_queries, svm_streaming, time_to_accuracy, scale)
+
+MODULES = {module.NAME: module for module in _WRITTEN}
 
 
 def placed(text: str, name: str, table: str) -> str:
@@ -60,6 +63,8 @@ def main() -> None:
     wanted = {args.readme: rendered(args.readme.read_text(), args.results)}
     for name, module in MODULES.items():
         wanted[args.results / f"{name}.md"] = module.report(common.read(name, args.results))
+        if hasattr(module, "page"):
+            wanted[GUIDE / f"{name}.md"] = module.page(common.read(name, args.results))
     differing = [
         path for path, text in wanted.items() if not path.exists() or path.read_text() != text
     ]

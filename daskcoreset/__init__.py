@@ -22,6 +22,7 @@ from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core import errors
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.points import WeightedPoints
+from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.plan import BuildPlan
 from daskcoreset.metrics import plot as plotting
@@ -76,6 +77,7 @@ __all__ = [
     "metrics",
     "plotting",
     "sizing",
+    "time_limit",
 ]
 
 __version__ = "0.1.0"

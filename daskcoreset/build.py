@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack, overload
 
@@ -26,16 +27,22 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import Sampling
-from daskcoreset.core.validation import check_choice, check_flag, is_int
+from daskcoreset.core.validation import check_choice, check_flag, is_choice, is_int
+from daskcoreset.execution.deadline import check_timeout, time_limit
 from daskcoreset.execution.lazy import Lazy
+from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import BuildPlan, plan_build
 from daskcoreset.execution.progress import show_progress
+from daskcoreset.execution.waves import MANY_BLOCKS, waves_of
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.cube_opening import placed
-from daskcoreset.inputs.options import ReadOptions, reading
+from daskcoreset.inputs.options import MissingChunks, ReadOptions, reading
 from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
 
 _SAMPLINGS = ("systematic", "multinomial")
+
+# Blocks whose tasks are counted for the plan of a build in waves: as many as share tasks.
+_SAMPLE_BLOCKS = MANY_BLOCKS
 
 
 class _Options(TypedDict, total=False):
@@ -60,8 +67,10 @@ class _Options(TypedDict, total=False):
     diameter: float | None
     storage_options: Mapping[str, Any] | None
     columns: Sequence[str] | None
+    missing_chunks: MissingChunks
     sample_dims: str | Sequence[str] | None
     feature_dims: str | Sequence[str] | None
+    timeout: float | None
 
 
 @overload
@@ -122,8 +131,10 @@ def build(
     diameter: float | None = None,
     storage_options: Mapping[str, Any] | None = None,
     columns: Sequence[str] | None = None,
+    missing_chunks: MissingChunks = "raise",
     sample_dims: str | Sequence[str] | None = None,
     feature_dims: str | Sequence[str] | None = None,
+    timeout: float | None = None,
 ) -> Coreset | Lazy[Coreset] | BuildPlan:
     r"""Build a coreset: a small weighted subset that stands for all rows.
 
@@ -139,12 +150,14 @@ def build(
         (rows along its first dimension, or see `sample_dims`) or Dataset, pandas, polars or Dask
         DataFrame, table or Parquet data set of pyarrow, SciPy sparse matrix, Zarr store; or the
         path or URL of a Zarr store, a Parquet file or folder, an HDF5, .npy or .npz file, a glob
-        such as "data/*.parquet" or a list of paths, whose rows follow one another. Integers,
+        such as ``"data/*.parquet"`` or a list of paths, whose rows follow one another. Integers,
         booleans and float16 are
         promoted; float32 stays float32. All sums are float64; rows less than about
-        :math:`10^{-154}` apart have squared distances of zero, and count as equal. Of the same
-        rows in the same blocks, dense or sparse, systematic draws are the same; the weights of
-        "lightweight" may differ in the last digits.
+        :math:`10^{-154}` apart have squared distances of zero, and count as equal. Blocks that
+        are not what their Dask array declares are errors: other rows or columns, and dtypes that
+        would change values, such as float64 where float32 was declared. Of the same rows in the
+        same blocks, dense or sparse, systematic draws are the same; the weights of "lightweight"
+        may differ in the last digits.
     y : array-like of shape (n,), or str, optional
         Labels that the coreset keeps for its rows. A string names a column of the data
         frame, table or Parquet data, or an array of the group or .npz file, of X; where X has
@@ -210,7 +223,9 @@ def build(
         Results merged by one task of the reduction tree.
     compute : bool, default=True
         Whether to compute now. With False, a Dask collection comes back: pass it to
-        ``dask.compute`` with other work, or call its ``compute()``.
+        ``dask.compute`` with other work, or call its ``compute()``. It is the graph of the whole
+        build up to 131,072 blocks; of more, whose reads run as several graphs one after another,
+        it is one task that runs these where it is computed.
     dry_run : bool, default=False
         Whether to return only the plan: reads, bytes, tasks, predicted peak memory.
     progress : bool or None, default=None
@@ -227,20 +242,37 @@ def build(
         For ``method="coverage"``, a delta-cover: every row lies within half of it of a core
         point, whose weight is that of the rows nearest to it. None finds the diameter for
         `size` core points. `daskcoreset.coverage.Coverage` has more options.
-
     storage_options : mapping of str to object or None, default=None
         For the file system of a URL, by the names that fsspec has for it, as in Dask, pandas and
         Zarr: ``{"anon": True}``, ``{"key": ..., "secret": ...}``. None takes what the environment
         says. They are handed to the workers, and never kept, printed or saved.
     columns : sequence of str or None, default=None
         Features to read, in this order, of a data frame, a table or Parquet files; None takes
-        all columns but those that `y` and `sample_weight` name. Also of the variables of a Dataset.
+        all columns. Those that `y` and `sample_weight` name are no features in either case. Also of
+        the variables of a Dataset.
+    missing_chunks : {"raise", "fill"}, default="raise"
+        What a chunk of a Zarr array is that is not stored, be it a whole one or one inside a
+        shard: a `StoreError` that names chunk and store, or, by "fill", rows of the array's fill
+        value. Zarr leaves out chunks that hold nothing but the fill value unless it is told
+        ``write_empty_chunks=True``, and nothing that it stores tells such a chunk from one that
+        was lost or never written: whoever wrote the store has to say so. "fill" holds for `X`,
+        `y` and `sample_weight`. It fills nothing where an array has no fill value (null in
+        format 2), and a store that a worker cannot see, or that holds another array there, is an
+        error in any case. Checked are Zarr arrays, also inside Dask arrays by ``da.from_zarr``
+        and in what xarray opened; not those that functions in a graph open for themselves.
     sample_dims, feature_dims : str or sequence of str, or None, default=None
         Of an xarray DataArray or Dataset of any number of dimensions: those whose cells are rows,
         such as ``("time", "lat", "lon")``, and those whose cells are columns, such as ``"level"``.
         Where one is None, it is all dimensions that the other does not name. Variables of a Dataset
         are columns, too. Blocks are read as they lie, in the chunks of the dimensions, and
         flattened in the task; rows have their numbers in C order of `sample_dims`.
+    timeout : float or None, default=None
+        Seconds that the build may take; None waits as long as it goes on. On a cluster it ends in
+        time, and what waits there is cancelled; a block that a worker is reading is read to its
+        end. Without one it ends before the next block would be read, for no thread can be ended:
+        a read that never comes back is waited for. With ``compute=False`` pass it to `compute`.
+        Where nothing is finished for a minute on a cluster, the logger "daskcoreset" says where
+        the build stands, whatever the timeout.
 
     Returns
     -------
@@ -253,6 +285,11 @@ def build(
     InvalidInputError, InvalidTypeError
         When an argument cannot be used: the message names it, says what was found and what
         to do. Both derive from the builtin ValueError and TypeError.
+    OutOfTimeError
+        When `timeout` has passed; it is a TimeoutError. The message says where the build stood.
+    ClusterError
+        When a cluster has lost the build: its scheduler ended or no longer answers, or workers
+        end again and again while they run one task. Of a worker that is lost, others do the work.
 
     Warns
     -----
@@ -279,11 +316,12 @@ def build(
     flags = {"normalize": normalize, "compute": compute, "dry_run": dry_run}
     _check_flags(epsilon, delta, progress, **flags)
     _check_strategy(strategy, inner_size)
-    options = ReadOptions(storage_options, columns, sample_dims, feature_dims)
+    options = ReadOptions(storage_options, columns, missing_chunks, sample_dims, feature_dims)
+    _check_waiting(timeout, waits=compute and not dry_run)
     # All arguments are checked before the data are opened, which may take long for remote stores.
     rule, coverage = None, None
     define: partial[SamplingJob] | partial[TreeJob]
-    if isinstance(method, Coverage) or method == "coverage":
+    if isinstance(method, Coverage) or is_choice(method, ("coverage",)):
         max_points = check_options(
             size,
             compute=compute,
@@ -323,21 +361,22 @@ def build(
         _check_sampling(construction, sampling, passes)
         final_draw = FinalDraw(construction, int(rows), sampling, resolve_seed(random_state))
         define = partial(SamplingJob, final_draw=final_draw, passes=passes, n_clusters=n_clusters)
-    X = reading(X, options, (y, sample_weight))
-    blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    if coverage is not None:
-        cover = build_cover(coverage, blocks, split_every=split_every, progress=progress)
-        return placed(cover, blocks.cube)
-    job = define(
-        blocks=blocks,
-        split_every=int(split_every),
-        normalize=bool(normalize),
-        size_given=size is not None,
-    )
-    # A search reads the data several times, and decides after each read whether to go on.
-    if rule is not None and isinstance(job, SamplingJob):
-        return placed(auto_size(job, rule, progress=progress), blocks.cube)
-    return _run(job, compute=compute, dry_run=dry_run, progress=progress)
+    with time_limit(timeout):
+        X = reading(X, options, (y, sample_weight))
+        blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+        if coverage is not None:
+            cover = build_cover(coverage, blocks, split_every=split_every, progress=progress)
+            return placed(cover, blocks.cube)
+        job = define(
+            blocks=blocks,
+            split_every=int(split_every),
+            normalize=bool(normalize),
+            size_given=size is not None,
+        )
+        # A search reads the data several times, and decides after each read whether to go on.
+        if rule is not None and isinstance(job, SamplingJob):
+            return placed(auto_size(job, rule, progress=progress), blocks.cube)
+        return _run(job, compute=compute, dry_run=dry_run, progress=progress)
 
 
 def _run(
@@ -345,17 +384,20 @@ def _run(
 ) -> Coreset | Lazy[Coreset] | BuildPlan:
     """Return the plan of a job, its graph, or its coreset."""
     if dry_run:
-        return plan_build(job.blocks, job.lazy(), job.reads, job.n_candidates)
+        _, waves = waves_of(job.blocks.n_blocks, job.split_every)
+        sample = job
+        if len(waves) > 1:  # so many blocks show what one of them takes
+            sample = replace(job, blocks=job.blocks.select(list(waves[0][:_SAMPLE_BLOCKS])))
+        return plan_build(job.blocks, sample.lazy(), job.reads, job.n_candidates, waves=len(waves))
     cube = job.blocks.cube
-    if compute and job.in_memory:
-        return placed(job.compute_in_memory(), cube)
-    lazy = job.lazy()
-    if cube is not None:
-        lazy = lazy.then(partial(placed, cube=cube))
     if not compute:
-        return lazy
+        lazy = job.lazy(progress)
+        return lazy if cube is None else lazy.then(partial(placed, cube=cube))
+    if not job.is_graph:
+        return placed(job.compute_now(progress), cube)
+    lazy = job.lazy()
     with show_progress(progress, lazy):
-        return lazy.compute()
+        return placed(lazy.compute(**compute_options(job.blocks)), cube)
 
 
 def _check_flags(epsilon: Any, delta: Any, progress: Any, **flags: Any) -> None:
@@ -365,6 +407,15 @@ def _check_flags(epsilon: Any, delta: Any, progress: Any, **flags: Any) -> None:
         check_flag(name, value)
     if progress is not None:
         check_flag("progress", progress)
+
+
+def _check_waiting(timeout: Any, *, waits: bool) -> None:
+    """Check the timeout, and that there is something to wait for."""
+    if check_timeout(timeout) is not None and not waits:
+        raise InvalidInputError(
+            f"timeout={timeout!r}, but nothing is computed now; leave it out, or pass it to the "
+            f"compute() of what compute=False returns."
+        )
 
 
 def _construction(

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from daskcoreset.testing import shared_cluster
+from tests.tools.object_stores import ObjectServer, object_server
 from tests.tools.servers import FileServer, S3Server, file_server, s3_server
 
 # No deadline: the first call of a kernel compiles it, which takes seconds once.
@@ -54,6 +55,15 @@ def cluster() -> Any:
     """Two worker processes of one thread each, started once; connect with ``Client(cluster)``."""
     pytest.importorskip("distributed")
     return shared_cluster()
+
+
+@pytest.fixture(scope="session")
+def objects() -> Iterator[ObjectServer]:
+    """An object store in a process of its own, started once; each test makes its own bucket."""
+    for module in ("moto.server", "flask", "obstore"):
+        pytest.importorskip(module, reason=f"{module} is not installed")
+    with object_server() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

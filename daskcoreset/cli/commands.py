@@ -20,12 +20,18 @@ import daskcoreset
 from daskcoreset.cli.convert import find_members, write_store
 from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.errors import StoreError
+from daskcoreset.core.locations import locate
+from daskcoreset.core.plain_files import hold_folder
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.storage import HEADER
 from daskcoreset.execution.cluster import cluster_for
+from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.options import ReadOptions, reading
 from daskcoreset.sensitivities import CONSTRUCTIONS, resolve_method
+
+# Of what a coreset says about itself: far more than provenance takes.
+_HEADER_BYTES = 2**24
 
 app = typer.Typer(
     add_completion=False,
@@ -55,12 +61,15 @@ StorageOptions = Annotated[
     typer.Option(
         "--storage-option",
         metavar="KEY=VALUE",
-        help="For the file system of a URL; may be repeated. Values that are JSON are read so.",
+        help="For IN and OUT that are URLs; may be repeated. Values that are JSON are read so.",
     ),
 ]
 Columns = Annotated[
     list[str] | None,
     typer.Option("--column", metavar="NAME", help="Feature to read; may be repeated."),
+]
+MissingChunks = Annotated[
+    Any, _choice("raise", "fill", text="Zarr chunks that are not stored: an error, or filled.")
 ]
 Rows = Annotated[int | None, typer.Option(min=1, metavar="ROWS", help="Rows per block.")]
 Progress = Annotated[
@@ -109,6 +118,7 @@ def build(
     weights: Weights = None,
     columns: Columns = None,
     storage_option: StorageOptions = None,
+    missing_chunks: MissingChunks = "raise",
     chunks: Rows = None,
     on_invalid: Annotated[
         str, _choice("raise", "drop", text="What becomes of rows with NaN or infinity.")
@@ -118,6 +128,9 @@ def build(
     ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Run on so many processes of this machine.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="End the work after so long.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a coreset.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; do nothing.")] = False,
@@ -131,18 +144,23 @@ def build(
     options: dict[str, Any] = {"size": size, "method": construction, "random_state": seed}
     options |= {"sampling": sampling, "passes": passes, "on_invalid": on_invalid}
     options |= {"sample_weight": weights, "chunks": chunks or "auto"}
-    options |= {"storage_options": _mapping(storage_option), "columns": columns or None}
+    told, to_url = _mapping(storage_option), "://" in out
+    told_in = told if "://" in source or not to_url else None
+    options |= {"storage_options": told_in, "columns": columns or None}
+    options["missing_chunks"] = missing_chunks
     source = _absolute(source)
     if dry_run:
         with cluster_for(scheduler, workers):  # its workers decide how much memory is taken
-            _show("plan", asdict(daskcoreset.build(source, labels, dry_run=True, **options)))
+            plan = daskcoreset.build(source, labels, dry_run=True, timeout=timeout, **options)
+            _show("plan", asdict(plan))
         return
     start = time.perf_counter()
-    # Defined before processes start, for this is where wrong input shows.
-    lazy = daskcoreset.build(source, labels, compute=False, **options)
-    with cluster_for(scheduler, workers), show_progress(progress, lazy):
-        coreset = lazy.compute()
-    coreset.to_zarr(out, overwrite=overwrite)
+    with time_limit(timeout):
+        # Defined before processes start, for this is where wrong input shows.
+        lazy = daskcoreset.build(source, labels, compute=False, **options)
+        with cluster_for(scheduler, workers), show_progress(progress, lazy):
+            coreset = lazy.compute()
+    coreset.to_zarr(out, overwrite=overwrite, storage_options=told if to_url else None)
     made = {"store": without_secrets(out, out), **_facts(coreset)}
     shown = ("store", "method", "rows", "n", "features", "dtype", "labels", "weight", "seed")
     seconds = round(time.perf_counter() - start, 2)
@@ -161,6 +179,7 @@ def store(
     *,
     columns: Columns = None,
     storage_option: StorageOptions = None,
+    missing_chunks: MissingChunks = "raise",
     progress: Progress = None,
 ) -> None:
     """Write the rows of IN as a Zarr store OUT, which build reads fast.
@@ -168,7 +187,7 @@ def store(
     OUT has the arrays X and, where IN has or names them, y and sample_weight.
     """
     start = time.perf_counter()
-    X = reading(source, ReadOptions(_mapping(storage_option), columns or None))
+    X = reading(source, ReadOptions(_mapping(storage_option), columns or None, missing_chunks))
     members = find_members(X)
     y = labels or ("y" if "y" in members else None)
     sample_weight = weights or ("sample_weight" if "sample_weight" in members else None)
@@ -182,10 +201,11 @@ def store(
 def info(
     path: Annotated[str, typer.Argument(metavar="STORE", help="A coreset made by build.")],
     *,
+    storage_option: StorageOptions = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show what a saved coreset holds and where it comes from."""
-    coreset = Coreset.from_zarr(path)
+    coreset = Coreset.from_zarr(path, storage_options=_mapping(storage_option))
     facts = {"store": without_secrets(path, path), **_facts(coreset)}
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
@@ -279,9 +299,9 @@ def _readable(value: Any) -> str:
 
 def _check_target(out: str, *, overwrite: bool) -> None:
     """Check, before the work, that the result can be saved."""
-    if "://" in out:
+    path = locate("out", out)
+    if isinstance(path, str):
         return  # asked when saving: a question to a remote store may cost as much
-    path = Path(out).resolve()
     if path.is_dir() and not any(path.iterdir()):
         return
     if path.exists():
@@ -296,8 +316,8 @@ def _check_target(out: str, *, overwrite: bool) -> None:
 
 def _kind_of(path: Path) -> str | None:
     try:
-        with (path / "zarr.json").open(encoding="utf-8") as file:
-            kind: str | None = json.load(file)["attributes"][HEADER]["kind"]
-    except (OSError, ValueError, KeyError, TypeError):
+        with hold_folder(path) as folder, os.fdopen(folder.open("zarr.json"), "rb") as file:
+            kind: str | None = json.loads(file.read(_HEADER_BYTES))["attributes"][HEADER]["kind"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return kind

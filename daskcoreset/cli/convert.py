@@ -16,7 +16,7 @@ from daskcoreset.core.errors import (
     MissingDependencyError,
     StoreError,
 )
-from daskcoreset.core.secrets import without_secrets
+from daskcoreset.core.locations import local_path
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import as_int
 from daskcoreset.execution.progress import count_reads
@@ -123,14 +123,9 @@ def find_members(path: Any) -> tuple[str, ...]:
 
 
 def _free_path(store: str | os.PathLike[str]) -> Path:
-    text = os.fspath(store)
-    if "://" in text:
-        shown = without_secrets(text, text)
-        raise InvalidInputError(f"store is the URL {shown!r}; write to a local path and copy that.")
-    # Followed through links, so that a rename replaces the directory and not the link to it.
-    path = Path(text).resolve()
+    path = local_path("store", store)
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        raise StoreError(f"{text} exists; remove it or choose another path")
+        raise StoreError(f"{path} exists; remove it or choose another path")
     return path
 
 
@@ -176,6 +171,8 @@ def _create(group: zarr.Group, name: str, part: Any, rows: int) -> Any:
         # Decodes 1.6 times as fast as the default, zstd; reading is bound by that.
         compressors=[BloscCodec(cname="lz4", shuffle="shuffle", typesize=part.dtype.itemsize)],
         dimension_names=_DIMENSIONS[name],
+        # A chunk of zeros, such as labels of one class, is no lost chunk.
+        config={"write_empty_chunks": True},
     )
 
 

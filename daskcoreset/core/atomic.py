@@ -4,21 +4,34 @@ A directory is filled under a hidden name beside its target, flushed to the disk
 renamed. A rename cannot replace a directory that holds something, so the old one is first
 renamed aside, and removed only when the new one stands in its place. An interruption
 between those two renames leaves both, complete, under their hidden names.
+
+What killed writers leave is removed by the next writer of the same path. A writer holds a lock on
+the directory that it fills, which the system frees when its process dies: what is locked has a
+writer that lives. Where a system or a disk has no such locks, leftovers stay.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import platform
 import re
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
+from operator import itemgetter
 from pathlib import Path
 
 from daskcoreset.core.errors import StoreError
 
-_LEFTOVER = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.daskcoreset-(?P<role>partial|previous)")
+_LEFTOVER = re.compile(
+    r"\.(?P<name>.+)\.(?P<number>[0-9a-f]{32})\.daskcoreset-(?P<role>partial|previous)"
+)
+# Seconds after which a directory of another machine, in which nothing was made, has no writer.
+_ABANDONED = 24 * 3600
 # Leaves room for the rest of a hidden name within the 255 bytes that file systems allow.
 _NAME_LENGTH = 40
 
@@ -38,8 +51,8 @@ def new_directory(path: Path, *, may_replace: Callable[[], bool]) -> Iterator[Pa
     Yields
     ------
     Path
-        A sibling of `path` that does not exist yet. It is removed if the block raises; only
-        a killed process leaves it behind.
+        A sibling of `path`, which is empty. It is removed if the block raises; only a killed
+        process leaves it behind, for the next one to remove.
 
     Raises
     ------
@@ -51,13 +64,13 @@ def new_directory(path: Path, *, may_replace: Callable[[], bool]) -> Iterator[Pa
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "result"
     >>> with new_directory(target, may_replace=target.exists) as scratch:
-    ...     scratch.mkdir()
     ...     _ = (scratch / "data").write_text("all of it")
     >>> (target / "data").read_text()
     'all of it'
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = _hidden(path, "partial")
+    _make_folder(path.parent)
+    _sweep(path)
+    scratch, lock = _claim(path)
     try:
         yield scratch
         _flush(scratch)
@@ -72,6 +85,10 @@ def new_directory(path: Path, *, may_replace: Callable[[], bool]) -> Iterator[Pa
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
+    finally:
+        if lock is not None:
+            os.close(lock)
+    _sweep(path)
 
 
 @contextmanager
@@ -110,21 +127,126 @@ def find_previous(path: Path) -> Path | None:
     >>> find_previous(Path("result")) is None
     True
     """
-    if not path.parent.is_dir():
+    leftovers = _leftovers_of(path)
+    # Without the one that was to take its place, it has been replaced.
+    previous = [
+        entry
+        for entry, role in leftovers.items()
+        if role == "previous" and _with_role(entry, "partial") in leftovers
+    ]
+    return min(previous, default=None)
+
+
+def _leftovers_of(path: Path) -> dict[Path, str]:
+    """Return the hidden directories of a path, each with its role."""
+    found = {}
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(path.parent) as entries:
+        for entry in entries:
+            match = _LEFTOVER.fullmatch(entry.name)
+            if match and match["name"] == _tag(path) and entry.is_dir(follow_symlinks=False):
+                found[path.with_name(entry.name)] = match["role"]
+    return found
+
+
+def _with_role(hidden: Path, role: str) -> Path:
+    return hidden.with_suffix(f".daskcoreset-{role}")
+
+
+def _tag(path: Path) -> str:
+    """Return what stands for a name in hidden names: itself, or its digest where it is long."""
+    if len(path.name) <= _NAME_LENGTH:
+        return path.name
+    return hashlib.sha256(path.name.encode()).hexdigest()[:_NAME_LENGTH]
+
+
+def _hidden(path: Path) -> Path:
+    number = _machine() + uuid.uuid4().hex[len(_machine()) :]
+    return path.with_name(f".{_tag(path)}.{number}.daskcoreset-partial")
+
+
+@cache
+def _machine() -> str:
+    """Return digits that stand for this machine."""
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+
+
+def _claim(path: Path) -> tuple[Path, int | None]:
+    """Make a scratch directory, and hold a lock on it that tells others that its writer lives."""
+    while True:
+        scratch = _hidden(path)
+        scratch.mkdir()
+        try:
+            lock = _lock(scratch)
+            if lock is None or (
+                scratch.exists() and os.path.samestat(os.fstat(lock), scratch.stat())
+            ):
+                return scratch, lock
+            os.close(lock)
+        except (BlockingIOError, FileNotFoundError):  # swept before it was locked
+            continue
+
+
+def _lock(folder: Path) -> int | None:
+    """Lock a directory, and return its descriptor; None where there are no such locks.
+
+    Raises
+    ------
+    BlockingIOError
+        Another process holds the lock.
+    FileNotFoundError
+        There is no directory.
+    """
+    try:
+        import fcntl
+    except ImportError:  # pragma: no cover
         return None
-    for entry in sorted(path.parent.iterdir()):
-        match = _LEFTOVER.fullmatch(entry.name)
-        if match and match["role"] == "previous" and match["name"] == path.name[:_NAME_LENGTH]:
-            return entry
-    return None
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise
+    except OSError:  # of some network file systems
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
-def _hidden(path: Path, role: str) -> Path:
-    return path.with_name(f".{path.name[:_NAME_LENGTH]}.{uuid.uuid4().hex}.daskcoreset-{role}")
+def _sweep(path: Path) -> None:
+    """Remove what killed writers of a path left, and what they had replaced."""
+    # Those that were to replace something first: what is without one of these has been replaced.
+    for leftover, role in sorted(_leftovers_of(path).items(), key=itemgetter(1)):
+        if _with_role(leftover, "previous").is_dir() and not path.is_dir():
+            continue  # nothing is removed that no other directory stands for
+        if role == "previous":
+            shutil.rmtree(leftover, ignore_errors=True)
+            continue
+        with suppress(OSError):  # its writer lives, or another process removes it
+            lock = _lock(leftover)
+            if lock is not None:
+                if _is_abandoned(leftover):
+                    shutil.rmtree(leftover, ignore_errors=True)
+                os.close(lock)
+
+
+def _is_abandoned(leftover: Path) -> bool:
+    """Whether a directory that nobody has locked has no writer on another machine."""
+    # Locks of some network file systems do not reach other machines.
+    match = _LEFTOVER.fullmatch(leftover.name)
+    here = match is not None and match["number"].startswith(_machine())
+    return here or time.time() - leftover.stat().st_mtime > _ABANDONED
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and its parents, each flushed: what is put into it must not go with it."""
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _flush_entry(folder.parent)
 
 
 def _exchange(scratch: Path, path: Path) -> None:
-    previous = _hidden(path, "previous")
+    previous = _with_role(scratch, "previous")
     path.rename(previous)
     try:
         scratch.rename(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal
@@ -54,6 +54,15 @@ class Block:
             self.weights[positions],
             None if self.labels is None else plain_labels(self.labels[positions]),
             positions if self.rows is None else self.rows[positions],
+        )
+
+    def part(self, rows: slice) -> Block:
+        """Return neighbouring rows, as views of dense ones."""
+        return Block(
+            self.points[rows],
+            self.weights[rows],
+            None if self.labels is None else self.labels[rows],
+            None if self.rows is None else self.rows[rows],
         )
 
     def all_rows(self) -> Block:
@@ -161,12 +170,15 @@ class BlockSchema:
         What becomes of rows with NaN or infinity.
     class_weight : tuple of (label, float)
         Factors of the weights of rows, by their labels; one for all others.
+    text_labels : bool or None
+        Whether labels are declared as text or objects, or as numbers; None where nothing is known.
     """
 
     n_features: int
     dtype: np.dtype[Any]
     on_invalid: Literal["raise", "drop"] = "raise"
     class_weight: tuple[tuple[Any, float], ...] = ()
+    text_labels: bool | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", promoted_dtype(self.dtype))
@@ -184,7 +196,15 @@ def promoted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if wide.itemsize == 4 else np.dtype(np.float64)
 
 
-def validate_block(X: Any, y: Any, sample_weight: Any, schema: BlockSchema) -> ReadBlock:
+def validate_block(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    schema: BlockSchema,
+    *,
+    index: int = 0,
+    size: int | None = None,
+) -> ReadBlock:
     """Convert the arrays of one block to the form that the constructions expect.
 
     Parameters
@@ -193,22 +213,36 @@ def validate_block(X: Any, y: Any, sample_weight: Any, schema: BlockSchema) -> R
         Dense, masked or sparse, any real dtype.
     y, sample_weight : array-like of shape (n,) or None
     schema : BlockSchema
+    index : int, default=0
+        Which block it is.
+    size : int or None, default=None
+        Rows that the block was declared to have, where that is known before reading.
 
     Returns
     -------
     ReadBlock
         Problems are returned, not raised: blocks finish in any order, and the first bad
         row of the whole data set is known only at the root.
+
     """
     n_rows = int(X.shape[0])
     if X.ndim != 2 or X.shape[1] != schema.n_features:
-        shapes = f"X has a block of shape {X.shape} where {schema.n_features} columns are expected"
+        shapes = (
+            f"X has a block of shape {tuple(X.shape)} where {schema.n_features} columns are "
+            f"expected, block {index}"
+        )
         return ReadBlock(
             n_rows, None, InvalidRow(shapes + "; make its chunks agree with its shape.")
         )
+    if size is not None and n_rows != size:
+        message = (
+            f"X has {n_rows} rows in block {index}, whose chunk declares {size}; make the chunks "
+            f"of X agree with its blocks."
+        )
+        return ReadBlock(n_rows, None, InvalidRow(message))
     for name, part in (("y", y), ("sample_weight", sample_weight)):
         if part is not None and part.shape != (n_rows,):
-            return ReadBlock(n_rows, None, _mismatch(name, part.shape, n_rows))
+            return ReadBlock(n_rows, None, _mismatch(name, part.shape, n_rows, index))
     if y is not None and np.ma.is_masked(y):
         masked = int(np.ma.getmaskarray(y).argmax())
         message = "y is masked{row}; fill what is masked, or drop such rows."
@@ -233,6 +267,41 @@ def validate_block(X: Any, y: Any, sample_weight: Any, schema: BlockSchema) -> R
     return ReadBlock(n_rows, None if problem else block, problem)
 
 
+def find_undeclared_dtype(
+    parts: Mapping[str, Any], schema: BlockSchema, index: int
+) -> InvalidRow | None:
+    """Return the part of a block whose dtype is not the declared one and changes values, or None.
+
+    That is a part that holds no numbers where numbers were declared, or the reverse for labels;
+    and an X that the declared dtype, widened to float32 or float64, does not hold, such as
+    float64 where float32 was declared. Other dtypes pass, for no value is changed by them, and
+    arrays made of data frames often declare int64 and hold float64.
+
+    Parameters
+    ----------
+    parts : mapping of str to array-like
+        "X", and "y" and "sample_weight" where given.
+    schema : BlockSchema
+    index : int
+        Which block it is, for the error.
+    """
+    for name, part in parts.items():
+        dtype = getattr(part, "dtype", None)
+        if not isinstance(dtype, np.dtype):  # of pandas
+            dtype = np.asarray(part).dtype
+        number = dtype.kind in "biuf"
+        fits = schema.text_labels in (None, not number) if name == "y" else number
+        if name == "X" and number:
+            fits = promoted_dtype(dtype).itemsize <= schema.dtype.itemsize
+        if not fits:
+            return InvalidRow(
+                f"{name} has dtype {dtype} in block {index}, which is not the dtype that {name} "
+                f"declares, and its values would change; convert its blocks, for example with "
+                f"{name}.map_blocks(lambda block: block.astype({name}.dtype))."
+            )
+    return None
+
+
 def _of_classes(labels: AnyArray, class_weight: tuple[tuple[Any, float], ...]) -> FloatArray:
     factors, plain = np.ones(len(labels)), plain_labels(labels)
     for label, factor in class_weight:
@@ -240,10 +309,10 @@ def _of_classes(labels: AnyArray, class_weight: tuple[tuple[Any, float], ...]) -
     return factors
 
 
-def _mismatch(name: str, shape: tuple[int, ...], n_rows: int) -> InvalidRow:
+def _mismatch(name: str, shape: tuple[int, ...], n_rows: int, index: int) -> InvalidRow:
     return InvalidRow(
-        f"{name} has a block of shape {shape} beside a block of X with {n_rows} rows; "
-        f"give {name} one entry for every row of X, in the same chunks."
+        f"in block {index} {name} has a block of shape {shape} beside a block of X with {n_rows} "
+        f"rows; give {name} one entry for every row of X, in the same chunks."
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
@@ -26,7 +26,7 @@ from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to
 from daskcoreset.core.storage import Location, read_group, refuse_inconsistent, write_group
 from daskcoreset.core.tables import html_table
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.core.validation import is_int
+from daskcoreset.core.validation import is_int, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -331,12 +331,15 @@ class Coreset(WeightedPoints):
         array([3, 8])
         """
         parts = (self, *others)
+        if offsets is not None and not isinstance(offsets, Iterable):
+            raise InvalidTypeError(f"offsets is {shown(offsets)}; pass a number for each coreset.")
         moves: list[Any] = [0] * len(parts) if offsets is None else list(offsets)
         if len(moves) != len(parts) or not all(
             is_int(move) and 0 <= move <= np.iinfo(np.int64).max - int(part.indices.max())
             for move, part in zip(moves, parts, strict=False)
         ):
-            msg = f"offsets is {moves} for {len(parts)} coresets; give a number of rows for each"
+            msg = f"offsets is {shown(moves)} for {len(parts)} coresets; "
+            msg += "give a number of rows for each"
             raise InvalidInputError(msg)
         union = concatenate(parts)
         moves = [int(move) for move in moves]
@@ -358,7 +361,8 @@ class Coreset(WeightedPoints):
         **options
             As in `daskcoreset.audit`, which does the work: ``solutions``, ``n_clusters``,
             ``objective``, ``sample_weight``, ``sample_size``, ``random_state``, ``confidence``,
-            ``chunks``, ``on_invalid``, ``progress``, ``storage_options``, ``columns``.
+            ``chunks``, ``on_invalid``, ``progress``, ``storage_options``, ``columns``,
+            ``missing_chunks``, ``timeout``.
 
         Returns
         -------
@@ -387,7 +391,7 @@ class Coreset(WeightedPoints):
         **options
             As in `daskcoreset.plotting.plot_coreset`, which does the work: ``ax``,
             ``sample_weight``, ``bins``, ``legend``, ``on_invalid``, ``storage_options``,
-            ``columns``, and what the marks take.
+            ``columns``, ``missing_chunks``, and what the marks take.
 
         Returns
         -------
@@ -401,21 +405,34 @@ class Coreset(WeightedPoints):
         above = import_module("daskcoreset.metrics.plot")
         return above.plot_coreset(self, X, **options)  # type: ignore[no-any-return]
 
-    def to_zarr(self, store: Location, *, overwrite: bool = False) -> None:
+    def to_zarr(
+        self,
+        store: Location,
+        *,
+        overwrite: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
         """Save the coreset as a Zarr version 3 group, whole or not at all.
 
         Parameters
         ----------
         store : str, path-like, zarr Store or StorePath
-            A path, an fsspec URL, or a Zarr store.
+            A path, a URL such as ``s3://bucket/folder``, ``gs://...`` or ``az://...``, one of
+            another file system of fsspec, or a Zarr store.
         overwrite : bool, default False
             Replace a coreset that is there. On a local disk it is not lost before the new
-            one is complete; nothing but a stored coreset is ever replaced.
+            one is complete; elsewhere an interruption leaves one that is known to be incomplete,
+            which is refused until it is written again. Nothing but a stored coreset is ever
+            replaced.
+        storage_options : mapping, optional
+            For a URL: keys, endpoint and region, by the names of obstore or of fsspec, such as
+            ``{"key": ..., "secret": ..., "endpoint_url": ...}``. What is left out comes from the
+            environment. None by default; never kept.
 
         Raises
         ------
         StoreError
-            Something is there already, or the disk refused.
+            Something is there already, or the disk or the object store refused.
         InvalidTypeError
             `store` is none of the accepted types.
 
@@ -445,16 +462,21 @@ class Coreset(WeightedPoints):
             kind=_KIND,
             schema_version=SCHEMA_VERSION,
             overwrite=overwrite,
+            storage_options=storage_options,
         )
 
     @classmethod
-    def from_zarr(cls, store: Location) -> Coreset:
+    def from_zarr(
+        cls, store: Location, *, storage_options: Mapping[str, Any] | None = None
+    ) -> Coreset:
         """Load a coreset saved by `to_zarr`, bit for bit.
 
         Parameters
         ----------
         store : str, path-like, zarr Store or StorePath
-            Where it is.
+            Where it is; a URL may begin with ``https://`` as well.
+        storage_options : mapping, optional
+            As in `to_zarr`.
 
         Returns
         -------
@@ -466,7 +488,9 @@ class Coreset(WeightedPoints):
         StoreError
             It is missing, incomplete, damaged, of a newer version, or inconsistent.
         """
-        arrays, attributes = read_group(store, kind=_KIND, schema_version=SCHEMA_VERSION)
+        arrays, attributes = read_group(
+            store, kind=_KIND, schema_version=SCHEMA_VERSION, storage_options=storage_options
+        )
         with refuse_inconsistent(f"{store}: not a consistent coreset", "build it again"):
             coordinates = loaded_coordinates(arrays, attributes.get("coordinates", {}))
             part = from_arrays(arrays, attributes)

@@ -14,13 +14,16 @@ import numpy as np
 from daskcoreset.core.typing import AnyArray
 
 __all__ = [
+    "ClusterError",
     "CoresetError",
     "CoresetWarning",
     "DataUnavailableError",
     "InvalidInputError",
     "InvalidTypeError",
     "MissingDependencyError",
+    "OutOfTimeError",
     "StoreError",
+    "WorkerMismatchError",
 ]
 
 
@@ -46,6 +49,18 @@ class DataUnavailableError(CoresetError, FileNotFoundError):
 
 class MissingDependencyError(CoresetError, ImportError):
     """An optional package is missing."""
+
+
+class WorkerMismatchError(CoresetError, RuntimeError):
+    """A worker has another version of this package than the client, or lacks a package."""
+
+
+class ClusterError(CoresetError, RuntimeError):
+    """A cluster has lost what it was computing: its scheduler, or workers again and again."""
+
+
+class OutOfTimeError(CoresetError, TimeoutError):
+    """A call was not done within its `timeout`."""
 
 
 class CoresetWarning(UserWarning):

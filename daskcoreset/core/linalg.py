@@ -79,26 +79,39 @@ _lock = threading.Lock()
 
 _inside = 0
 
-_limit: Any = None
+_before: list[int] = []
 
 
 @functools.cache
-def _controller() -> Any:
+def _libraries() -> list[Any]:
     # To look the libraries up takes milliseconds, to set their threads microseconds. SciPy
     # brings a library of its own, which must be there when they are looked up.
     importlib.import_module("scipy.linalg")
-    return ThreadpoolController()
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+def _release(library: Any) -> None:
+    # threadpoolctl 3.8 lets the thread alone that was the first set OpenBLAS, until it releases
+    # it: calls of all others do nothing, without a word.
+    if hasattr(library, "clear_controlling_thread"):
+        library.clear_controlling_thread(force=True)
+
+
+def _set_threads(numbers: list[int]) -> None:
+    for library, number in zip(_libraries(), numbers, strict=True):
+        _release(library)
+        library.set_num_threads(number)
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let BLAS use one thread in the body.
+    """Let BLAS and LAPACK use one thread in the body, or in a function that this decorates.
 
-    The number of threads decides how a product is cut, and so its last bits. For work at the
-    root: OpenBLAS heeds the setting in the main thread only, so that tasks, which run on
-    threads of their own, cut their products themselves (`daskcoreset.core.linalg`). The
-    setting is one of the process: the first of several bodies that overlap makes it and the
-    last one undoes it.
+    The number of threads decides how a product or a factorisation is cut, and so its last bits.
+    The setting is one of the process, and can be made in any thread: the first of several bodies
+    that overlap makes it, and the last one undoes it. BLAS of other threads has one thread for
+    so long, too; where one of them changes the setting by threadpoolctl meanwhile, that does
+    nothing, so that bodies should be short.
 
     Notes
     -----
@@ -110,10 +123,11 @@ def one_thread() -> Iterator[None]:
     >>> with one_thread():
     ...     pass
     """
-    global _inside, _limit  # noqa: PLW0603 - a setting of the process
+    global _inside, _before  # noqa: PLW0603 - a setting of the process
     with _lock:
         if not _inside:
-            _limit = _controller().limit(limits=1, user_api="blas")
+            _before = [library.num_threads for library in _libraries()]
+            _set_threads([1] * len(_before))
         _inside += 1
     try:
         yield
@@ -121,7 +135,9 @@ def one_thread() -> Iterator[None]:
         with _lock:
             _inside -= 1
             if not _inside:
-                _limit.restore_original_limits()
+                _set_threads(_before)
+                for library in _libraries():
+                    _release(library)
 
 
 def inner_products(points: Points, vectors: FloatArray) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from daskcoreset.core.errors import MissingDependencyError
+from daskcoreset.core.errors import InvalidTypeError, MissingDependencyError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +29,8 @@ def need_matplotlib() -> Any:
 def axes_for(ax: Axes | None) -> Axes:
     """Return the axes that were given, or new ones of pyplot."""
     if ax is not None:
+        if not callable(getattr(ax, "errorbar", None)):
+            raise InvalidTypeError(f"ax is a {type(ax).__name__}; pass matplotlib's Axes, or None.")
         return ax
     created: Axes = import_optional("matplotlib.pyplot", _PLOTS).subplots(layout="constrained")[1]
     return created

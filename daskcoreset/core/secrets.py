@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-# A URL in a text ends at a blank, a quotation mark or a bracket; a chained one at "::".
-_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<rest>(?:(?!::)[^\s'\"<>])*)")
+# Between chained URLs; a password may hold two colons as well.
+_CHAIN = r"::(?=[A-Za-z][A-Za-z0-9+.-]*://)"
+
+# A URL in a text ends at a blank, a quotation mark or a bracket, or where the next one begins.
+# Of a scheme the end is enough: without a bound, a long word takes the square of its length.
+_URL = re.compile(rf"(?P<scheme>[A-Za-z0-9+.-]{{1,64}}://)(?P<rest>(?:(?!{_CHAIN})[^\s'\"<>])*)")
 
 _PORT = re.compile(r"[^:]*|\[[0-9A-Fa-f:.]*\]|(?:[^:]*|\[[0-9A-Fa-f:.]*\]):\d*")
 
 _HIDDEN = "..."
+
+# Shorter ones are parts of other words as well.
+_WORD = 4
 
 
 def without_secrets(text: str, *urls: str) -> str:
@@ -36,11 +44,30 @@ def without_secrets(text: str, *urls: str) -> str:
     >>> without_secrets("no access to 's3://key:secret@bucket/x.parquet'")
     "no access to 's3://bucket/x.parquet'"
     """
+    named = text in urls
     for url in sorted(urls, key=len, reverse=True):
         if "://" in url:
-            clean = "::".join(_whole(part) for part in url.split("::"))
+            clean = "::".join(_whole(part) for part in re.split(_CHAIN, url))
             text = clean if text == url else text.replace(url, clean)
-    return _URL.sub(lambda found: found["scheme"] + _cleaned(found["rest"]), text)
+    text = _URL.sub(lambda found: found["scheme"] + _cleaned(found["rest"]), text)
+    if named:
+        return text
+    # Programs quote parts of a URL by themselves, such as "key:secret@bucket".
+    for secret in sorted({part for url in urls for part in _secrets(url)}, key=len, reverse=True):
+        text = text.replace(secret, _HIDDEN)
+    return text
+
+
+def _secrets(url: str) -> Iterator[str]:
+    """Yield the parts of a URL that must not be seen, where they can be told from other words."""
+    for part in re.split(_CHAIN, url):
+        rest = part.partition("://")[2]
+        user = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[0]
+        if user:
+            yield f"{user}@"
+        for word in (user, user.partition(":")[2], *re.split(r"[?#]", rest)[1:]):
+            if len(word) >= _WORD:
+                yield word
 
 
 def _whole(part: str) -> str:

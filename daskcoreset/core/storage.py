@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
-
-import numpy as np
 
 from daskcoreset.core.atomic import find_previous, is_leftover, new_store
 from daskcoreset.core.errors import (
@@ -22,6 +21,15 @@ from daskcoreset.core.errors import (
     InvalidTypeError,
     MissingDependencyError,
     StoreError,
+)
+from daskcoreset.core.locations import locate, scheme_of
+from daskcoreset.core.objects import clear_errors, connect, is_remote, name_of
+from daskcoreset.core.plain_files import hold_folder
+from daskcoreset.core.stored_arrays import (
+    find_padding_problem,
+    read_array,
+    spell_dtype,
+    write_array,
 )
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
@@ -101,7 +109,18 @@ class GroupContents:
             "schema_version": self.schema_version,
             "arrays": self.specs(),
         }
-        return {**header, "digest": self._digest(header)} if complete else header
+        return {**header, "digest": self.digest} if complete else header
+
+    @cached_property
+    def digest(self) -> str:
+        """What tells the contents from any others: kind, version, names, attributes and bits."""
+        header = self.header(complete=False)
+        names = sorted(self.arrays)
+        described = [header, self.attributes, {name: self.dims[name] for name in names}]
+        digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
+        for name in names:
+            digest.update(_bits(self.arrays[name]))
+        return f"sha256:{digest.hexdigest()}"
 
     def specs(self) -> dict[str, JSON]:
         """Describe the arrays: name to ``dtype`` and ``shape``."""
@@ -110,16 +129,10 @@ class GroupContents:
             for name, array in self.arrays.items()
         }
 
-    def _digest(self, header: Mapping[str, JSON]) -> str:
-        names = sorted(self.arrays)
-        described = [header, self.attributes, {name: self.dims[name] for name in names}]
-        digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
-        for name in names:
-            digest.update(_bits(self.arrays[name]))
-        return f"sha256:{digest.hexdigest()}"
 
-
-def find_header_problem(header: Any, kind: str, schema_version: int) -> str | None:
+def find_header_problem(
+    header: Any, kind: str, schema_version: int, oldest: int | None = None
+) -> str | None:
     """Return what is wrong with a header: the library, the kind, completeness; or None.
 
     Parameters
@@ -129,6 +142,8 @@ def find_header_problem(header: Any, kind: str, schema_version: int) -> str | No
     kind : str
     schema_version : int
         Kind and version that it must have.
+    oldest : int, optional
+        The oldest version that will do; `schema_version` by default.
     """
     if not isinstance(header, dict):
         return "a Zarr group, but not one of daskcoreset; check the path"
@@ -139,25 +154,13 @@ def find_header_problem(header: Any, kind: str, schema_version: int) -> str | No
     elif isinstance(version, int) and version > schema_version:
         newer = f"schema version {version} is newer than {schema_version}, the newest known"
         problem = f"{newer}; upgrade daskcoreset"
-    elif version != schema_version:
+    elif not isinstance(version, int) or version < (oldest or schema_version):
         problem = f"schema version {version!r} instead of {schema_version}; build it again"
     elif "digest" not in header:
         problem = "incomplete, its writing was interrupted; write it with overwrite=True"
     elif not isinstance(header.get("arrays"), dict):
         problem = "its header names no arrays; restore it from a copy or build it again"
     return problem
-
-
-def spell_dtype(array: AnyArray) -> str:
-    """Spell an array's dtype for the header, alike on every platform: in little-endian order.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> spell_dtype(np.zeros(3)), spell_dtype(np.array(["red", "blue"]))
-    ('<f8', '<U4')
-    """
-    return "string" if array.dtype.kind == "T" else array.dtype.newbyteorder("<").str
 
 
 def _bits(array: AnyArray) -> bytes:
@@ -188,6 +191,9 @@ def _check_dtype(name: str, array: AnyArray) -> None:
         except ValueError as error:
             msg = f"array {name!r} holds text that is not Unicode ({error}); clean it first"
             raise InvalidInputError(msg) from error
+        n_characters = sum(map(len, array.ravel().tolist()))
+        if problem := find_padding_problem(array.size, dtype.itemsize // 4, n_characters):
+            raise InvalidInputError(f"array {name!r}: {problem}; shorten it with .astype(str)")
     elif dtype.kind == "T":
         if hasattr(dtype, "na_object"):
             raise InvalidTypeError(f"array {name!r} may hold missing strings; fill them first")
@@ -199,8 +205,8 @@ def _check_dtype(name: str, array: AnyArray) -> None:
 # A path, a ``file://`` or other fsspec URL, or a Zarr store with or without a path in it.
 Location: TypeAlias = "str | os.PathLike[str] | Store | StorePath"
 
-# Between 8 and 32 MB a chunk read fastest in measurements; most coresets are one chunk.
-_CHUNK_BYTES = 32 * 2**20
+# Times that a store is read anew while others go on replacing it.
+_N_READS = 100
 
 
 def write_group(
@@ -212,6 +218,7 @@ def write_group(
     kind: str,
     schema_version: int,
     overwrite: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> None:
     """Write named arrays and attributes as one Zarr version 3 group, whole or not at all.
 
@@ -234,6 +241,8 @@ def write_group(
     overwrite : bool, default False
         Replace a group of the same kind. False by default because what is replaced is
         gone; anything that this library did not write is refused either way.
+    storage_options : mapping, optional
+        For a URL, as in `daskcoreset.core.objects.connect`, or those of its fsspec file system.
 
     Raises
     ------
@@ -257,26 +266,28 @@ def write_group(
     ({'age': array([31, 45])}, {})
     """
     contents = GroupContents(arrays, dims, attributes, kind, schema_version).checked()
-    target, path = _resolve(store)
+    target, path = _resolve(store, storage_options)
     if target.read_only or not target.store.supports_deletes:
         msg = f"store {target} is read-only or cannot delete; write to a directory and copy that"
         raise InvalidInputError(msg)
-    members = _replaceable(target, kind, overwrite=overwrite)
-    if path is None:
-        _fill(target, contents, members)
-        return
+    with _clear_errors(target, "written"):
+        members = _replaceable(target, path, kind, overwrite=overwrite)
+        if path is None:
+            _fill(target, contents, members)
+            return
     # Asked again when all is written: something may have appeared meanwhile.
     with new_store(
-        path, lambda: _replaceable(target, kind, overwrite=overwrite) is not None
+        path, lambda: _replaceable(target, path, kind, overwrite=overwrite) is not None
     ) as scratch:
         fill_group(scratch, contents)
 
 
-def fill_group(path: Path, contents: GroupContents) -> None:
+def fill_group(place: Path | StorePath, contents: GroupContents) -> None:
     """Write contents that are checked as a group, in a directory that `new_store` makes whole."""
     from zarr.storage import LocalStore, StorePath
 
-    _fill(StorePath(LocalStore(path)), contents, None)
+    target = StorePath(LocalStore(place)) if isinstance(place, Path) else place
+    _fill(target, contents, None)
 
 
 @contextmanager
@@ -287,12 +298,16 @@ def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") ->
     except StoreError:
         raise
     # The digest was right, so this is a writer that does not keep to the layout.
-    except (CoresetError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (CoresetError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise StoreError(f"{subject} ({error!r}); {remedy}") from error
 
 
 def read_group(
-    store: Location, *, kind: str, schema_version: int
+    store: Location,
+    *,
+    kind: str,
+    schema_version: int,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     """Read a group written by `write_group`, and check it.
 
@@ -304,6 +319,8 @@ def read_group(
         The kind it must be of.
     schema_version : int
         The version the caller reads.
+    storage_options : mapping, optional
+        As in `write_group`.
 
     Returns
     -------
@@ -328,59 +345,140 @@ def read_group(
     ...
     daskcoreset.errors.StoreError: ...: no Zarr version 3 group; check the path
     """
-    target, path = _resolve(store)
-    where = str(path or target)
-    if path is not None and is_leftover(path):
+    target, path = _resolve(store, storage_options)
+    if path is not None:
+        contents = read_folder(path, kind=kind, schema_version=schema_version)
+    else:
+        contents = read_contents(target, _name(target), kind, schema_version, schema_version)
+    return dict(contents.arrays), dict(contents.attributes)
+
+
+def read_folder(
+    path: Path, *, kind: str, schema_version: int, oldest: int | None = None
+) -> GroupContents:
+    """Read a group on a local disk as `read_group` does, with its version and its digest.
+
+    Others may replace it meanwhile: then one of those that had its name is read, whole. Links are
+    not followed, and refused.
+
+    Parameters
+    ----------
+    path : Path
+    kind, schema_version
+        As in `read_group`.
+    oldest : int, optional
+        The oldest version that will do; `schema_version` by default.
+    """
+    from zarr.storage import StorePath
+
+    from daskcoreset.core.plain_store import PlainStore
+
+    if is_leftover(path):
         msg = f"{path} is left over from an interrupted write; if it is wanted, rename it first"
         raise StoreError(msg)
+    for _ in range(_N_READS):
+        # While an overwrite is between its renames, or where it was killed there, nothing is at
+        # the path, and the store of before beside it.
+        place = path if os.path.lexists(path) else find_previous(path) or path
+        try:
+            with hold_folder(place) as folder:
+                try:
+                    place_in = StorePath(PlainStore(folder))
+                    return read_contents(place_in, str(path), kind, schema_version, oldest)
+                except StoreError:
+                    if not folder.is_replaced():
+                        raise
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if not path.is_dir() and find_previous(path) is None:
+                raise StoreError(f"{path}: no Zarr version 3 group; check the path") from error
+    raise StoreError(f"{path} was replaced at each of {_N_READS} reads; read it again")
+
+
+def read_contents(
+    target: StorePath, where: str, kind: str, schema_version: int, oldest: int | None
+) -> GroupContents:
+    """Read a group of a Zarr store as `read_folder` does one on a disk; `where` is its name."""
     try:
-        group = _open(target, "r")
+        with _clear_errors(target, "read"):
+            group = _open(target, "r")
     except FileNotFoundError as error:
-        msg = f"{where}: no Zarr version 3 group; check the path"
-        if path is not None and (previous := find_previous(path)):
-            msg += f", or rename {previous} back, which an interrupted overwrite left"
-        raise StoreError(msg) from error
+        raise StoreError(f"{where}: no Zarr version 3 group; check the path") from error
+    except StoreError:
+        raise
     # A damaged store makes zarr, its codecs and the file system raise almost anything.
     except Exception as error:
         msg = f"{where}: its metadata does not read ({error}); restore or rebuild it"
         raise StoreError(msg) from error
     attributes: dict[str, Any] = group.attrs.asdict()
     header = attributes.pop(HEADER, None)
-    if problem := find_header_problem(header, kind, schema_version):
+    if problem := find_header_problem(header, kind, schema_version, oldest):
         raise StoreError(f"{where}: {problem}")
+    if wrong := [name for name in header["arrays"] if not _NAME.fullmatch(name)]:
+        raise StoreError(
+            f"{where}: no array has a name such as {wrong[0]!r}; restore it from a copy"
+        )
     arrays: dict[str, AnyArray] = {}
     dims: dict[str, tuple[str, ...]] = {}
     for name, spec in header["arrays"].items():
         try:
-            arrays[name], dims[name] = _read_array(group, name, spec)
+            with _clear_errors(target, "read"):
+                arrays[name], dims[name] = read_array(group, name, spec)
+        except StoreError:
+            raise
         except Exception as error:
             msg = f"{where}: array {name!r} does not read ({error}); restore or rebuild the store"
             raise StoreError(msg) from error
-    contents = GroupContents(arrays, dims, attributes, kind, schema_version)
+    contents = GroupContents(arrays, dims, attributes, kind, header["schema_version"])
     if contents.header(complete=True) != header:
         msg = f"{where}: changed or damaged since it was written (its digest does not match)"
         raise StoreError(f"{msg}; restore it from a copy or rebuild it")
-    return arrays, attributes
+    return contents
 
 
-def _resolve(store: object) -> tuple[StorePath, Path | None]:
+def _name(target: StorePath) -> str:
+    """Return what errors call a place in a Zarr store."""
+    from zarr.storage import ObjectStore
+
+    if isinstance(target.store, ObjectStore):
+        return "/".join(filter(None, (name_of(target.store.store), target.path)))
+    return str(target)
+
+
+def _clear_errors(target: StorePath, done: str) -> AbstractContextManager[None]:
+    from zarr.storage import ObjectStore
+
+    is_object = isinstance(target.store, ObjectStore)
+    return clear_errors(_name(target), done) if is_object else nullcontext()
+
+
+def _resolve(
+    store: object, storage_options: Mapping[str, Any] | None = None
+) -> tuple[StorePath, Path | None]:
     """Return the place in a Zarr store and, if it is on a local disk, its path."""
     from zarr.abc.store import Store
-    from zarr.storage import FsspecStore, LocalStore, StorePath
+    from zarr.storage import FsspecStore, LocalStore, ObjectStore, StorePath
 
-    if isinstance(store, str) and store.startswith(("file://", "local://")):
-        store = store.partition("://")[2]
-    if isinstance(store, str) and "://" in store:
+    if isinstance(store, str | os.PathLike):
+        place = locate("store", store)
+        store = LocalStore(place) if isinstance(place, Path) else place
+    if storage_options and not isinstance(store, str):
+        raise InvalidInputError(
+            "storage_options belong to a URL, and store is none; leave them out"
+        )
+    if isinstance(store, str) and is_remote(store) and find_spec("obstore"):
+        folder = connect(store, storage_options)
+        return StorePath(ObjectStore(folder, read_only=store.lower().startswith("http"))), None
+    if isinstance(store, str):
+        scheme = scheme_of(store)
         try:
-            return StorePath(FsspecStore.from_url(store)), None
+            options = None if storage_options is None else dict(storage_options)
+            return StorePath(FsspecStore.from_url(store, storage_options=options)), None
         except ImportError as error:
-            msg = f"store {store} needs a package for its protocol ({error}); install it"
+            msg = f"store is a URL ({scheme}) that needs a package ({error}); install it"
             raise MissingDependencyError(msg) from error
         except ValueError as error:
-            msg = f"store {store} is a URL of no known protocol ({error}); check it"
+            msg = f"store is a URL of no known protocol ({scheme}); check it"
             raise InvalidInputError(msg) from error
-    if isinstance(store, str | os.PathLike):
-        store = LocalStore(Path(store))
     if isinstance(store, Store):
         store = StorePath(store)
     if not isinstance(store, StorePath):
@@ -404,21 +502,45 @@ def _open(target: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
     )
 
 
-def _replaceable(target: StorePath, kind: str, *, overwrite: bool) -> set[str] | None:
+def _replaceable(
+    target: StorePath, path: Path | None, kind: str, *, overwrite: bool
+) -> set[str] | None:
     """Return the members of our group there, or None if there is nothing; all else is an error."""
-    from zarr.core.sync import collect_aiterator
-    from zarr.storage import LocalStore
+    from zarr.core.sync import sync
+    from zarr.storage import StorePath
+
+    from daskcoreset.core.plain_store import PlainStore
 
     check_flag("overwrite", overwrite)
-    if isinstance(target.store, LocalStore) and target.store.root.is_file():
-        raise StoreError(f"{target} is a file; choose another path")
-    entries = set(collect_aiterator(target.store.list_dir(target.path)))
+    if path is None:
+
+        async def listed() -> set[str]:  # obstore begins a list only where a loop runs
+            return {entry async for entry in target.store.list_dir(target.path)}
+
+        return _ours(target, sync(listed()), target, kind, overwrite=overwrite)
+    try:
+        with hold_folder(path) as folder:
+            place = StorePath(PlainStore(folder))
+            return _ours(place, set(folder.names()), target, kind, overwrite=overwrite)
+    except (FileNotFoundError, NotADirectoryError):
+        if path.exists():
+            raise StoreError(f"{target} is a file; choose another path") from None
+        previous = find_previous(path)
+        if previous and not overwrite:
+            msg = f"{target} exists as {previous}, which an interrupted overwrite left; rename it "
+            raise StoreError(f"{msg}back, or pass overwrite=True to replace it") from None
+        return None
+
+
+def _ours(
+    place: StorePath, entries: set[str], target: StorePath, kind: str, *, overwrite: bool
+) -> set[str] | None:
     if not entries:
         return None
     header: Any = None
     # Whatever does not open as a group with our header is somebody else's.
     with suppress(Exception):
-        header = _open(target, "r+").attrs.asdict()[HEADER]
+        header = _open(place, "r" if place.read_only else "r+").attrs.asdict()[HEADER]
     specs = header.get("arrays") if isinstance(header, dict) else None
     if not isinstance(specs, dict) or header["kind"] != kind:
         msg = f"{target} exists and is not a {kind} of daskcoreset, so it is never overwritten"
@@ -447,47 +569,5 @@ def _fill(target: StorePath, contents: GroupContents, replaced: set[str] | None)
         for name in replaced:
             del group[name]
     for name, array in contents.arrays.items():
-        _write_array(group, name, array, contents.dims[name])
+        write_array(group, name, array, contents.dims[name])
     group.attrs.put({**contents.attributes, HEADER: contents.header(complete=True)})
-
-
-def _write_array(group: zarr.Group, name: str, array: AnyArray, dims: tuple[str, ...]) -> None:
-    from zarr.codecs import ZstdCodec
-
-    row_bytes = array.itemsize * math.prod(array.shape[1:])
-    rows = max(1, _CHUNK_BYTES // max(1, row_bytes))
-    # Fixed-width text and byte strings have no Zarr version 3 specification yet; the
-    # variable-length type has one, and the header remembers the width.
-    text = array.dtype.kind in "UT"
-    stored = group.create_array(
-        name,
-        shape=array.shape,
-        dtype="string" if text else array.dtype.newbyteorder("<"),
-        chunks=tuple(max(1, min(n, rows) if i == 0 else n) for i, n in enumerate(array.shape)),
-        # The checksum stops damaged text before its decoder believes a length of gigabytes.
-        compressors=[ZstdCodec(checksum=True)],
-        fill_value="" if text else 0,
-        dimension_names=dims,
-        # A chunk equal to the fill value would otherwise be left out, and -0j equals 0.
-        config={"write_empty_chunks": True},
-    )
-    stored[...] = array
-
-
-def _read_array(
-    group: zarr.Group, name: str, spec: Mapping[str, Any]
-) -> tuple[AnyArray, tuple[str, ...]]:
-    import zarr
-
-    array = group[name]
-    if not isinstance(array, zarr.Array):
-        raise TypeError("it is a group")
-    if list(array.shape) != spec["shape"]:
-        raise ValueError(f"its shape is {list(array.shape)}, not {spec['shape']}")
-    values = np.asarray(array[...])
-    if spec["dtype"].startswith("<U"):
-        values = values.astype(spec["dtype"])
-    if spell_dtype(values) != spec["dtype"]:
-        raise ValueError(f"its dtype is {values.dtype}, not {spec['dtype']}")
-    metadata: Any = array.metadata
-    return values, tuple(metadata.dimension_names or ())

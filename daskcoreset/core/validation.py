@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numbers
-import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.typing import FloatArray
 
 # What one array of a construction may take; a block takes 32 MiB.
 _MAX_BYTES = 4 * 2**30
@@ -23,21 +22,6 @@ _MAX_COLUMNS = 2**14
 
 # Numbers of a block, zeros included, from which sparse rows count as many.
 _MAX_ZEROS = 2**28
-
-
-def as_path(name: str, value: Any) -> Path:
-    """Return the absolute path of a folder on a local disk.
-
-    Examples
-    --------
-    >>> as_path("store", 5)
-    Traceback (most recent call last):
-    ...
-    daskcoreset.errors.InvalidTypeError: store is 5; pass the path of a folder.
-    """
-    if not isinstance(value, (str, os.PathLike)):
-        raise InvalidTypeError(f"{name} is {value!r}; pass the path of a folder.")
-    return Path(value).resolve()
 
 
 def too_wide(rows: float, columns: float, matrix: str, remedy: str) -> str | None:
@@ -86,6 +70,41 @@ def too_many_zeros(rows: float, columns: int) -> str | None:
     )
 
 
+def shown(value: Any) -> str:
+    """Describe a value that an error names, in one short line, whatever it is.
+
+    Examples
+    --------
+    >>> shown("x" * 1000)[-12:], shown([1, 2])
+    ('xxxxxxxxx...', '[1, 2]')
+    """
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - of an object that does not print
+        return f"a {type(value).__name__}"
+    text = " ".join(text.split())
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def as_numbers(name: str, value: Any) -> FloatArray:
+    """Return an array of float64 numbers of any shape.
+
+    Examples
+    --------
+    >>> as_numbers("start", ["a"])
+    Traceback (most recent call last):
+    ...
+    daskcoreset.errors.InvalidTypeError: start is ['a'], which holds no numbers (...
+    """
+    try:
+        array: FloatArray = np.asarray(value, dtype=np.float64)
+    except Exception as error:  # whatever an object raises that says it is an array
+        raise InvalidTypeError(
+            f"{name} is {shown(value)}, which holds no numbers ({error}); pass an array of numbers."
+        ) from error
+    return array
+
+
 def is_int(value: Any) -> TypeGuard[int]:
     """Whether a value is an integer.
 
@@ -120,7 +139,7 @@ def as_int(name: str, value: Any, minimum: int = 1, remedy: str = "pass more") -
     daskcoreset.errors.InvalidInputError: bins must be at least 1, got 0; pass more.
     """
     if not is_int(value):
-        raise InvalidTypeError(f"{name} must be an integer, got {value!r}; pass an int.")
+        raise InvalidTypeError(f"{name} must be an integer, got {shown(value)}; pass an int.")
     if value < minimum:
         raise InvalidInputError(f"{name} must be at least {minimum}, got {value}; {remedy}.")
     return int(value)
@@ -129,7 +148,7 @@ def as_int(name: str, value: Any, minimum: int = 1, remedy: str = "pass more") -
 def as_float(name: str, value: Any, example: str = "0.1", maximum: float = 1.0) -> float:
     """Return a number above zero and below `maximum`."""
     if not is_number(value):
-        raise InvalidTypeError(f"{name} must be a number, got {value!r}; pass a float.")
+        raise InvalidTypeError(f"{name} must be a number, got {shown(value)}; pass a float.")
     if not 0.0 < float(value) < maximum:
         raise InvalidInputError(
             f"{name} must lie between 0 and {maximum:g}, got {value}; pass for example {example}."
@@ -150,7 +169,7 @@ def check_choice(name: str, value: Any, *choices: str) -> None:
     if not is_choice(value, choices):
         *others, last = (f'"{choice}"' for choice in choices)
         raise InvalidInputError(
-            f"{name} must be {', '.join(others)} or {last}, got {value!r}; pass one of these."
+            f"{name} must be {', '.join(others)} or {last}, got {shown(value)}; pass one of these."
         )
 
 
@@ -165,26 +184,28 @@ def check_flag(name: str, value: Any) -> None:
     daskcoreset.errors.InvalidTypeError: compute is 'no'; pass True or False.
     """
     if not isinstance(value, (bool, np.bool_)):
-        raise InvalidTypeError(f"{name} is {value!r}; pass True or False.")
+        raise InvalidTypeError(f"{name} is {shown(value)}; pass True or False.")
 
 
 def check_number(name: str, value: Any) -> None:
     """Check that a value is a real number."""
     if not is_number(value):
-        raise InvalidTypeError(f"{name} is {value!r}; pass a number.")
+        raise InvalidTypeError(f"{name} is {shown(value)}; pass a number.")
 
 
 def check_positive(name: str, value: Any) -> None:
     """Check that a value is a number above zero; infinity passes."""
     check_number(name, value)
     if not value > 0:
-        raise InvalidInputError(f"{name} must be positive, got {value!r}; pass a larger number.")
+        raise InvalidInputError(
+            f"{name} must be positive, got {shown(value)}; pass a larger number."
+        )
 
 
 def check_share(name: str, value: Any) -> None:
     """Check that a value lies between zero and one."""
     if not is_number(value):
-        raise InvalidTypeError(f"{name} is {value!r}; pass a number between 0 and 1.")
+        raise InvalidTypeError(f"{name} is {shown(value)}; pass a number between 0 and 1.")
     if not 0.0 < value < 1.0:
         raise InvalidInputError(f"{name} is {value}; pass a number between 0 and 1.")
 
@@ -192,6 +213,6 @@ def check_share(name: str, value: Any) -> None:
 def check_count(name: str, value: Any, minimum: int = 1) -> None:
     """Check that a value is an integer of at least `minimum`."""
     if not is_int(value):
-        raise InvalidTypeError(f"{name} is {value!r}; pass an int of at least {minimum}.")
+        raise InvalidTypeError(f"{name} is {shown(value)}; pass an int of at least {minimum}.")
     if value < minimum:
         raise InvalidInputError(f"{name} is {value}; pass an int of at least {minimum}.")

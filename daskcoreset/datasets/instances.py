@@ -85,6 +85,8 @@ def make_benchmark(
     alpha = check_count("alpha", alpha, minimum=1)
     beta = check_real("beta", beta, minimum=1)
     recipe = _Benchmark(k=k, alpha=alpha, beta=beta, dtype=check_dtype(dtype))
+    if alpha * math.log2(k) > 1000:  # a power that takes long alone
+        raise InvalidInputError(f"alpha is {alpha}, which gives {k}^{alpha} rows; pass less.")
     n, d = k**alpha, k * alpha
     rows = rows_per_block(chunks, n=n, d=d, dtype=recipe.dtype)
     return lazy_rows(recipe.points, kind="benchmark", rows=rows, shape=(n, d), dtype=recipe.dtype)

@@ -13,7 +13,7 @@ from dask.base import tokenize
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.core.validation import is_int, is_number
+from daskcoreset.core.validation import is_int, is_number, shown
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -23,6 +23,8 @@ Chunks: TypeAlias = int | Literal["auto"]
 
 _AUTO_BYTES = 16 * 2**20
 _MAX_BLOCKS = 10**7  # a tuple of more chunks is itself out of proportion
+# Rows are made block by block; columns and clusters lie in memory, as matrices of both.
+_MAX_ROWS, _MAX_SIDE = 2**48, 2**20
 _NAMESPACE = 0xDA7A  # keeps these streams apart from those of a build with the same seed
 
 
@@ -163,12 +165,16 @@ def check_count(name: str, value: Any, *, minimum: int) -> int:
     """Return `value` as an int, after a check."""
     if not is_int(value):
         raise InvalidTypeError(
-            f"{name} must be an integer, got {value!r} of type {type(value).__name__}; "
+            f"{name} must be an integer, got {shown(value)} of type {type(value).__name__}; "
             f"pass an integer of at least {minimum}."
         )
     if value < minimum:
         raise InvalidInputError(
             f"{name} must be at least {minimum}, got {value}; pass a larger number."
+        )
+    if value > (maximum := _MAX_ROWS if name == "n" else _MAX_SIDE):
+        raise InvalidInputError(
+            f"{name} must be at most {maximum:,}, got {shown(value)}; pass a smaller number."
         )
     return int(value)
 
@@ -179,7 +185,8 @@ def check_real(
     """Return `value` as a finite float, if it lies within the closed interval."""
     if not is_number(value):
         raise InvalidTypeError(
-            f"{name} must be a number, got {value!r} of type {type(value).__name__}; pass a float."
+            f"{name} must be a number, got {shown(value)} of type {type(value).__name__}; pass a "
+            f"float."
         )
     real = float(value)
     if not math.isfinite(real) or not minimum <= real <= maximum:
@@ -194,9 +201,9 @@ def check_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     """Return `dtype` as a dtype object if it is float32 or float64."""
     try:
         resolved = np.dtype(dtype)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise InvalidTypeError(
-            f"dtype must name a dtype, got {dtype!r}; pass 'float32' or 'float64'."
+            f"dtype must name a dtype, got {shown(dtype)}; pass 'float32' or 'float64'."
         ) from error
     if resolved not in (np.dtype("float32"), np.dtype("float64")):
         raise InvalidInputError(

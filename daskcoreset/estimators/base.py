@@ -5,9 +5,11 @@ from __future__ import annotations
 import numbers
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, wraps
+from inspect import isfunction
 from numbers import Integral
 from typing import Any, Self, TypeAlias, Unpack
 
@@ -15,7 +17,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
@@ -27,6 +29,7 @@ from daskcoreset.build import build
 from daskcoreset.core.blocks import Block, InvalidRow, find_missing_label, find_unusable_row
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import (
+    CoresetError,
     CoresetWarning,
     InvalidInputError,
     InvalidTypeError,
@@ -36,7 +39,9 @@ from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.estimators.labelled import is_frame, lazy_series, series_in_memory
 from daskcoreset.estimators.scoring import accuracy
+from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.engine import map_rows
+from daskcoreset.execution.waiting import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import Cube, is_xarray
 from daskcoreset.inputs.options import ReadKeywords, is_path, takes_reading
@@ -138,6 +143,21 @@ def _apply_to_block(function: Callable[[Points], Any], block: Block) -> Any:
     return function(block.points)
 
 
+# Methods of estimators that may read all rows.
+_READING = ("fit", "partial_fit", "predict", "score")
+
+
+def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method end at the `timeout` of its estimator."""
+
+    @wraps(method)
+    def limited(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with time_limit(self.timeout):
+            return method(self, *args, **kwargs)
+
+    return limited
+
+
 # Constraints of the parameters that `daskcoreset.build` is called with.
 BUILD_CONSTRAINTS: dict[str, list[Any]] = {
     "size": [Interval(Integral, 1, None, closed="left")],
@@ -180,6 +200,32 @@ def count_features(rows: Rows) -> int:
     return int(rows.X.shape[1]) if isinstance(rows, InMemoryData) else rows.schema.n_features
 
 
+@contextmanager
+def refuse_as(name: str) -> Iterator[None]:
+    """Turn errors of scikit-learn's checks of an argument into ours, which name it."""
+    try:
+        yield
+    except CoresetError:
+        raise
+    except TypeError as error:
+        raise InvalidTypeError(f"{name} cannot be used: {error}") from error
+    except ValueError as error:
+        raise InvalidInputError(f"{name} cannot be used: {error}") from error
+
+
+class CheckedParameters:
+    """Mixin of the estimators: wrong parameters are errors of ours."""
+
+    def _validate_params(self) -> None:
+        try:
+            super()._validate_params()  # type: ignore[misc] # of the base estimator
+        except InvalidParameterError as error:
+            raise InvalidInputError(str(error)) from error
+        except TypeError as error:  # of a value that cannot be compared with a number
+            problem = f"a parameter of {type(self).__name__} cannot be used: {error}"
+            raise InvalidTypeError(f"{problem}; call set_params with plain values.") from error
+
+
 def validate_rows(
     estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, **checks: Any
 ) -> InMemoryData:
@@ -197,16 +243,21 @@ def validate_rows(
     fits = checks.get("reset", True)
     target = {} if y is None and not (fits and tags.target_tags.required) else {"y": y}
     sparse = "csr" if tags.input_tags.sparse else False
-    labels = np.asarray(y)
+    with refuse_as("y"):
+        labels = np.asarray(y)
     if labels.dtype.kind == "O" and labels.ndim == 1:
         # Before scikit-learn compares labels: those missing in pandas' way compare with nothing.
         refuse(find_missing_label(labels))
-    checked = validate_data(estimator, X, **target, dtype=FLOATS, accept_sparse=sparse, **checks)
+    with refuse_as("X" if y is None else "X or y"):
+        checked = validate_data(
+            estimator, X, **target, dtype=FLOATS, accept_sparse=sparse, **checks
+        )
     X, y = checked if target else (checked, None)
     if sample_weight is not None:
-        sample_weight = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        )
+        with refuse_as("sample_weight"):
+            sample_weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
     data = InMemoryData(X, y, sample_weight)
     refuse(find_unusable_row(X, data.weights))
     return data
@@ -221,7 +272,7 @@ class SparseInput:
         return tags
 
 
-class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
+class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # scikit-learn has no annotations
     """Base of the estimators: builds the coreset, and maps what is fitted over any input.
 
     Data in memory of the kinds that scikit-learn takes pass its own checks, and answers come
@@ -243,6 +294,15 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
     feature_names_in_: AnyArray
     sampling: Any
     passes: Any
+    timeout: float | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        # As scikit-learn does for `set_output`: no subclass can forget it.
+        for name in _READING:
+            if isfunction(method := vars(cls).get(name)):
+                setattr(cls, name, _within_timeout(method))
+        super().__init_subclass__(**kwargs)
+
     # Of the xarray object with dimensions that the model was fitted on.
     _cube: Cube | None = None
 
@@ -374,7 +434,7 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         if blocks.cube is not None:
             return blocks.cube.labelled(result, *called)
         if isinstance(X, np.memmap):  # an ndarray, for which an ndarray is expected
-            return result.compute()
+            return compute_all(result)[0]
         chunks = getattr(X, "chunks", None) if hasattr(X, "__dask_graph__") else None
         if blocks.sizes is not None and chunks:
             # Chunks that were grouped or split for the work are none of the user's business.
@@ -395,7 +455,8 @@ class CoresetModel(BaseEstimator):  # type: ignore[misc] # scikit-learn has no a
         if data is None:
             return accuracy(fitted, self._open(X, y, sample_weight))
         predicted = fitted.predict(data.X)
-        return float(accuracy_score(data.y, predicted, sample_weight=data.sample_weight))
+        with refuse_as("y"):
+            return float(accuracy_score(data.y, predicted, sample_weight=data.sample_weight))
 
     def _open(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
         """Open data out of core, and check its columns against those of the fit."""
@@ -460,7 +521,7 @@ class UnlabelledModel(CoresetModel):
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows; a string where `daskcoreset.build` takes names.
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

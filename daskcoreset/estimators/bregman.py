@@ -115,6 +115,9 @@ class CoresetBregman(ClusteringModel):
         Whether to read data that are out of core once more for `inertia_`.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same data, chunks and versions give the same result.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -196,6 +199,7 @@ class CoresetBregman(ClusteringModel):
         tol: float = 1e-6,
         compute_inertia: bool = False,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.divergence = divergence
@@ -210,6 +214,7 @@ class CoresetBregman(ClusteringModel):
         self.tol = tol
         self.compute_inertia = compute_inertia
         self.random_state = random_state
+        self.timeout = timeout
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -298,7 +303,7 @@ class CoresetBregman(ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -324,7 +329,7 @@ class CoresetBregman(ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -342,7 +347,7 @@ class CoresetBregman(ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

@@ -19,7 +19,7 @@ from daskcoreset.core.blocks import find_missing_label, plain_labels
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import inner_products
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
-from daskcoreset.estimators.base import CoresetModel, SparseInput, apply_method
+from daskcoreset.estimators.base import CoresetModel, SparseInput, apply_method, refuse_as
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
@@ -127,7 +127,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -147,7 +147,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -171,7 +171,7 @@ class DecisionModel(SparseInput, ClassifierMixin, CoresetModel):  # type: ignore
         y : array-like of shape (n,), or str
             The truth.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -236,14 +236,16 @@ def announced_classes(
     """
     if classes is None:
         return earlier
-    labels = np.asarray(classes).ravel()
+    with refuse_as("classes"):
+        labels = np.asarray(classes).ravel()
     missing = find_missing_label(labels)
     if missing is not None:
         raise InvalidInputError(
             f"classes holds {labels[missing.row]!r} at place {missing.row}, which is no class; "
             f"leave it out."
         )
-    distinct: AnyArray = np.unique(labels)
+    with refuse_as("classes"):
+        distinct: AnyArray = np.unique(labels)
     distinct = plain_labels(distinct) if as_text else distinct
     if earlier is not None and not np.array_equal(distinct, earlier):
         raise InvalidInputError(

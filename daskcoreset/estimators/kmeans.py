@@ -147,7 +147,7 @@ class ClusteringModel(
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -236,6 +236,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Whether to read data that are out of core once more for `inertia_`.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same data, chunks and versions give the same result.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -305,6 +308,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         tol: float = 1e-4,
         compute_inertia: bool = False,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.size = size
@@ -317,6 +321,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         self.tol = tol
         self.compute_inertia = compute_inertia
         self.random_state = random_state
+        self.timeout = timeout
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -380,7 +385,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -408,7 +413,7 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

@@ -19,16 +19,19 @@ from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core.blocks import check_classes, plain_labels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
+    CheckedParameters,
     CoresetModel,
     InMemoryData,
     Rows,
     SparseInput,
     coreset_is_all,
+    refuse_as,
     require_weighted_fit,
     validate_rows,
     warn_lost_classes,
@@ -97,7 +100,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
             Labels. A string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows.
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -116,7 +119,8 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         data = self._validate_in_memory(X, y, sample_weight)
         classes = None
         if data is not None:
-            check_classification_targets(data.y)
+            with refuse_as("y"):
+                check_classification_targets(data.y)
             # Counted from zero: a coreset turns labels that are objects into text.
             classes, codes = np.unique(data.y, return_inverse=True)
             weights = weigh_rows(self.class_weight, data.y, data.sample_weight)
@@ -155,7 +159,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
             predicted. Without it, classes are those seen so far, at least two: a new one may come
             at any time, also after `fit`, which `CSVRGClassifier` refuses.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -180,7 +184,8 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         announced = _two_announced_classes(classes, getattr(self, "_announced", None))
         data = self._validate_in_memory(X, y, sample_weight, reset=fresh)
         if data is not None:
-            check_classification_targets(data.y)
+            with refuse_as("y"):
+                check_classification_targets(data.y)
             X, y = data.X, data.y
             sample_weight = weigh_rows(self.class_weight, y, data.sample_weight)
         elif not fresh:
@@ -225,7 +230,8 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         if classes is not None and not coreset_is_all(coreset):
             warn_lost_classes(classes, labels)
         solver = self._default_solver() if self.estimator is None else clone(self.estimator)
-        self.estimator_ = solver.fit(points, labels, sample_weight=weights)
+        with one_thread():
+            self.estimator_ = solver.fit(points, labels, sample_weight=weights)
         self.classes_ = self.estimator_.classes_
         return self
 
@@ -248,7 +254,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -265,7 +271,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -286,7 +292,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         X : array-like of shape (n, d), or path
         y : array-like of shape (n,), or str
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -322,7 +328,7 @@ def _coreset_of_stream(
     return Coreset(rows.points, rows.weights, rows.indices, rows.labels, record), present
 
 
-class LinearSVM(SparseInput, ClassifierMixin, BaseEstimator):  # type: ignore[misc] # no annotations
+class LinearSVM(CheckedParameters, SparseInput, ClassifierMixin, BaseEstimator):  # type: ignore[misc] # no annotations
     r"""Minimises :math:`|w|^2/2 + C \sum_i u_i [1 - y_i (\langle x_i, w \rangle + b)]_+`.
 
     The objective is that of ``SVC(kernel="linear")``; the intercept is not penalised, as it is
@@ -387,7 +393,8 @@ class LinearSVM(SparseInput, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """
         self._validate_params()
         data = validate_rows(self, X, y, sample_weight)
-        check_classification_targets(data.y)
+        with refuse_as("y"):
+            check_classification_targets(data.y)
         used = np.flatnonzero(data.weights > 0.0)
         points, weights = data.X[used], data.weights[used]
         self.classes_, codes = np.unique(data.y[used], return_inverse=True)
@@ -412,6 +419,11 @@ class LinearSVM(SparseInput, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         points = validate_rows(self, X, reset=False).X
         values: FloatArray = np.asarray(points @ self.coef_.T) + self.intercept_
         return values[:, 0] if len(self.classes_) == 2 else values
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows whose class is predicted."""
+        with refuse_as("y or sample_weight"):
+            return float(super().score(X, y, sample_weight))
 
     def predict(self, X: Any) -> AnyArray:
         """Class of every row."""
@@ -444,6 +456,9 @@ class CoresetLogisticRegression(LinearCoresetModel):
     passes : {1, 2}, default=1
         Reads of the data for the coreset, as in `daskcoreset.build`.
     random_state : int, Generator, RandomState or None, default=None
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -485,6 +500,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         sampling: Literal["systematic", "multinomial"] = "systematic",
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.C = C
         self.size = size
@@ -494,6 +510,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         self.sampling = sampling
         self.passes = passes
         self.random_state = random_state
+        self.timeout = timeout
 
     def _method(self) -> Logistic:
         return Logistic(intercept=bool(self.fit_intercept))
@@ -508,7 +525,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -525,7 +542,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -570,6 +587,9 @@ class CoresetSVC(LinearCoresetModel):
     passes : {1, 2}, default=1
         As in `daskcoreset.build`: with 1 the data are read twice in all.
     random_state : int, Generator, RandomState or None, default=None
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -627,6 +647,7 @@ class CoresetSVC(LinearCoresetModel):
         sampling: Literal["systematic", "multinomial"] = "systematic",
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.C = C
         self.size = size
@@ -638,6 +659,7 @@ class CoresetSVC(LinearCoresetModel):
         self.sampling = sampling
         self.passes = passes
         self.random_state = random_state
+        self.timeout = timeout
 
     def _method(self) -> SVM:
         return SVM(float(self.C), self.n_clusters, self.variant, bool(self.fit_intercept))

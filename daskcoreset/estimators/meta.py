@@ -25,6 +25,7 @@ from daskcoreset.core.typing import AnyArray, Sampling
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
     CoresetModel,
+    refuse_as,
     require_weighted_fit,
     solver_seed,
     warn_lost_classes,
@@ -69,6 +70,9 @@ class CoresetEstimator(CoresetModel):
         Reads of the data for the coreset, as in `daskcoreset.build`.
     random_state : int, Generator, RandomState or None, default=None
         Determines the coreset, and every ``random_state`` of `estimator` that is None.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -132,6 +136,7 @@ class CoresetEstimator(CoresetModel):
         sampling: Sampling = "systematic",
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.estimator = estimator
         self.size = size
@@ -139,6 +144,7 @@ class CoresetEstimator(CoresetModel):
         self.sampling = sampling
         self.passes = passes
         self.random_state = random_state
+        self.timeout = timeout
 
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), deepcopy(get_tags(self.estimator))
@@ -168,7 +174,7 @@ class CoresetEstimator(CoresetModel):
             `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows.
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -193,7 +199,8 @@ class CoresetEstimator(CoresetModel):
         numeric = {"y_numeric": True} if y is not None and is_regressor(self) else {}
         data = self._validate_in_memory(X, y, sample_weight, **numeric)
         if data is not None and data.y is not None and is_classifier(self):
-            check_classification_targets(data.y)
+            with refuse_as("y"):
+                check_classification_targets(data.y)
         if data is None and wants_y:
             self._require_labels(y)
         rows = data or row_blocks(X, y, sample_weight)
@@ -243,7 +250,7 @@ class CoresetEstimator(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -261,7 +268,7 @@ class CoresetEstimator(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -279,7 +286,7 @@ class CoresetEstimator(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -297,7 +304,7 @@ class CoresetEstimator(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -315,7 +322,7 @@ class CoresetEstimator(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -333,7 +340,7 @@ class CoresetEstimator(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -380,7 +387,7 @@ class CoresetEstimator(CoresetModel):
         y : array-like of shape (n,), or str, optional
             The truth, of a classifier or regressor.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

@@ -92,6 +92,9 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         Reads of the data for the coreset, as in `daskcoreset.build`.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same data, chunks and versions give the same result.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -180,6 +183,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         sampling: Sampling = "systematic",
         passes: Literal[1, 2] = 1,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
@@ -196,6 +200,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         self.sampling = sampling
         self.passes = passes
         self.random_state = random_state
+        self.timeout = timeout
 
     def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
         k = self.n_components
@@ -248,7 +253,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -273,7 +278,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -291,7 +296,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -313,7 +318,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -333,7 +338,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         X : array-like of shape (n, d), or path
         sample_weight : array-like of shape (n,), or str, optional
             The total weight stands where the number of rows stands without weights.
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -352,7 +357,7 @@ class CoresetGaussianMixture(DensityMixin, UnlabelledModel):  # type: ignore[mis
         ----------
         X : array-like of shape (n, d), or path
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

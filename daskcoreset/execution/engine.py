@@ -8,25 +8,36 @@ memory.
 
 from __future__ import annotations
 
-import itertools
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block, BlockSchema, InvalidRow, ReadBlock, validate_block
+from daskcoreset.core.block_values import BlockValues, merge_values, values_of
+from daskcoreset.core.blocks import (
+    Block,
+    BlockSchema,
+    InvalidRow,
+    ReadBlock,
+    find_undeclared_dtype,
+    validate_block,
+)
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.linalg import one_thread
+from daskcoreset.execution.agreement import Environment, check_here, environment
 from daskcoreset.execution.clone import clone_after
+from daskcoreset.execution.deadline import check_time
 from daskcoreset.execution.lazy import LEAF, OURS, Lazy, active_client
-from daskcoreset.execution.progress import show_progress
+from daskcoreset.execution.local import compute_options
+from daskcoreset.execution.merging import Merger, levels_below_root
+from daskcoreset.execution.progress import count_reads, ignore_steps, show_progress
+from daskcoreset.execution.waves import Divisible, fits_one_graph, levels_of_a_task, merge_waves
 from daskcoreset.inputs.blocks import BlockSpec, RowBlocks
 from daskcoreset.inputs.cube_arrays import unflattened
-
-if TYPE_CHECKING:
-    from dask.typing import Key
 
 T = TypeVar("T")
 
@@ -95,34 +106,33 @@ class BlockResults(Generic[T]):
     ----------
     value : object
         Merged over the blocks; None where a row is invalid.
-    sizes : dict of int to int
+    sizes : mapping of int to int
         Rows of every block as read, by its index.
-    kept : dict of int to int
+    kept : mapping of int to int
         The same after invalid rows were dropped.
     invalid : tuple of (int, InvalidRow) or None
         The first block with an invalid row, and the row.
     """
 
     value: T
-    sizes: dict[int, int]
-    kept: dict[int, int] = field(default_factory=dict)
+    sizes: Mapping[int, int]
+    kept: Mapping[int, int] = field(default_factory=dict)
     invalid: tuple[int, InvalidRow] | None = None
 
     @property
     def n_rows(self) -> int:
         """Rows read in all."""
-        return sum(self.sizes.values())
+        return sum(values_of(self.sizes).tolist())
 
     @property
     def n_kept(self) -> int:
         """Rows left in all, after invalid ones were dropped."""
-        return sum(self.kept.values())
+        return sum(values_of(self.kept).tolist())
 
-    def offsets(self) -> dict[int, int]:
+    def offsets(self) -> BlockValues[int]:
         """Return the number of the first row of every block."""
-        blocks = sorted(self.sizes)
-        starts = itertools.accumulate((self.sizes[block] for block in blocks), initial=0)
-        return dict(zip(blocks, starts, strict=False))
+        sizes = values_of(self.sizes).astype(np.int64)
+        return BlockValues(sorted(self.sizes), np.cumsum(sizes) - sizes)
 
     def row(self, block_index: int, position: int) -> int:
         """Return the number, in the whole data, of a row of a block.
@@ -145,6 +155,7 @@ class BlockResults(Generic[T]):
             raise InvalidInputError(f"{reason}; pass at least one usable row.")
 
 
+@one_thread()
 def _chunk_results(
     chunk: Callable[[ReadBlock, Any], Any], rows: ReadBlock, broadcast: Any
 ) -> BlockResults[Any]:
@@ -156,6 +167,7 @@ def _chunk_results(
     return BlockResults(value, sizes, {rows.index: len(rows.block)})
 
 
+@one_thread()
 def _combined_results(
     combine: Callable[[Sequence[Any]], Any], parts: Sequence[BlockResults[Any]]
 ) -> BlockResults[Any]:
@@ -163,15 +175,15 @@ def _combined_results(
     invalid = [part.invalid for part in parts if part.invalid is not None]
     return BlockResults(
         None if invalid else combine([part.value for part in parts]),
-        {block: rows for part in parts for block, rows in part.sizes.items()},
-        {block: rows for part in parts for block, rows in part.kept.items()},
+        merge_values([part.sizes for part in parts]),
+        merge_values([part.kept for part in parts]),
         min(invalid, key=lambda row: row[0]) if invalid else None,
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Engine:
-    """Reads of the same blocks: each as a graph, or in memory where no graph is worth it.
+    """Reads of the same blocks: each as a graph, or at once.
 
     Attributes
     ----------
@@ -179,17 +191,34 @@ class Engine:
     split_every : int, default=16
         As in `daskcoreset.build`.
     lazy : bool, default=False
-        Whether reads are defined, as `Lazy` values, or done in memory.
+        Whether reads are defined, as `Lazy` values, or done at once: in memory, or in waves where
+        one graph would not hold all blocks.
+    advance : callable
+        Is told how many blocks are done, by reads in waves.
     """
 
     blocks: RowBlocks
     split_every: int = 16
     lazy: bool = False
+    advance: Callable[[int], None] = ignore_steps
 
     @classmethod
     def immediate(cls, blocks: RowBlocks, split_every: int = 16) -> Engine:
         """Return the engine for reads whose results are used at once, see `compute`."""
-        return cls(blocks, split_every, lazy=not blocks.in_memory)
+        return cls(blocks, split_every, lazy=not blocks.in_memory and fits_one_graph(blocks))
+
+    @contextmanager
+    def shown(self, progress: bool | None, reads: int = 1) -> Iterator[Engine]:
+        """Yield the engine with a bar for so many reads at once, where these take long."""
+        in_waves = not self.lazy and not fits_one_graph(self.blocks)
+        with count_reads(progress if in_waves else False, reads * self.blocks.n_blocks) as advance:
+            yield replace(self, advance=advance)
+
+    def on(self, blocks: RowBlocks) -> Engine:
+        """Return the engine that reads some of the blocks alone."""
+        if self.lazy or fits_one_graph(self.blocks):
+            return replace(self, blocks=blocks)
+        return Engine.immediate(blocks, self.split_every)
 
     def read(self, reduction: Reduction[T], broadcast: Any = None) -> Any:
         """Read all blocks once.
@@ -205,6 +234,8 @@ class Engine:
         BlockResults, or Lazy of it
         """
         run: Callable[..., Any] = tree_reduce if self.lazy else tree_reduce_in_memory
+        if not self.lazy and not fits_one_graph(self.blocks):
+            run = partial(tree_reduce_in_waves, advance=self.advance)
         return run(
             self.blocks,
             partial(_chunk_results, reduction.chunk),
@@ -215,14 +246,14 @@ class Engine:
 
     def apply(self, function: Callable[..., Any], *values: Any) -> Any:
         """Return ``function(*values)``, or define it as one task at the root."""
-        return apply(function, *values) if self.lazy else function(*values)
+        return apply(function, *values) if self.lazy else _applied(function, *values)
 
     def compute(self, value: Any, progress: bool | None = False) -> Any:
         """Return a value that was read or applied, computed where it is lazy."""
         if not isinstance(value, Lazy):
             return value
         with show_progress(progress, value):
-            return value.compute()
+            return value.compute(**compute_options(self.blocks))
 
 
 def map_reduce(
@@ -276,7 +307,8 @@ def map_reduce(
     if broadcast is not None and engine.lazy:
         broadcast = apply(partial(_same, broadcast))
     reduction: Reduction[T] = Reduction(partial(_work_on, work), partial(reduce, merge))
-    results: BlockResults[T] = engine.compute(engine.read(reduction, broadcast), progress)
+    with engine.shown(progress) as shown:
+        results: BlockResults[T] = shown.compute(shown.read(reduction, broadcast), progress)
     results.check()
     return results
 
@@ -303,8 +335,12 @@ def read_block(spec: BlockSpec, arrays: Mapping[str, Any], schema: BlockSchema) 
     schema : BlockSchema
     """
     parts = {name: load() for name, load in spec.loaders.items()} | dict(arrays)
-    rows = validate_block(parts["X"], parts.get("y"), parts.get("sample_weight"), schema)
-    return replace(rows, index=spec.block_index, start=spec.start, box=spec.box)
+    index, size = spec.block_index, spec.size
+    if (problem := find_undeclared_dtype(parts, schema, index)) is not None:
+        return ReadBlock(int(parts["X"].shape[0]), None, problem, index, spec.start, spec.box)
+    others = parts.get("y"), parts.get("sample_weight")
+    rows = validate_block(parts["X"], *others, schema, index=index, size=size)
+    return replace(rows, index=index, start=spec.start, box=spec.box)
 
 
 def tree_reduce(
@@ -314,7 +350,9 @@ def tree_reduce(
     *,
     broadcast: Any = None,
     split_every: int = 16,
-) -> Lazy[T]:
+    part: range | None = None,
+    levels: int | None = None,
+) -> Lazy[Any]:
     """Define one read of the data: `leaf` on every block, merged by a tree of `combine`.
 
     Parameters
@@ -330,39 +368,46 @@ def tree_reduce(
     split_every : int, default=16
         Parts merged by one task. Sixteen keeps the tree under 7 % of the tasks and its
         depth at four for 65,536 blocks.
+    part : range, optional
+        Positions of the blocks to read, by default all.
+    levels : int or None, default=None
+        Levels of the tree; its value is then the list of the parts that are left. None merges all.
 
     Returns
     -------
     Lazy
         Nothing is computed.
     """
-    from dask._task_spec import List, Task, TaskRef
     from dask.highlevelgraph import HighLevelGraph
 
-    token = uuid.uuid4().hex
+    from daskcoreset.execution.fold import FoldLayer
+
+    if part is None:
+        part = range(blocks.n_blocks)
+    elif not blocks.arrays:
+        blocks, part = blocks.select(list(part)), range(len(part))
+    # A task that reads several blocks merges them as the tree would.
+    inner = levels_of_a_task(len(part), split_every, levels, loose=not blocks.arrays)
+    group = split_every**inner
+    part = range(part.start // group, -(-part.stop // group))
+    levels = None if levels is None else levels - inner
+    token = f"{group}-{uuid.uuid4().hex}"
     # A second axis has one block: kept, for a contracted index would not fuse.
     axes = "ij" if "X" in blocks.arrays else "i"
     leaves = _map_blocks(
         blocks,
         leaf,
         broadcast,
+        group=group,
+        merger=partial(Merger, combine, split_every, inner) if inner else None,
         name=f"{LEAF}{token}",
         axes=axes,
         chunks=dict.fromkeys(axes, 1),
         dtype=object,
     )
     name = f"{OURS}fold-{token}"
-    layer: dict[Key, Any] = {}
-
-    def merged(keys: Sequence[Key], *position: int) -> Key:
-        key: Key = (name, *position)
-        layer[key] = Task(key, combine, List(*map(TaskRef, keys)))
-        return key
-
-    tail = (0,) * (len(axes) - 1)
-    keys: list[Key] = [(leaves.name, i, *tail) for i in range(blocks.n_blocks)]
-    root = merged(_merge_neighbours(keys, lambda group: merged(group, len(layer)), split_every))
-    return Lazy(HighLevelGraph.from_collections(name, layer, dependencies=[leaves]), root)
+    layer = FoldLayer(name, leaves.name, len(axes), part, combine, split_every, levels)
+    return Lazy(HighLevelGraph.from_collections(name, layer, dependencies=[leaves]), layer.root)
 
 
 def tree_reduce_in_memory(
@@ -377,18 +422,72 @@ def tree_reduce_in_memory(
 
     Same leaves, same tree, same bits as `tree_reduce`; for data that no graph is worth.
     """
-    parts = [leaf(read_block(spec, {}, blocks.schema), broadcast) for spec in blocks.specs]
-    return combine(_merge_neighbours(parts, combine, split_every))
+    levels = levels_below_root(blocks.n_blocks, split_every)
+    merger: Merger[T] = Merger(combine, split_every, levels)
+    _read_into(merger, blocks.specs, blocks.schema, leaf, broadcast)
+    return combine(merger.parts())
 
 
-def _merge_neighbours(
-    parts: Sequence[T], merge: Callable[[Sequence[T]], T], split_every: int
-) -> Sequence[T]:
-    """Merge `split_every` neighbours at a time until no more than so many are left."""
-    while len(parts) > split_every:
-        groups = [parts[start : start + split_every] for start in range(0, len(parts), split_every)]
-        parts = [group[0] if len(group) == 1 else merge(group) for group in groups]
-    return parts
+def _read_into(
+    merger: Merger[T],
+    specs: Sequence[BlockSpec],
+    schema: BlockSchema,
+    leaf: Callable[[ReadBlock, Any], T],
+    broadcast: Any,
+) -> None:
+    """Read blocks one after another, and merge their values."""
+    for position, spec in enumerate(specs):
+        check_time(f"{position} of {len(specs)} blocks were read")
+        merger.add(leaf(read_block(spec, {}, schema), broadcast))
+
+
+def tree_reduce_in_waves(
+    blocks: RowBlocks,
+    leaf: Callable[[ReadBlock, Any], BlockResults[T]],
+    combine: Callable[[Sequence[BlockResults[T]]], BlockResults[T]],
+    *,
+    broadcast: Any = None,
+    split_every: int = 16,
+    advance: Callable[[int], None] = ignore_steps,
+) -> BlockResults[T]:
+    """Read more blocks than one graph holds, now: see `daskcoreset.execution.waves`.
+
+    Same leaves, same tree, same bits as `tree_reduce`.
+    """
+
+    def define(part: range, levels: int) -> Lazy[list[BlockResults[T]]]:
+        value = broadcast
+        if isinstance(broadcast, Divisible):
+            value = broadcast.of_blocks(part.start, part.stop)
+        if value is not None:
+            value = apply(partial(_same, value))
+        return tree_reduce(
+            blocks,
+            leaf,
+            combine,
+            broadcast=value,
+            split_every=split_every,
+            part=part,
+            levels=levels,
+        )
+
+    return merge_waves(
+        define, combine, blocks.n_blocks, split_every, ends=_has_invalid, advance=advance
+    )
+
+
+def _has_invalid(results: BlockResults[Any]) -> bool:
+    return results.invalid is not None
+
+
+def deferred(function: Callable[[], T]) -> Lazy[T]:
+    """Define a call of a function that computes graphs of its own, such as waves."""
+    return apply(_same, None).then(partial(_called, function))
+
+
+def _called(function: Callable[[], T], nothing: None) -> T:
+    del nothing
+    return function()
 
 
 def apply(function: Callable[..., T], *values: Any) -> Lazy[T]:
@@ -400,9 +499,14 @@ def apply(function: Callable[..., T], *values: Any) -> Lazy[T]:
     key = (name,)
     above: list[Any] = [value for value in values if isinstance(value, Lazy)]
     arguments = [TaskRef(v.__dask_keys__()[0]) if isinstance(v, Lazy) else v for v in values]
-    task = Task(key, function, *arguments)
+    task = Task(key, _applied, function, *arguments)
     graph = HighLevelGraph.from_collections(name, {key: task}, dependencies=above)
     return Lazy(graph, key)
+
+
+@one_thread()
+def _applied(function: Callable[..., T], *values: Any) -> T:
+    return function(*values)
 
 
 def map_rows(
@@ -490,6 +594,7 @@ def _masked_values(
     return values
 
 
+@one_thread()
 def _row_values(function: Callable[[Block], Any], rows: ReadBlock, broadcast: None) -> Any:
     del broadcast
     # There is a block where no row is invalid.
@@ -513,19 +618,31 @@ def _map_blocks(
     chunks: dict[str, Any],
     dtype: Any,
     new_axes: dict[str, int] | None = None,
+    group: int = 1,
+    merger: Callable[[], Merger[Any]] | None = None,
 ) -> Any:
-    """Define `work` on every block as a Dask array, whose tasks fuse with the reads."""
-    import dask.array as da
+    """Define `work` on every block as a Dask array, whose tasks fuse with the reads.
+
+    With a `group` above one a task works on so many blocks, and merges their values.
+    """
+    # Not of expressions, whatever Dask is set to.
+    from dask.array.blockwise import blockwise
     from dask.layers import ArrayValuesDep
 
     _check_workers_see(blocks)
-    specs: Any = _Literals(name, blocks.specs)
-    operands: list[Any] = [ArrayValuesDep(((1,) * blocks.n_blocks,), specs), "i"]
+    # Workers compare themselves, for some may join later.
+    expected = None if active_client() is None else environment()
+    n_tasks = -(-blocks.n_blocks // group)
+    specs: Any = _Literals(name, blocks.specs, group)
+    operands: list[Any] = [ArrayValuesDep(((1,) * n_tasks,), specs), "i"]
     operands += [broadcast.as_array(), ""] if isinstance(broadcast, Lazy) else [broadcast, None]
     for array in clone_after(list(blocks.arrays.values()), broadcast, name):
         operands += [array, "ij" if array.ndim == 2 else "i"]
-    return da.blockwise(
-        partial(_run_block, work, blocks.schema, tuple(blocks.arrays)),
+    run: Any = partial(_run_block, work, blocks.schema, tuple(blocks.arrays), expected)
+    if merger is not None:
+        run = partial(_run_group, merger, work, blocks.schema, expected)
+    return blockwise(
+        run,
         axes,
         *operands,
         name=name,  # never of a result: hashing every spec would cost more
@@ -556,28 +673,49 @@ def _check_workers_see(blocks: RowBlocks) -> None:
         )
 
 
-def _run_block(
+def _run_block(  # noqa: PLR0917 - Dask gives them by position
     work: Callable[[ReadBlock, Any], Any],
     schema: BlockSchema,
     names: tuple[str, ...],
+    expected: Environment | None,
     spec: BlockSpec,
     broadcast: Any,
     *arrays: Any,
 ) -> Any:
     """Read a block, of whose parts those with `names` arrive as Dask blocks, and work on it."""
+    check_here(expected)
     # Of an axis that the result has not, Dask hands over the list of its blocks: one.
     parts = (part[0] if isinstance(part, list) else part for part in arrays)
     return work(read_block(spec, dict(zip(names, parts, strict=True)), schema), broadcast)
 
 
+def _run_group(  # noqa: PLR0917 - Dask gives them by position
+    merger: Callable[[], Merger[Any]],
+    work: Callable[[ReadBlock, Any], Any],
+    schema: BlockSchema,
+    expected: Environment | None,
+    specs: Sequence[BlockSpec],
+    broadcast: Any,
+) -> Any:
+    """Read neighbouring blocks of a subtree, and return its root."""
+    check_here(expected)
+    merged = merger()
+    _read_into(merged, specs, schema, work, broadcast)
+    (root,) = merged.parts()
+    return root
+
+
 @dataclass(frozen=True, eq=False)
 class _Literals:
-    """Per-block literals, addressed as Dask addresses the values of an array."""
+    """Literals of blocks or groups of them, addressed as Dask addresses the values of an array."""
 
     name: str
     # Dask hashes what `repr` returns: with the values in it, every block would be printed,
     # at ten times the cost of the rest of the graph.
-    values: tuple[Any, ...] = field(repr=False)
+    values: Sequence[Any] = field(repr=False)
+    group: int = 1
 
     def __getitem__(self, index: tuple[int, ...]) -> Any:
-        return self.values[index[0]]
+        if self.group == 1:
+            return self.values[index[0]]
+        return self.values[index[0] * self.group : (index[0] + 1) * self.group]

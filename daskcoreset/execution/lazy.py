@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
+from daskcoreset.execution.agreement import in_worker
+from daskcoreset.execution.deadline import time_limit
+from daskcoreset.execution.waiting import compute_all
+
 if TYPE_CHECKING:
     from dask.typing import Key
 
@@ -20,7 +24,7 @@ U = TypeVar("U")
 # The names of all our layers start so.
 OURS = "coreset-"
 
-# The names of layers with a task for every block start so.
+# The names of layers whose tasks read blocks start so; blocks of a task and a token follow.
 LEAF = f"{OURS}leaf-"
 
 
@@ -60,9 +64,9 @@ class Lazy(Generic[T]):
     def __dask_optimize__(self) -> Callable[..., Any]:
         # The very function of arrays: where a compute mixes several, Dask optimises by kind and
         # returns the results by kind too, whatever the order in which they were asked for.
-        import dask.array as da
+        from dask.array.core import Array
 
-        return da.Array.__dask_optimize__  # type: ignore[no-any-return]
+        return Array.__dask_optimize__  # type: ignore[no-any-return]
 
     @property
     def __dask_scheduler__(self) -> Callable[..., Any]:
@@ -87,28 +91,37 @@ class Lazy(Generic[T]):
         after = finish if before is None else partial(_one_after_other, before, finish)
         return Lazy(self._graph, self._key, after)
 
-    def compute(self, **options: Any) -> T:
+    def compute(self, *, timeout: float | None = None, **options: Any) -> T:
         """Compute the value on the active client or on threads, or as `options` define.
 
         Parameters
         ----------
+        timeout : float or None, default=None
+            Seconds that it may take, see `daskcoreset.build`.
         **options
             As ``dask.compute`` takes them, for example ``scheduler="processes"``.
+
+        Raises
+        ------
+        OutOfTimeError
+            If `timeout` has passed.
+        ClusterError
+            If a cluster has lost the work.
         """
         import dask
 
         value: Any
-        with _free_worker(), dask.config.set(_choice_of_scheduler(options)):
-            (value,) = dask.compute(Alone(self._graph, self._key), **_local(options))
+        with time_limit(timeout), _free_worker(), dask.config.set(_choice_of_scheduler(options)):
+            (value,) = compute_all(Alone(self._graph, self._key), **options)
             # Here, and under the same choice: what it warns about must reach the caller, and
             # blocks that it reads again must not wait for the worker that it would occupy.
             return value if self._finish is None else self._finish(value)
 
     def as_array(self) -> Any:
         """Return the value as a 0-d object array, the form in which `blockwise` takes it."""
-        import dask.array as da
+        from dask.array.core import Array
 
-        return da.Array(self._graph, layer_of(self._key), (), meta=np.empty((), dtype=object))
+        return Array(self._graph, layer_of(self._key), (), meta=np.empty((), dtype=object))
 
     @property
     def n_tasks(self) -> int:
@@ -129,9 +142,9 @@ class Alone(Lazy[T]):
     @staticmethod
     def optimize(graph: Any, keys: Any, **_: Any) -> Any:
         """Fuse tasks as arrays do, without the aliases that this leaves."""
-        import dask.array as da
+        from dask.array.core import Array
 
-        return _named_by_last_part(da.Array.__dask_optimize__(graph, keys))
+        return _named_by_last_part(Array.__dask_optimize__(graph, keys))
 
 
 def _one_after_other(first: Callable[[Any], Any], second: Callable[[Any], U], value: Any) -> U:
@@ -148,31 +161,14 @@ def _choice_of_scheduler(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in ("scheduler", "num_workers", "pool") if name in options}
 
 
-def _local(options: dict[str, Any]) -> dict[str, Any]:
-    """Compute on threads where no client can be."""
-    import dask
-    import dask.threaded
-
-    chosen = options.get("scheduler") or dask.config.get("scheduler", None)
-    if chosen or "distributed" in sys.modules:
-        return options
-    # By name, or left to choose, Dask imports distributed to look for a client: half a second.
-    return options | {"scheduler": dask.threaded.get}
-
-
 def _free_worker() -> AbstractContextManager[Any]:
     """Leave the thread pool of a worker while a task of it waits for other tasks.
 
     A worker of one thread that computed in a task would otherwise wait for itself.
     """
-    distributed = sys.modules.get("distributed")
-    if distributed is None:
+    if not in_worker():
         return nullcontext()
-    try:
-        distributed.get_worker()
-    except ValueError:  # not in a task of a worker
-        return nullcontext()
-    return distributed.worker_client()  # type: ignore[no-any-return]
+    return sys.modules["distributed"].worker_client()  # type: ignore[no-any-return]
 
 
 def _named_by_last_part(graph: Any) -> Any:
@@ -223,7 +219,18 @@ def active_client() -> Any:
 def leaf_layers(value: Lazy[Any]) -> dict[str, int]:
     """Return the number of blocks in every fold of a graph, by the name of its leaf tasks."""
     return {
-        name: len(layer.get_output_keys())
+        name: len(layer.get_output_keys()) * blocks_of_a_task(name)
         for name, layer in value.__dask_graph__().layers.items()
         if name.startswith(LEAF)
     }
+
+
+def blocks_of_a_task(layer: str) -> int:
+    """Return the blocks that every task of a layer of `leaf_layers` reads, the last one at most.
+
+    Examples
+    --------
+    >>> blocks_of_a_task("coreset-leaf-16-0123456789abcdef")
+    16
+    """
+    return int(layer.removeprefix(LEAF).partition("-")[0])

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from daskcoreset.execution.lazy import Lazy, active_client
+from daskcoreset.execution.lazy import Lazy, active_client, leaf_layers
+from daskcoreset.execution.local import runs_here
+from daskcoreset.execution.waiting import ask
 from daskcoreset.inputs.blocks import RowBlocks
 
 # Temporaries of a leaf beside the points: weights, scores, distances, inclusion, float64.
@@ -36,7 +38,8 @@ class BuildPlan:
     bytes_read : int or None
         Decoded bytes of all reads together; None where the number of rows is unknown.
     tasks : int
-        Tasks that will run; none for one block in memory, which needs no scheduler.
+        Tasks that will run; none for one block in memory, which needs no scheduler. In waves an
+        estimate.
     block_bytes : int or None
         Bytes of the largest block of points.
     threads : int
@@ -46,6 +49,11 @@ class BuildPlan:
     decoder : str or None
         What decodes the chunks of a Zarr array: "zarrs" where it is installed and the array has
         shards, else "zarr", or the pipeline that Zarr's settings name. None for other inputs.
+    here : bool
+        Whether threads of this process do the work although a client is active, for the data are
+        in its memory.
+    waves : int
+        Graphs that each read takes, one after another; one up to 131,072 blocks.
     merged_chunks : int
         Chunks that cut the features of an xarray object: so many are in the memory of a task at a
         time, beside the rows that it makes of them. One where no chunk cuts them.
@@ -60,6 +68,8 @@ class BuildPlan:
     threads: int
     peak_bytes: int | None
     decoder: str | None = None
+    here: bool = False
+    waves: int = 1
     merged_chunks: int = 1
 
     def __str__(self) -> str:
@@ -73,15 +83,24 @@ class BuildPlan:
                 f"copy"
             )
         tasks = _count(self.tasks, "task") if self.tasks else "no scheduler"
+        if self.waves > 1:
+            tasks += f" in waves, {self.waves:,} a read"
         return (
             f"{_count(self.reads, 'read')} of {rows} rows in {blocks}{largest}: "
             f"{_size(self.bytes_read)} in all{decoded}, {tasks}, "
             f"peak {_size(self.peak_bytes)} per worker of {_count(self.threads, 'thread')}"
+            f"{', here, for the data are in memory' if self.here else ''}"
         )
 
 
 def plan_build(
-    blocks: RowBlocks, lazy: Lazy[Any], reads: int, candidates: float, threads: int | None = None
+    blocks: RowBlocks,
+    lazy: Lazy[Any],
+    reads: int,
+    candidates: float,
+    threads: int | None = None,
+    *,
+    waves: int = 1,
 ) -> BuildPlan:
     """Predict what a build costs.
 
@@ -89,15 +108,18 @@ def plan_build(
     ----------
     blocks : RowBlocks
     lazy : Lazy
-        The graph of the build.
+        The graph of the build, or of a build from some of the blocks.
     reads : int
     candidates : float
         Rows that are gathered at the root.
     threads : int, optional
         Threads of a worker; by default those of the active client's largest worker, or one
         for every core.
+    waves : int, default=1
+        Of each read.
     """
-    threads = threads or (1 if blocks.in_memory else threads_of_a_worker())
+    here = runs_here(blocks)
+    threads = threads or (1 if blocks.in_memory else threads_of_a_worker(here=here))
     peak = block_bytes = None
     row_bytes = _row_bytes(blocks)
     if blocks.sizes is not None and row_bytes is not None:
@@ -113,13 +135,19 @@ def plan_build(
         n_blocks=blocks.n_blocks,
         n_rows=blocks.n_rows,
         bytes_read=None if blocks.stored_bytes is None else reads * blocks.stored_bytes,
-        tasks=0 if blocks.in_memory else lazy.n_tasks,
+        tasks=0 if blocks.in_memory else _tasks(lazy, blocks.n_blocks),
         block_bytes=block_bytes,
         threads=threads,
         peak_bytes=peak,
         decoder=blocks.decoder,
+        here=here,
+        waves=waves,
         merged_chunks=1 if blocks.cube is None else blocks.cube.merged,
     )
+
+
+def _tasks(lazy: Lazy[Any], n_blocks: int) -> int:
+    return round(lazy.n_tasks * n_blocks / max(leaf_layers(lazy).values()))
 
 
 def _row_bytes(blocks: RowBlocks) -> float | None:
@@ -133,13 +161,16 @@ def _stored_row_bytes(blocks: RowBlocks) -> float:
     return (blocks.stored_bytes or 0) / (blocks.n_rows or 1)
 
 
-def threads_of_a_worker() -> int:
-    """Return the threads that share the memory of one worker, where a build would run now."""
+def threads_of_a_worker(*, here: bool = False) -> int:
+    """Return the threads that share the memory of one worker, where a build would run now.
+
+    With `here`, those of this process although a client is active.
+    """
     import dask
 
     scheduler = dask.config.get("scheduler", None)
     client = active_client() if scheduler in (None, "distributed", "dask.distributed") else None
-    if client is not None and (threads := client.nthreads()):
+    if client is not None and not here and (threads := ask(client, client.nthreads)):
         return int(max(threads.values()))
     if scheduler in _ONE_THREAD:
         return 1

@@ -7,10 +7,13 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from daskcoreset.execution.lazy import Lazy, active_client, leaf_layers
+from daskcoreset.core.validation import check_flag
+from daskcoreset.execution.lazy import Lazy, active_client, blocks_of_a_task, leaf_layers
+from daskcoreset.execution.waiting import on_loop
 
 # Seconds before a bar appears: short work stays quiet.
 _DELAY = 1.0
@@ -36,13 +39,45 @@ def show_progress(progress: bool | None, lazy: Lazy[Any]) -> Iterator[None]:
         yield
         return
     layers = leaf_layers(lazy)
-    with (
-        count_reads(True, sum(layers.values())) as advance,
-        # Both at once, for a setting of Dask may send the work past an active client.
-        _on_this_machine(advance, layers),
-        _on_a_cluster(advance, layers),
-    ):
+    if not layers:  # it has graphs of its own, and a bar for them
         yield
+        return
+    with count_reads(True, sum(layers.values())) as advance, watch_blocks(advance, layers):
+        yield
+
+
+@contextmanager
+def watch_blocks(
+    advance: Callable[[int], None], layers: dict[str, int]
+) -> Iterator[Callable[[], int]]:
+    """Advance a bar by the blocks of some layers while the body computes them.
+
+    Parameters
+    ----------
+    advance : callable
+        As `count_reads` yields it.
+    layers : dict of str to int
+        Blocks of each layer, by its name.
+
+    Yields
+    ------
+    callable
+        ``missed()``: blocks that were not counted, for a scheduler forgets some between two
+        questions.
+    """
+    if advance is ignore_steps:
+        yield lambda: 0
+        return
+    counted = 0
+
+    def count(steps: int) -> None:
+        nonlocal counted
+        counted += steps
+        advance(steps)
+
+    # Both at once, for a setting of Dask may send the work past an active client.
+    with _on_this_machine(count, layers), _on_a_cluster(count, layers):
+        yield lambda: max(0, sum(layers.values()) - counted)
 
 
 @contextmanager
@@ -74,7 +109,7 @@ def count_reads(
     """
     bar = _Bar(total, unit) if _is_shown(progress) else None
     try:
-        yield _nothing if bar is None else bar.advance
+        yield ignore_steps if bar is None else bar.advance
     finally:
         if bar is not None:
             bar.close()
@@ -82,6 +117,7 @@ def count_reads(
 
 def _is_shown(progress: bool | None) -> bool:
     if progress is not None:
+        check_flag("progress", progress)
         return progress
     # A program without a console has no error stream at all.
     stream: Any = sys.stderr
@@ -91,7 +127,8 @@ def _is_shown(progress: bool | None) -> bool:
     return "ipykernel" in sys.modules and importlib.util.find_spec("ipywidgets") is not None
 
 
-def _nothing(steps: int) -> None:
+def ignore_steps(steps: int) -> None:
+    """Show nothing: what `count_reads` yields without a bar."""
     del steps
 
 
@@ -142,7 +179,7 @@ def _on_this_machine(advance: Callable[[int], None], layers: dict[str, int]) -> 
 
     def posttask(key: Hashable, *_: Any) -> None:
         if isinstance(key, tuple) and key[0] in layers:
-            advance(1)
+            advance(blocks_of_a_task(key[0]))
 
     with Callback(posttask=posttask):
         yield
@@ -161,7 +198,10 @@ def _on_a_cluster(advance: Callable[[int], None], layers: dict[str, int]) -> Ite
         counted = dict.fromkeys(layers, 0)
         while not stop.wait(_INTERVAL):
             try:
-                done = client.run_on_scheduler(_blocks_done, names=list(layers))
+                asked = on_loop(client, client.run_on_scheduler, _blocks_done, names=list(layers))
+                while not (stop.wait(0.0) or asked.done()):
+                    wait([asked], _INTERVAL)  # not for ever: a scheduler may never answer
+                done = asked.result(0.0)
             except Exception:  # noqa: BLE001 - a bar must never end the work it shows
                 return
             for name, count in done.items():
@@ -182,7 +222,7 @@ def _blocks_done(names: list[str], dask_scheduler: Any = None) -> dict[str, int]
     groups = {name: dask_scheduler.task_groups.get(name) for name in names}
     finished = ("memory", "released", "forgotten")
     return {
-        name: sum(group.states.get(state, 0) for state in finished)
+        name: blocks_of_a_task(name) * sum(group.states.get(state, 0) for state in finished)
         for name, group in groups.items()
         if group is not None
     }

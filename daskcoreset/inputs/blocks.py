@@ -7,17 +7,20 @@ computed and no row is read here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from daskcoreset.core.blocks import BlockSchema
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.typing import IndexArray
 from daskcoreset.core.validation import check_choice, is_choice, is_int, too_many_zeros
 from daskcoreset.inputs.cube_opening import open_cube
 from daskcoreset.inputs.cubes import Cube
+from daskcoreset.inputs.declared import with_declared_shapes
 from daskcoreset.inputs.opening import OpenedData, open_all
 from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.inputs.sources import Loader, Source, even_cut
@@ -30,6 +33,10 @@ SMALL_BYTES = 8 * 2**20
 
 # Chunks above this are split.
 HUGE_BYTES = 256 * 2**20
+
+# An array in memory up to this is one block, which takes no scheduler; a larger one is cut, so that
+# all cores work on it.
+MEMORY_BYTES = 2 * TARGET_BYTES
 
 # So many chunks cost nothing, however small they are.
 FEW_BLOCKS = 64
@@ -46,6 +53,8 @@ class BlockSpec:
         Of the parts that are not Dask collections, by their names.
     start : int or None
         Number of the first row; None where Dask does not know it.
+    size : int or None
+        Rows as declared; None where Dask does not know them.
     box : Box or None
         Where it lies in an array of several dimensions; rows are counted from block to block all
         the same, and get their numbers in it when a coreset is made.
@@ -55,7 +64,52 @@ class BlockSpec:
     # Not shown: logs of workers show the arguments of what failed, and URLs may hold passwords.
     loaders: dict[str, Loader] = field(default_factory=dict, repr=False)
     start: int | None = None
+    size: int | None = None
     box: Box | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class StoredSpecs(Sequence[BlockSpec]):
+    """The specs of blocks that are not in memory, each made when it is asked for.
+
+    A graph is sent with the sources and two numbers a block, in place of as many loaders.
+
+    Attributes
+    ----------
+    sources : dict of str to Source
+        None of them in memory, by their names.
+    indices : sequence of int
+        Indices of the blocks.
+    bounds : ndarray of shape (n, 2), int64, or None
+        Their first rows, and the rows after their last ones; None where Dask does not know them.
+    """
+
+    sources: dict[str, Source]
+    indices: Sequence[int]
+    bounds: IndexArray | None
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @overload
+    def __getitem__(self, position: int) -> BlockSpec: ...
+
+    @overload
+    def __getitem__(self, position: slice) -> StoredSpecs: ...
+
+    def __getitem__(self, position: int | slice) -> BlockSpec | StoredSpecs:
+        if isinstance(position, slice):
+            return self.select(range(len(self))[position])
+        if self.bounds is None:
+            return BlockSpec(self.indices[position])
+        start, stop = self.bounds[position].tolist()
+        loaders = {name: source.loader(start, stop) for name, source in self.sources.items()}
+        return BlockSpec(self.indices[position], loaders, start, stop - start)
+
+    def select(self, positions: Sequence[int]) -> StoredSpecs:
+        """Return the specs of some blocks."""
+        bounds = None if self.bounds is None else self.bounds[list(positions)]
+        return StoredSpecs(self.sources, [self.indices[i] for i in positions], bounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +120,7 @@ class RowBlocks:
     ----------
     schema : BlockSchema
         Number of features, promoted dtype, treatment of invalid rows.
-    specs : tuple of BlockSpec
+    specs : sequence of BlockSpec
         One for every block.
     sizes : tuple of int, or None
         Rows of every block; None where Dask does not know them.
@@ -84,12 +138,14 @@ class RowBlocks:
         Whether rows are stored in the memory of this process, where no other one sees them.
     decoder : str or None
         What decodes the chunks of X, where they are those of a Zarr array.
+    memory_bytes : int
+        Bytes of the parts that are in the memory of this process: tasks carry them to workers.
     cube : Cube or None
         The labels of rows and columns, where X is an xarray object of several dimensions.
     """
 
     schema: BlockSchema
-    specs: tuple[BlockSpec, ...]
+    specs: Sequence[BlockSpec]
     sizes: tuple[int, ...] | None
     arrays: dict[str, Any]
     has_labels: bool
@@ -100,6 +156,7 @@ class RowBlocks:
     are_views: bool
     in_process: bool = False
     decoder: str | None = None
+    memory_bytes: int = 0
     cube: Cube | None = None
 
     @property
@@ -148,9 +205,12 @@ class RowBlocks:
 
     def select(self, positions: list[int]) -> RowBlocks:
         """Return some of the blocks; they keep their indices."""
+        specs = self.specs
         return replace(
             self,
-            specs=tuple(self.specs[i] for i in positions),
+            specs=specs.select(positions)
+            if isinstance(specs, StoredSpecs)
+            else tuple(specs[i] for i in positions),
             sizes=None if self.sizes is None else tuple(self.sizes[i] for i in positions),
             arrays={name: array.blocks[positions] for name, array in self.arrays.items()},
         )
@@ -205,7 +265,9 @@ def row_blocks(
         return _cube_blocks(data, y, sample_weight, options, on_invalid or "drop")
     on_invalid = on_invalid or "raise"
     opened = open_all(X, y, sample_weight)
-    schema = BlockSchema(int(opened.X.shape[1]), opened.X.dtype, on_invalid)
+    schema = BlockSchema(
+        int(opened.X.shape[1]), opened.X.dtype, on_invalid, text_labels=opened.text_labels
+    )
     sizes = _block_sizes(opened, schema, None if chunks == "auto" else int(chunks))
     arrays = _rechunked(opened.arrays, sizes)
     n_blocks = arrays["X"].numblocks[0] if sizes is None else len(sizes)
@@ -222,6 +284,7 @@ def row_blocks(
         are_views=not arrays and all(source.in_memory for source in opened.sources.values()),
         in_process=any(source.in_process for source in opened.sources.values()),
         decoder=getattr(opened.X, "decoder", None),
+        memory_bytes=_memory_bytes(opened),
     )
 
 
@@ -237,14 +300,16 @@ def _cube_blocks(
     X: Any, y: Any, sample_weight: Any, options: ReadOptions, on_invalid: Literal["raise", "drop"]
 ) -> RowBlocks:
     """Bring an xarray object to blocks of rows, as its chunks lie."""
-    limits = {"target": TARGET_BYTES, "huge": HUGE_BYTES}
+    limits = {"target": TARGET_BYTES, "memory": MEMORY_BYTES, "huge": HUGE_BYTES}
     opened = open_cube(X, y, sample_weight, options, **limits)
     sizes = tuple(map(len, opened.boxes))
     starts = np.cumsum([0, *sizes]).tolist()
     return RowBlocks(
-        schema=BlockSchema(opened.n_features, opened.dtype, on_invalid),
+        schema=BlockSchema(
+            opened.n_features, opened.dtype, on_invalid, text_labels=opened.text_labels
+        ),
         specs=tuple(
-            BlockSpec(index, opened.loaders(box), starts[index], box)
+            BlockSpec(index, opened.loaders(box), starts[index], len(box), box)
             for index, box in enumerate(opened.boxes)
         ),
         sizes=sizes,
@@ -255,6 +320,8 @@ def _cube_blocks(
         name=opened.name,
         columns=opened.columns,
         are_views=opened.are_views,
+        in_process=opened.in_process,
+        memory_bytes=opened.memory_bytes + _graph_bytes(opened.arrays),
         cube=opened.cube,
     )
 
@@ -291,8 +358,8 @@ def _block_sizes(
 
 
 def _source_cut(X: Source, row_bytes: int) -> tuple[int, ...]:
-    if X.in_memory and X.shape[0] * row_bytes <= HUGE_BYTES:
-        return (X.shape[0],)  # of moderate size in memory: one block, no scheduler
+    if X.in_memory and X.shape[0] * row_bytes <= MEMORY_BYTES:
+        return (X.shape[0],)
     if SMALL_BYTES <= X.granularity * row_bytes <= TARGET_BYTES:
         # What is stored together is a block already; two at a time would be decoded into twice
         # the memory, and copied.
@@ -333,8 +400,10 @@ def _rechunked(arrays: dict[str, Any], sizes: tuple[int, ...] | None) -> dict[st
                 f"be paired; call {name}.compute_chunk_sizes() first."
             )
         chunks = (sizes, *((length,) for length in array.shape[1:]))
+        # Of a block that is cut or merged nobody would see that it was too long.
+        checked = array if chunks == array.chunks else with_declared_shapes(array, name)
         # Shuffles of the cluster write to disk what a few concatenations do in memory.
-        aligned[name] = array.rechunk(chunks, method="tasks")
+        aligned[name] = checked.rechunk(chunks, method="tasks")
     return aligned
 
 
@@ -364,16 +433,34 @@ def _check_unknown(opened: OpenedData, chunk_rows: int | None) -> None:
 
 def _specs(
     sources: dict[str, Source], sizes: tuple[int, ...] | None, n_blocks: int
-) -> tuple[BlockSpec, ...]:
+) -> Sequence[BlockSpec]:
     if sizes is None:
-        return tuple(map(BlockSpec, range(n_blocks)))
-    specs, start = [], 0
-    for block_index, size in enumerate(sizes):
-        stop = start + size
-        loaders = {name: source.loader(start, stop) for name, source in sources.items()}
-        specs.append(BlockSpec(block_index, loaders, start))
-        start = stop
-    return tuple(specs)
+        return StoredSpecs({}, range(n_blocks), None)
+    stops = np.cumsum(sizes, dtype=np.int64)
+    bounds = np.stack([stops - sizes, stops], axis=1)
+    specs = StoredSpecs(sources, range(n_blocks), bounds)
+    # Rows in memory travel with the task that needs them, never all with each graph.
+    return tuple(specs) if any(source.in_memory for source in sources.values()) else specs
+
+
+def _memory_bytes(opened: OpenedData) -> int:
+    held = sum(source.stored_bytes for source in opened.sources.values() if source.in_memory)
+    return held + _graph_bytes(opened.arrays)
+
+
+def _graph_bytes(arrays: dict[str, Any]) -> int:
+    held = 0
+    # `dask.array.from_array` puts blocks of an ndarray into the graph; X and y may share them.
+    layers = {
+        name: layer
+        for array in arrays.values()
+        for name, layer in array.dask.layers.items()
+        if layer.is_materialized()
+    }
+    for layer in layers.values():
+        if isinstance(next(iter(layer.values()), None), np.ndarray):
+            held += sum(getattr(block, "nbytes", 0) for block in layer.values())
+    return held
 
 
 def _stored_bytes(opened: OpenedData, sizes: tuple[int, ...] | None) -> int | None:

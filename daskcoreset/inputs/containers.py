@@ -25,7 +25,7 @@ from daskcoreset.inputs.parquet import (
     open_parquet,
     parquet_files,
 )
-from daskcoreset.inputs.places import Place, clear_errors, is_glob, shortened
+from daskcoreset.inputs.places import Place, clear_errors, is_glob, read_clearly, shortened
 from daskcoreset.inputs.sources import Table, import_reader
 from daskcoreset.inputs.zarr_stores import is_store, open_store, open_zarr
 
@@ -133,7 +133,7 @@ def _members_of(X: Any, keys: dict[str, str], chosen: Sequence[str] | None = Non
             )
         _check_keys(keys, names, "the group X has the arrays")
         features = tuple(name for name in names if name not in keys.values())
-        members = {name: X[key] for name, key in keys.items()}
+        members = {name: _member(X, key) for name, key in keys.items()}
         return NamedArrays({"X": _select_array(X, "X", features), **members})
     return NamedArrays({"X": X})
 
@@ -201,20 +201,28 @@ def _array_names(group: Any) -> list[str]:
 def _select_array(group: Any, name: str, names: tuple[str, ...]) -> Any:
     """Return the array called `name`, or the only one with the dimensions it must have."""
     if name in names:
-        return group[name]
+        return _member(group, name)
     if name == "X" and isinstance(group, np.lib.npyio.NpzFile) and set(_CSR) <= set(names):
         import scipy.sparse as sp
 
-        data, indices, indptr, shape = (group[part] for part in _CSR)
+        data, indices, indptr, shape = (_member(group, part) for part in _CSR)
         return sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
     n_dims = 2 if name == "X" else 1
-    fitting = [candidate for candidate in names if len(group[candidate].shape) == n_dims]
+    fitting = [candidate for candidate in names if len(_member(group, candidate).shape) == n_dims]
     if len(fitting) != 1:
         raise InvalidInputError(
             f"{name} is a group of the arrays {list(names)}; name one of them {name!r}, or pass "
             f"the array itself."
         )
-    return group[fitting[0]]
+    return _member(group, fitting[0])
+
+
+def _member(group: Any, name: str) -> Any:
+    """Return an array of a group; one of an .npz file is read at once."""
+    if not isinstance(group, np.lib.npyio.NpzFile):
+        return group[name]
+    file = getattr(group.zip, "filename", None)
+    return read_clearly(lambda: f"the array {name!r} of {file!r}", lambda: group[name])
 
 
 # --- paths -------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -16,6 +16,7 @@ import numpy as np
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.inputs.declared import with_declared_shapes
 from daskcoreset.inputs.places import read_clearly
 from daskcoreset.inputs.sources import Loader
 
@@ -64,9 +65,17 @@ def flattened(
         Whether there is one column, and a vector is wanted.
     """
     pieces = zip(planes, parts, strict=True)
-    columns = [plane.columns(np.asarray(part), lengths) for plane, part in pieces]
+    columns = [plane.columns(_plain(part), lengths) for plane, part in pieces]
     rows = columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1)
     return rows[:, 0] if flat else rows
+
+
+def _plain(part: Any) -> AnyArray:
+    """Return cells as an array of NumPy; masked ones are NaN."""
+    if isinstance(part, np.ma.MaskedArray) and part.dtype.kind in "biuf":
+        masked: Any = part.astype(np.result_type(part.dtype, np.float16))
+        part = masked.filled(np.nan)
+    return np.asarray(part)
 
 
 # --- variables that tasks read themselves --------------------------------------------------
@@ -149,8 +158,8 @@ def dask_rows(
     planes: Sequence[Plane],
     chunks: tuple[tuple[int, ...], ...],
     *,
+    name: str,
     dtype: Any,
-    flat: bool,
 ) -> Any:
     """Define the rows of variables, of which some are Dask arrays, as one Dask array.
 
@@ -163,9 +172,9 @@ def dask_rows(
     planes : sequence of Plane
     chunks : tuple of tuple of int
         Of the blocks, along the sample dimensions.
+    name : str
+        The argument; all but "X" are vectors.
     dtype : dtype
-    flat : bool
-        Whether there is one column, and a vector is wanted.
     """
     import dask.array as da
     from dask.highlevelgraph import HighLevelGraph
@@ -175,7 +184,7 @@ def dask_rows(
     names = dict.fromkeys((*sample_dims, *(dim for plane in planes for dim in plane.feature_dims)))
     letters = dict(zip(names, string.ascii_letters, strict=False))
     cut = dict(zip(sample_dims, chunks, strict=True))
-    arrays = [_as_dask(variable, cut) for variable in variables]
+    arrays = [_as_dask(variable, cut, name) for variable in variables]
     n_chunks = {
         dim: max(
             len(array.chunks[plane.dims.index(dim)])
@@ -193,14 +202,15 @@ def dask_rows(
     merging = tuple(
         tuple(dim for dim in plane.dims if n_chunks.get(dim, 1) > 1) for plane in planes
     )
-    name = f"cube-{uuid4().hex}"
+    layer, flat = f"cube-{uuid4().hex}", name != "X"
+    widths = {dim: one.sizes[dim] for one in variables for dim in one.dims}
     grid = da.blockwise(
-        partial(_flatten_block, tuple(planes), merging, flat),
+        partial(_flatten_block, name, tuple(planes), merging, widths),
         "".join(letters[dim] for dim in kept),
         ArraySliceDep(chunks),
         "".join(letters[dim] for dim in sample_dims),
         *operands,
-        name=f"{name}-blocks",
+        name=f"{layer}-blocks",
         adjust_chunks={letters[dim]: 1 for dim in kept},
         align_arrays=False,
         concatenate=False,
@@ -210,7 +220,7 @@ def dask_rows(
     end = () if flat else (0,)
     places = np.ndindex(*(len(one) for one in chunks))
     graph: dict[Any, Any] = {
-        (name, block, *end): (grid.name, *place, *tail) for block, place in enumerate(places)
+        (layer, block, *end): (grid.name, *place, *tail) for block, place in enumerate(places)
     }
     sizes = tuple(
         math.prod(one[i] for one, i in zip(chunks, place, strict=True))
@@ -221,14 +231,14 @@ def dask_rows(
         for variable, plane in zip(variables, planes, strict=True)
     )
     return da.Array(
-        HighLevelGraph.from_collections(name, graph, dependencies=[grid]),
-        name,
+        HighLevelGraph.from_collections(layer, graph, dependencies=[grid]),
+        layer,
         (sizes,) if flat else (sizes, (width,)),
         meta=np.empty((0,) if flat else (0, 0), dtype),
     )
 
 
-def _as_dask(variable: Any, cut: dict[str, tuple[int, ...]]) -> Any:
+def _as_dask(variable: Any, cut: dict[str, tuple[int, ...]], name: str) -> Any:
     """Return a variable as a Dask array, cut as all are along the sample dimensions."""
     import dask.array as da
 
@@ -240,13 +250,17 @@ def _as_dask(variable: Any, cut: dict[str, tuple[int, ...]]) -> Any:
     wanted = tuple(
         cut.get(dim, chunks) for dim, chunks in zip(variable.dims, array.chunks, strict=True)
     )
-    return array if array.chunks == wanted else array.rechunk(wanted, method="tasks")
+    if array.chunks == wanted:
+        return array
+    # Of a block that is cut nobody would see that it was too long.
+    return with_declared_shapes(array, name).rechunk(wanted, method="tasks")
 
 
 def _flatten_block(
+    name: str,
     planes: Sequence[Plane],
     merging: Sequence[Sequence[str]],
-    flat: bool,
+    widths: Mapping[str, int],
     box: tuple[slice, ...],
     *parts: Any,
 ) -> AnyArray:
@@ -255,13 +269,25 @@ def _flatten_block(
         _merged(part, [plane.dims.index(dim) for dim in along]) if along else part
         for part, plane, along in zip(parts, planes, merging, strict=True)
     ]
-    return flattened(planes, whole, lengths, flat=flat)
+    sizes = {**widths, **dict(zip(planes[0].sample_dims, lengths, strict=True))}
+    for plane, part in zip(planes, whole, strict=True):
+        declared = tuple(sizes[dim] for dim in plane.dims)
+        if np.shape(part) != declared:
+            where = ", ".join(
+                f"{dim} {one.start} to {one.stop}"
+                for dim, one in zip(plane.sample_dims, box, strict=True)
+            )
+            raise InvalidInputError(
+                f"{name} has shape {np.shape(part)} in its block at {where}, whose chunks declare "
+                f"{declared}; make the chunks of {name} agree with its blocks."
+            )
+    return flattened(planes, whole, lengths, flat=name != "X")
 
 
 def _merged(part: Any, axes: Sequence[int]) -> AnyArray:
     """Put the chunks along some axes together: a list for each of them, one within the other."""
     if not axes:
-        return np.asarray(part)
+        return _plain(part)
     return np.concatenate([_merged(one, axes[1:]) for one in part], axis=axes[0])
 
 

@@ -15,8 +15,11 @@ from daskcoreset.core.secrets import without_secrets
 from daskcoreset.inputs.cube_arrays import Plane, box_loader, dask_chunks, dask_rows, merged_chunks
 from daskcoreset.inputs.cube_weights import variable_of
 from daskcoreset.inputs.cubes import Cube, Layout, layout_of
-from daskcoreset.inputs.options import ReadOptions
+from daskcoreset.inputs.expressions import as_tasks
+from daskcoreset.inputs.options import MissingChunks, ReadOptions
 from daskcoreset.inputs.sources import Loader
+from daskcoreset.inputs.stored import find_stored, with_stored, with_stored_in_graph
+from daskcoreset.inputs.zarr_stores import is_in_process
 
 
 class Stacked(NamedTuple):
@@ -43,6 +46,17 @@ class Stacked(NamedTuple):
         return all(isinstance(variable._data, np.ndarray) for variable in self.variables)  # noqa: SLF001
 
     @property
+    def memory_bytes(self) -> int:
+        """Bytes of those that are in memory."""
+        return sum(one.nbytes for one in self.variables if isinstance(one._data, np.ndarray))  # noqa: SLF001 - as above
+
+    @property
+    def in_process(self) -> bool:
+        """Whether any of them is in a store that no other process sees."""
+        stored = (find_stored(variable._data) for variable in self.variables)  # noqa: SLF001 - as above
+        return any(one is not None and is_in_process(one.array) for one in stored)
+
+    @property
     def nbytes(self) -> int:
         """Bytes once decoded."""
         return sum(math.prod(one.shape) * one.dtype.itemsize for one in self.variables)
@@ -61,7 +75,10 @@ class OpenedCube(NamedTuple):
         All others, which tasks read themselves.
     n_features : int
     dtype : numpy.dtype
-    stored_bytes : int
+    stored_bytes, memory_bytes : int
+        Of all parts, and of those in the memory of this process.
+    text_labels : bool or None
+        As of `daskcoreset.inputs.opening.OpenedData`.
     columns : tuple of str or None
     name : str or None
     """
@@ -73,6 +90,8 @@ class OpenedCube(NamedTuple):
     n_features: int
     dtype: np.dtype[Any]
     stored_bytes: int
+    memory_bytes: int
+    text_labels: bool | None
     columns: tuple[str, ...] | None
     name: str | None
 
@@ -88,9 +107,14 @@ class OpenedCube(NamedTuple):
         """Whether blocks are views of what is in memory already."""
         return not self.arrays and all(stack.in_memory for stack in self.stacks.values())
 
+    @property
+    def in_process(self) -> bool:
+        """Whether rows are in a store that no other process sees."""
+        return any(stack.in_process for stack in self.stacks.values())
+
 
 def open_cube(
-    X: Any, y: Any, sample_weight: Any, options: ReadOptions, *, target: int, huge: int
+    X: Any, y: Any, sample_weight: Any, options: ReadOptions, *, target: int, memory: int, huge: int
 ) -> OpenedCube:
     """Open an xarray object, and labels and weights of its rows; nothing is read.
 
@@ -102,8 +126,10 @@ def open_cube(
         With the dimensions.
     target : int
         Bytes of a block, where no chunks of Dask say what it is.
-    huge : int
+    memory : int
         Bytes that are one block where all is in memory.
+    huge : int
+        Bytes above which chunks of several variables are not read together.
     """
     beside = {"y": y, "sample_weight": sample_weight}
     given = {name: part for name, part in beside.items() if part is not None}
@@ -120,14 +146,16 @@ def open_cube(
         )
     layout = layout_of(X, options, keys)
     features = layout.features()
-    stacks = {"X": _stacked(layout, layout.variables.values())}
+    missing = options.missing_chunks
+    variables = [_checked(array.variable, missing) for array in layout.variables.values()]
+    stacks = {"X": _stacked(layout, variables)}
     for name, part in given.items():
-        variable = variable_of(part, name, layout)
+        variable = _checked(variable_of(part, name, layout), missing)
         _check_dtype(variable.dtype, name)
         plane = Plane(tuple(variable.dims), layout.sample_dims, ())
         stacks[name] = Stacked([variable], [plane])
     rows = stacks["X"]
-    chunks = _chunks(layout, rows, target, huge)
+    chunks = _chunks(layout, rows, target, memory, huge)
     names = [one for feature in features for one in feature.columns(alone=len(features) == 1)]
     alone = features[0]
     unnamed = len(features) == 1 and not set(alone.dims) <= set(alone.coords)
@@ -144,8 +172,8 @@ def open_cube(
             stack.variables,
             stack.planes,
             chunks,
+            name=name,
             dtype=stack.variables[0].dtype,
-            flat=name != "X",
         )
         for name, stack in stacks.items()
         if stack.in_dask
@@ -159,13 +187,28 @@ def open_cube(
         sum(feature.width for feature in features),
         rows.variables[0].dtype,
         sum(stack.nbytes for stack in stacks.values()),
+        sum(stack.memory_bytes for stack in stacks.values()),
+        None if y is None else stacks["y"].variables[0].dtype.kind not in "biuf",
         None if unnamed else tuple(names),
         without_secrets(source, source) if isinstance(source, str) else None,
     )
 
 
-def _stacked(layout: Layout, arrays: Any) -> Stacked:
-    variables = [array.variable for array in arrays]
+def _checked(variable: Any, missing_chunks: MissingChunks) -> Any:
+    """Return a variable whose Zarr arrays are checked when they are read."""
+    data = variable._data  # noqa: SLF001 - `.data` would load a lazily opened file whole
+    if isinstance(data, np.ndarray):
+        return variable
+    if hasattr(data, "__dask_graph__"):
+        checked = with_stored_in_graph(as_tasks(data), missing_chunks)
+    else:
+        checked = with_stored(data, missing_chunks)
+    made = variable.copy(deep=False)
+    made._data = checked  # noqa: SLF001 - as above
+    return made
+
+
+def _stacked(layout: Layout, variables: list[Any]) -> Stacked:
     planes = []
     for variable in variables:
         dims = tuple(variable.dims)
@@ -218,11 +261,13 @@ def placed(coreset: Coreset, cube: Cube | None) -> Coreset:
 # --- blocks of what no Dask array has cut --------------------------------------------------
 
 
-def _chunks(layout: Layout, rows: Stacked, target: int, huge: int) -> tuple[tuple[int, ...], ...]:
+def _chunks(
+    layout: Layout, rows: Stacked, target: int, memory: int, huge: int
+) -> tuple[tuple[int, ...], ...]:
     """Return the lengths of the blocks: the chunks of Dask, or whole stored chunks."""
     if rows.in_dask:
         return dask_chunks(rows.variables, layout.sample_dims)
-    if rows.in_memory and rows.nbytes <= huge:
+    if rows.in_memory and rows.nbytes <= memory:
         return tuple((length,) for length in layout.shape)
     row_bytes = rows.nbytes / math.prod(layout.shape)
     stored = [_stored_lengths(rows.variables, dim) for dim in layout.sample_dims]

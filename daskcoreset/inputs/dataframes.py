@@ -11,6 +11,7 @@ import numpy as np
 
 from daskcoreset.core.errors import InvalidTypeError
 from daskcoreset.core.typing import AnyArray
+from daskcoreset.inputs.expressions import array_of
 from daskcoreset.inputs.sources import Loader, Source
 
 # Of text and of all else that NumPy has no numbers for.
@@ -58,18 +59,20 @@ def arrays_of_dask(frame: Any, keys: Mapping[str, str]) -> dict[str, Any]:
         "X", made of all other columns, and the parts named; the number of rows of each
         partition stays unknown.
     """
-    import dask.array as da
+    from dask.array.blockwise import blockwise  # not of expressions, whatever Dask is set to
     from dask.dataframe.dispatch import make_meta
 
     meta = make_meta(frame)  # a frame without rows
     dtypes = {name: _frame_dtype(part) for name, part in split_columns(meta, keys).items()}
     # One task a partition makes all parts; what picks a part fuses with the work on it.
     split = partial(_split, keys=dict(keys), dtypes=dtypes)
-    shared = frame.map_partitions(split, meta=np.empty(0, OBJECT), enforce_metadata=False)
+    nothing = np.empty(0, OBJECT)
+    parts = frame.map_partitions(split, meta=nothing, enforce_metadata=False)
+    shared = array_of(parts, ((np.nan,) * frame.npartitions,), nothing)
     arrays = {}
     for name, dtype in dtypes.items():
         flat = name != "X" or meta.ndim == 1
-        arrays[name] = da.blockwise(
+        arrays[name] = blockwise(
             itemgetter(name),
             "i" if flat else "ij",
             shared,

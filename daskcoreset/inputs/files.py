@@ -37,9 +37,10 @@ class Hdf5File:
         """Return the names of all arrays, in folders as well."""
         names: list[str] = []
         # The visitor goes on for as long as it gets None.
-        self._file.visititems(
-            lambda name, item: names.append(name) if hasattr(item, "dtype") else None
-        )
+        with clear_errors("X", self._place.url or self._place.path, "an HDF5 file"):
+            self._file.visititems(
+                lambda name, item: names.append(name) if hasattr(item, "dtype") else None
+            )
         return names
 
 

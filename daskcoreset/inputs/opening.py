@@ -13,7 +13,8 @@ from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.containers import Rows, split_container
 from daskcoreset.inputs.dataframes import arrays_of_dask, frame_source
-from daskcoreset.inputs.options import ReadOptions
+from daskcoreset.inputs.expressions import as_tasks
+from daskcoreset.inputs.options import MissingChunks, ReadOptions
 from daskcoreset.inputs.sources import (
     Source,
     array_source,
@@ -23,6 +24,7 @@ from daskcoreset.inputs.sources import (
     memmap_source,
     sparse_source,
 )
+from daskcoreset.inputs.stored import StoredArray, with_stored, with_stored_in_graph
 from daskcoreset.inputs.zarr_stores import (
     decoder_of,
     is_in_process,
@@ -58,6 +60,12 @@ class OpenedData(NamedTuple):
     name: str | None
 
     @property
+    def text_labels(self) -> bool | None:
+        """Whether y holds text or objects, and not numbers; None where there is no y."""
+        y = self.arrays.get("y", self.sources.get("y"))
+        return None if y is None else np.dtype(y.dtype).kind not in "biuf"
+
+    @property
     def X(self) -> Any:  # noqa: N802 - the name of the argument
         """The rows."""
         return self.arrays["X"] if "X" in self.arrays else self.sources["X"]
@@ -85,8 +93,11 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
     X, options = ReadOptions.of(X)
     with ExitStack() as stack:  # of files, which are closed once their arrays are sources
         members = split_container(X, y, sample_weight, stack, options)
+        missing = options.missing_chunks
         parts = {
-            name: _opened_rows(part) if isinstance(part, Rows) else _opened(part, name)
+            name: _opened_rows(part, missing)
+            if isinstance(part, Rows)
+            else _opened(part, name, missing)
             for name, part in members.parts.items()
         }
     for name, part in parts.items():
@@ -106,24 +117,25 @@ def open_all(X: Any, y: Any, sample_weight: Any) -> OpenedData:
 # --- one part ----------------------------------------------------------------------------
 
 
-def _opened_rows(rows: Rows) -> Source:
-    sources = [_opened(array, rows.argument) for array in rows.arrays]
+def _opened_rows(rows: Rows, missing_chunks: MissingChunks) -> Source:
+    sources = [_opened(array, rows.argument, missing_chunks) for array in rows.arrays]
     return concatenated_source(sources, rows.names, rows.argument)
 
 
-def _opened(part: Any, name: str) -> Any:
+def _opened(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
     """Open a container with chunks, files or labels, or else an array in memory."""
     module = type(part).__module__.split(".")[0]
     if isinstance(part, Source) or _is_dask_array(part):
-        return part
+        part = as_tasks(part)
+        return part if isinstance(part, Source) else with_stored_in_graph(part, missing_chunks)
     if module == "xarray":
-        return _open_xarray(part, name)
+        return _open_xarray(part, name, missing_chunks)
     if hasattr(part, "__dask_graph__"):
         return _open_dask_frame(part, name)
     if module == "h5py" and hasattr(part, "dtype"):
         return hdf5_source(part)
     if module == "zarr" and hasattr(part, "chunks"):
-        return _open_zarr(part)
+        return _open_zarr(part, missing_chunks)
     return _open_memory(part, name)
 
 
@@ -159,18 +171,21 @@ def _as_array(part: Any, name: str) -> AnyArray:
         ) from error
 
 
-def _open_zarr(array: Any) -> Source:
+def _open_zarr(array: Any, missing_chunks: MissingChunks) -> Source:
     granularity = 1
     if array.ndim:
         inner, outer = array.chunks, array.shards or array.chunks
         whole = int(np.prod(outer, dtype=np.int64)) * array.dtype.itemsize <= _HUGE_SHARD
         granularity = int((outer if whole else inner)[0])
-    array = with_fast_pipeline(array)
-    source = indexed_source(array, granularity=granularity, name=name_of_array(array))
+    stored = StoredArray.of(array, missing_chunks)
+    # Last, for another array than that which was passed is read.
+    array = with_fast_pipeline(stored.array)
+    stored = replace(stored, array=array)
+    source = indexed_source(stored, granularity=granularity, name=name_of_array(array))
     return replace(source, in_process=is_in_process(array), decoder=decoder_of(array))
 
 
-def _open_xarray(part: Any, name: str) -> Any:
+def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
     if not hasattr(part, "dims") or not hasattr(part, "variable"):
         raise InvalidTypeError(
             f"{name} is an xarray {type(part).__name__}; pass its dimensions, for example "
@@ -179,7 +194,9 @@ def _open_xarray(part: Any, name: str) -> Any:
         )
     data = part.variable._data  # noqa: SLF001 - `.data` would load a lazily opened file whole
     if isinstance(data, np.ndarray) or hasattr(data, "__dask_graph__"):
-        return _opened(part.data, name)
+        return _opened(part.data, name, missing_chunks)
+    part = part.copy(deep=False)
+    part.variable._data = with_stored(data, missing_chunks)  # noqa: SLF001 - as above
     stored = part.encoding.get("shards") or part.encoding.get("chunks")
     stored = stored or part.encoding.get("chunksizes")
     granularity = int(stored[0]) if stored and len(stored) == part.ndim else 1
@@ -222,11 +239,6 @@ def _is_sparse(part: Any) -> bool:
 
 
 def _check_part(part: Any, name: str) -> None:
-    if _is_dask_array(part) and hasattr(part, "expr"):
-        raise InvalidTypeError(
-            f"{name} is a Dask array of the array query planner, which loses the blocks; set "
-            f"DASK_ARRAY__QUERY_PLANNING=False before dask is imported."
-        )
     shape, dtype = tuple(part.shape), np.dtype(part.dtype)
     if name == "X" and len(shape) != 2:
         raise InvalidInputError(

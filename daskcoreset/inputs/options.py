@@ -7,9 +7,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import wraps
-from typing import Any, ParamSpec, TypedDict, TypeVar
+from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+from daskcoreset.core.validation import check_choice
+
+MissingChunks: TypeAlias = Literal["raise", "fill"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -20,6 +23,7 @@ class ReadKeywords(TypedDict, total=False):
 
     storage_options: Mapping[str, Any] | None
     columns: Sequence[str] | None
+    missing_chunks: MissingChunks
     sample_dims: str | Sequence[str] | None
     feature_dims: str | Sequence[str] | None
 
@@ -34,12 +38,15 @@ class ReadOptions:
         For the file system of a URL: never shown, since they hold keys and passwords.
     columns : sequence of str or None
         Features to read, in this order; None reads all.
+    missing_chunks : {"raise", "fill"}
+        What a chunk of a Zarr array is that is not stored: an error, or the fill value.
     sample_dims, feature_dims : tuple of str, or None
         Dimensions of an xarray object whose cells are rows, and those whose cells are columns.
     """
 
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     columns: Sequence[str] | None = None
+    missing_chunks: MissingChunks = "raise"
     sample_dims: str | Sequence[str] | None = None
     feature_dims: str | Sequence[str] | None = None
 
@@ -54,6 +61,7 @@ class ReadOptions:
         return (X.data, X.options) if isinstance(X, Reading) else (X, DEFAULTS)
 
     def __post_init__(self) -> None:
+        check_choice("missing_chunks", self.missing_chunks, "raise", "fill")
         storage, columns = self.storage_options, self.columns
         if not isinstance(storage, (Mapping, type(None))):
             raise InvalidTypeError(
@@ -184,7 +192,7 @@ def takes_reading(door: Callable[P, R]) -> Callable[P, R]:
         inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=None,
+            default=getattr(DEFAULTS, name),
             annotation=kinds[name].__forward_arg__,
         )
         for name in names

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -95,7 +97,7 @@ class ArrowTable(Table):
         )
 
 
-class Piece:
+class Piece(ABC):
     """Rows of a table that are stored together.
 
     Attributes
@@ -105,9 +107,9 @@ class Piece:
 
     rows: int
 
+    @abstractmethod
     def cut(self, columns: Sequence[str], first: int, last: int) -> Callable[[], Any]:
         """Return what reads some columns of some rows as an Arrow table; picklable."""
-        raise NotImplementedError
 
 
 def _rows_of(
@@ -340,7 +342,7 @@ class ParquetFiles(ArrowTable):
         self.nulls |= {key for key in self._keys if key in folders and folders[key] is None}
         for group in fragment.row_groups:
             if group.num_rows:
-                where = fragment.path, fragment.filesystem, name
+                where = _absolute(fragment), fragment.filesystem, name
                 self.pieces.append(_RowGroup(*where, group.id, group.num_rows, constants))
                 self._note_nulls(fragment.metadata.row_group(group.id))
 
@@ -378,6 +380,13 @@ class ParquetFiles(ArrowTable):
     def _read_footer(self, fragment: Any) -> None:
         with clear_errors("X", self._named(fragment), "a Parquet file"):
             fragment.ensure_complete_metadata()
+
+
+def _absolute(fragment: Any) -> str:
+    """Return the path of a file, which workers may look for from another folder."""
+    local = fragment.filesystem.type_name == "local"
+    path = os.path.abspath(fragment.path) if local else fragment.path  # noqa: PTH100 - no links
+    return str(path)
 
 
 def _dataset_of(files: Sequence[Place], root: Place | None) -> Any:

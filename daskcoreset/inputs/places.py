@@ -126,18 +126,12 @@ class Place:
         return [self.at(path) for path in sorted(found, key=natural_sort_key)]
 
     def open(self) -> Any:
-        """Open the file for reading bytes."""
-        if self.filesystem is None:
-            return Path(self.path).open("rb")
+        """Open a remote file for reading bytes."""
         return self.filesystem.open(self.path, "rb")
 
     def read(self, start: int, stop: int) -> bytes:
-        """Return a range of bytes; fewer where the file ends before."""
-        if self.filesystem is not None:
-            return bytes(self.filesystem.cat_file(self.path, start=start, end=stop))
-        with self.open() as file:
-            file.seek(start)
-            return bytes(file.read(stop - start))
+        """Return a range of bytes of a remote file; fewer where it ends before."""
+        return bytes(self.filesystem.cat_file(self.path, start=start, end=stop))
 
 
 def is_glob(location: Any) -> bool:

@@ -124,6 +124,10 @@ def import_reader(module: str, extra: str, name: str) -> Any:
     return import_optional(module, f"{name} needs the package {module}; {install}")
 
 
+# A list of more blocks takes gigabytes, and minutes, before the first is read.
+_MAX_BLOCKS = 10**7
+
+
 def even_cut(n_rows: int, rows: int) -> tuple[int, ...]:
     """Cut `n_rows` into blocks of exactly `rows`, the last one of the rest.
 
@@ -133,6 +137,11 @@ def even_cut(n_rows: int, rows: int) -> tuple[int, ...]:
     (4, 4, 2)
     """
     full, remainder = divmod(n_rows, rows)
+    if full > _MAX_BLOCKS:
+        raise InvalidInputError(
+            f"X has {n_rows:,} rows, which chunks of {rows} cut into {full:,} blocks; pass larger "
+            f"chunks, or look whether the store says its shape rightly."
+        )
     return (rows,) * full + ((remainder,) if remainder else ())
 
 
@@ -172,11 +181,9 @@ def _sparse_rows(data: AnyArray, indices: AnyArray, indptr: AnyArray, n_columns:
 
 def indexed_source(array: Any, *, granularity: int = 1, name: str | None = None) -> Source:
     """Return the source of arrays with ``shape``, ``dtype`` and slices: Zarr, xarray."""
-
-    def loader(start: int, stop: int) -> Loader:
-        return partial(_sliced_rows, array, name, start, stop)
-
     shape = tuple(int(length) for length in array.shape)
+    # Loaders of what is stored are partial functions, which pickle by name: a graph has sources.
+    loader = partial(partial, _sliced_rows, array, name)
     return Source(shape, np.dtype(array.dtype), loader, max(1, granularity), name=name)
 
 
@@ -203,15 +210,35 @@ def memmap_source(array: np.memmap[Any, Any]) -> Source:
     path, first, strides = os.fspath(filename), base.offset + ahead, array.strides
     shape, dtype = array.shape, array.dtype  # the array itself would stay mapped
 
-    def loader(start: int, stop: int) -> Loader:
-        rows = (stop - start, *shape[1:])
-        return partial(_mapped_rows, path, first + start * strides[0], dtype, rows, strides)
-
+    header = _npy_header(path, base.offset)
+    loader = partial(_mapped_loader, path, header, first, dtype, shape[1:], strides)
     return Source(shape, dtype, loader, name=path)
 
 
-def _mapped_rows(
+def _npy_header(path: str, offset: int) -> bytes:
+    """Return the header of a .npy file, which says what its bytes are; nothing of other files."""
+    with open(path, "rb") as file:  # noqa: PTH123 - a name that may be of bytes
+        header = file.read(offset)
+    return header if header.startswith(np.lib.format.MAGIC_PREFIX) else b""
+
+
+def _mapped_loader(  # noqa: PLR0917 - all of them are always given
     path: str,
+    header: bytes,
+    first: int,
+    dtype: np.dtype[Any],
+    row_shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    start: int,
+    stop: int,
+) -> Loader:
+    rows = (stop - start, *row_shape)
+    return partial(_mapped_rows, path, header, first + start * strides[0], dtype, rows, strides)
+
+
+def _mapped_rows(  # noqa: PLR0917 - all of them are always given
+    path: str,
+    header: bytes,
     first: int,
     dtype: np.dtype[Any],
     shape: tuple[int, ...],
@@ -222,8 +249,14 @@ def _mapped_rows(
     reach = [(length - 1) * stride for length, stride in zip(shape, strides, strict=True)]
     low = first + sum(min(0, r) for r in reach)
     high = first + sum(max(0, r) for r in reach) + dtype.itemsize
+    what = f"{shape[0]} rows from byte {first} of {path!r}"
+    if read_clearly(lambda: what, lambda: _npy_header(path, len(header)), path) != header:
+        raise StoreError(
+            f"{what} are not those that were opened: the header of the file is another one where "
+            f"it is read; put the same file there, or open it again."
+        )
     raw = read_clearly(
-        lambda: f"{shape[0]} rows from byte {first} of {path!r}",
+        lambda: what,
         lambda: np.memmap(path, np.uint8, "r", low, (high - low,)),
     )
     return np.ndarray(shape, dtype, raw, first - low, strides)
@@ -241,9 +274,7 @@ def hdf5_source(dataset: Any, place: Place | None = None) -> Source:
                 f"save its file to disk, or pass the array, dataset[:]."
             )
 
-    def loader(start: int, stop: int) -> Loader:
-        return partial(_hdf5_rows, place, key, start, stop)
-
+    loader = partial(partial, _hdf5_rows, place, key)
     shape = tuple(dataset.shape or ())
     granularity = int(dataset.chunks[0]) if dataset.chunks else 1
     name = f"{place.name}:{key}"

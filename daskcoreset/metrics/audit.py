@@ -16,6 +16,7 @@ from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int, check_flag
+from daskcoreset.execution.deadline import time_limit
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.metrics.costs import data_of
 from daskcoreset.metrics.plot import plot_audit
@@ -261,6 +262,7 @@ def audit(
     chunks: int | Literal["auto"] = "auto",
     on_invalid: Literal["raise", "drop"] | None = None,
     progress: bool | None = None,
+    timeout: float | None = None,
     **_reading: Unpack[ReadKeywords],
 ) -> Audit:
     """Compare costs on a coreset with those on all data, in one read.
@@ -302,8 +304,10 @@ def audit(
         so, and raises otherwise.
     progress : bool or None, default=None
         As in `build`.
-    storage_options, columns
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
+    timeout : float or None, default=None
+        As in `build`.
 
     Returns
     -------
@@ -315,6 +319,8 @@ def audit(
     ------
     InvalidInputError, InvalidTypeError
         As `build`; also if neither `solutions` nor a number of clusters is known.
+    OutOfTimeError, ClusterError
+        As `build`.
 
     Warns
     -----
@@ -357,7 +363,8 @@ def audit(
         )
     blocks = data_of(coreset, X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     design = _design(rows, objective, candidates, size, seed)
-    sample = sample_costs(blocks, design, progress=progress)
+    with time_limit(timeout):
+        sample = sample_costs(blocks, design, progress=progress)
     n_rows = sample.n_rows
     if coreset.provenance.get("n", n_rows) != n_rows:
         warnings.warn(

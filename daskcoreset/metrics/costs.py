@@ -13,11 +13,12 @@ from daskcoreset.constructions.sampling.block_steps import summarise_block
 from daskcoreset.constructions.sampling.messages import BlockReport, merge_reports
 from daskcoreset.core.blocks import Block, InvalidRow, ReadBlock, find_bad_label, labels_of
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.linalg import dense, tiles
+from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.core.validation import check_flag, check_positive
+from daskcoreset.core.validation import as_numbers, check_flag, check_positive, shown
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
@@ -59,7 +60,7 @@ def svm_sensitivity(
         Whether the easy case counts as three alpha, as in the proof, or as two, as printed.
     random_state : int, Generator, RandomState or None, default=0
         For the clusters and the rough solution.
-    storage_options, columns
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
 
     Returns
@@ -169,7 +170,7 @@ def svm_report(
         b, where `w` holds none; zero by default.
     classes : sequence of two labels, optional
         Which label is -1 and which +1, in this order; needed where X has rows of one only.
-    storage_options, columns
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
 
     Returns
@@ -327,11 +328,15 @@ def merge_sums(first: dict[Any, Any], second: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _two_labels(present: list[Any], classes: Any) -> list[Any]:
-    labels = present if classes is None else list(np.asarray(classes).tolist())
+    labels = present
+    if classes is not None:
+        if not isinstance(classes, Sequence | np.ndarray) or isinstance(classes, str):
+            raise InvalidTypeError(f"classes is {shown(classes)}; pass (negative, positive).")
+        labels = np.ravel(np.array([*classes], dtype=object)).tolist()
     if len(labels) != 2 or not set(present) <= set(labels):
-        shown = ", ".join(map(repr, present[:5]))
+        found = ", ".join(map(repr, present[:5]))
         raise InvalidInputError(
-            f"y holds {len(present)} classes ({shown}) where two are wanted; pass classes="
+            f"y holds {len(present)} classes ({found}) where two are wanted; pass classes="
             f"(negative, positive) where one has no rows, and y == label for one of many."
         )
     return labels
@@ -343,7 +348,7 @@ def _solutions(w: Any, intercept: Any, d: int) -> tuple[FloatArray, FloatArray, 
         models = list(w) if several else [w]
         rows = [np.append(np.ravel(model.coef_), np.ravel(model.intercept_)) for model in models]
         w = np.array(rows) if several else rows[0]
-    array: AnyArray = np.asarray(w, dtype=np.float64)
+    array: AnyArray = as_numbers("w", w)
     single, matrix = array.ndim < 2, np.atleast_2d(array)
     if matrix.ndim != 2 or matrix.shape[1] not in (d, d + 1) or not len(matrix):
         raise InvalidInputError(
@@ -358,12 +363,13 @@ def _solutions(w: Any, intercept: Any, d: int) -> tuple[FloatArray, FloatArray, 
     if matrix.shape[1] == d + 1:
         shift += matrix[:, d]
     elif intercept is not None:
+        intercept = as_numbers("intercept", intercept)
         if np.shape(intercept) not in ((), (1,), (len(matrix),)):
             raise InvalidInputError(
                 f"intercept has shape {np.shape(intercept)} beside {len(matrix)} classifiers; pass "
                 f"one number for each."
             )
-        shift += np.asarray(intercept, dtype=np.float64)
+        shift += intercept
     if not (np.isfinite(matrix).all() and np.isfinite(shift).all()):
         raise InvalidInputError("w or intercept is not finite; pass finite numbers.")
     return np.ascontiguousarray(matrix[:, :d]), shift, single
@@ -383,7 +389,7 @@ def kmeans_cost(
         One solution, or several to be evaluated in the same read.
     sample_weight : array-like of shape (n,), optional
         Input weights u; ones by default.
-    storage_options, columns
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
 
     Returns
@@ -443,13 +449,18 @@ def relative_error(cost: Any, reference: Any) -> Any:
     ----------
     Bachem, Lucic and Krause (2018), section 7.
     """
-    reference = np.asarray(reference, dtype=np.float64)
+    reference, cost = as_numbers("reference", reference), as_numbers("cost", cost)
     if not (reference > 0).all():
         raise InvalidInputError(
             f"reference must be positive, found {reference.min()}; a cost of zero has no "
             f"relative error."
         )
-    error = (np.asarray(cost, dtype=np.float64) - reference) / reference
+    try:
+        error = (cost - reference) / reference
+    except ValueError as problem:
+        raise InvalidInputError(
+            f"cost has shape {cost.shape} and reference {reference.shape}; pass as many of each."
+        ) from problem
     return float(error) if error.ndim == 0 else error
 
 
@@ -477,7 +488,7 @@ def distortion(
         where a coreset that misses something is wrong.
     sample_weight : array-like of shape (n,), optional
         Input weights u of the data.
-    storage_options, columns
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
 
     Returns
@@ -499,6 +510,8 @@ def distortion(
     Schwiegelshohn and Sheikh-Omar (2022), An Empirical Evaluation of k-Means Coresets,
     section 4.
     """
+    if not isinstance(coreset, WeightedPoints):
+        raise InvalidTypeError(f"coreset is {shown(coreset)}; pass a Coreset.")
     several, _ = _as_solutions(solutions, coreset.points.shape[1], "solutions")
     on_all = kmeans_cost(X, several, sample_weight)
     on_coreset = kmeans_cost(coreset.points, several, coreset.weights)

@@ -14,7 +14,7 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import axes_for, need_matplotlib
 from daskcoreset.core.typing import FloatArray
-from daskcoreset.core.validation import as_float, is_int
+from daskcoreset.core.validation import as_float, as_numbers, check_flag, is_int, shown
 from daskcoreset.inputs.options import takes_reading
 from daskcoreset.metrics.costs import data_of
 from daskcoreset.metrics.plot_density import (
@@ -77,7 +77,7 @@ def plot_coreset(
         Whether to explain sizes, and the colours of labels.
     on_invalid : {"raise", "drop"} or None, default=None
         As in `daskcoreset.audit`.
-    storage_options, columns
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
     **style
         For ``Axes.scatter``, over what is chosen here: ``alpha``, ``cmap``, ``color``, ...
@@ -106,6 +106,9 @@ def plot_coreset(
     'principal axis 1 (34 % of variance)'
     """
     _check_bins(bins)
+    check_flag("legend", legend)
+    if not isinstance(coreset, Coreset):
+        raise InvalidTypeError(f"coreset is {shown(coreset)}; pass a Coreset.")
     need_matplotlib()
     frame = rows_frame(coreset.points, coreset.weights)
     counts = edges = None
@@ -116,14 +119,14 @@ def plot_coreset(
         edges = _edges(frame.of(coreset.points), coreset.weights, bins or _auto_bins(blocks.n_rows))
         counts = histogram(blocks, frame, edges)
     ax = axes_for(ax)
-    shown = frame.of(coreset.points)
-    if shown.shape[1] == 1:
-        edge = (edges or _edges(shown, coreset.weights, bins or _MAX_BINS))[0]
-        handles = draw_line(ax, shown[:, 0], coreset, counts, edge, style=style)
+    placed = frame.of(coreset.points)
+    if placed.shape[1] == 1:
+        edge = (edges or _edges(placed, coreset.weights, bins or _MAX_BINS))[0]
+        handles = draw_line(ax, placed[:, 0], coreset, counts, edge, style=style)
     else:
         if counts is not None and edges is not None:
             draw_density(ax, counts, edges)
-        handles = draw_rows(ax, shown, coreset, style)
+        handles = draw_rows(ax, placed, coreset, style)
     _name_axes(ax, coreset, frame)
     if legend:
         explain(ax, handles)
@@ -181,6 +184,8 @@ def plot_error(
     'log'
     """
     confidence = as_float("confidence", confidence, "0.95")
+    if not isinstance(results, Mapping):
+        raise InvalidTypeError(f"results is {shown(results)}; pass a dict of errors by size.")
     lines = {name: _means(name, by_size, confidence) for name, by_size in results.items()}
     if not lines:
         raise InvalidInputError("results is empty; pass the errors of at least one method.")
@@ -229,13 +234,19 @@ def plot_audit(
     """
     need_matplotlib()
     ax = axes_for(ax)
+    differences = as_numbers("differences", differences)
+    if isinstance(names, str) or differences.shape != (np.size(np.asarray(names, object)),):
+        raise InvalidInputError(
+            f"names is {shown(names)} beside differences of shape {differences.shape}; pass a name "
+            f"for each."
+        )
     finite = np.isfinite(differences)
     widest = float(np.abs(differences[finite]).max(initial=1e-3))
-    shown = np.where(finite, differences, 1.15 * widest)
+    placed = np.where(finite, differences, 1.15 * widest)
     heights = np.arange(len(names))[::-1]
     ax.axvline(0.0, color="0.6", lw=0.8)
-    ax.hlines(heights, 0.0, shown, color="C0", lw=1.5)
-    for y, x, value in zip(heights, shown, differences, strict=True):
+    ax.hlines(heights, 0.0, placed, color="C0", lw=1.5)
+    for y, x, value in zip(heights, placed, differences, strict=True):
         marker = "o" if np.isfinite(value) else ">"
         ax.plot(x, y, marker=marker, color="C0", ms=6, ls="none", clip_on=False)
         side = "left" if x >= 0 else "right"

@@ -226,7 +226,7 @@ def auto_size(
         :math:`\delta` of all k-means++ seedings would show a larger difference. This is
         said of the two coresets at hand, on one step, and is not the delta of the theorems,
         which hold for all solutions.
-    storage_options, columns
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
 
     Returns

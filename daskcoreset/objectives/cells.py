@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.blocks import Block, labels_of
-from daskcoreset.core.linalg import dense, product, tiles
+from daskcoreset.core.linalg import dense, one_thread, product, tiles
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray
 from daskcoreset.solvers.divergences.base import Divergence
 from daskcoreset.solvers.kmeans import assign, rough_kmeans
@@ -192,6 +192,7 @@ def cells_by_distance(
     return Cells(rough.centers, divergence=divergence)
 
 
+@one_thread()
 def cells_by_class(block: Block) -> Cells:
     """One cell for every class, with distances in which the covariance is about the identity."""
     labels = np.unique(labels_of(block))

@@ -11,7 +11,7 @@ import numpy as np
 
 from daskcoreset.core.blocks import Block, InvalidRow, find_bad_label, labels_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives.base import Objective
 from daskcoreset.objectives.cells import Bracket, Cells, bracket_below, cells_by_class
@@ -185,6 +185,7 @@ class LinearCost(Objective[LinearClassifier]):
             f"are {labels[:5]}; fit it on these labels, or build the coreset with its own."
         )
 
+    @one_thread()
     def _fit(self, block: Block, positive: Any) -> LinearClassifier:
         signs = _signs(block, positive)
         if self.loss == "hinge":

@@ -16,7 +16,7 @@ from daskcoreset.core.blocks import (
     labels_of,
 )
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.linalg import dense_rows, inner_products
+from daskcoreset.core.linalg import dense_rows, inner_products, one_thread
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.objectives.base import Objective
 
@@ -58,6 +58,7 @@ class LeastSquaresCost(Objective[LinearPredictor]):
         values = inner_products(block.points, solution.coef[np.newaxis])[:, 0]
         return np.square(targets_of(block) - values - solution.intercept)
 
+    @one_thread()
     def solve(self, block: Block, rng: np.random.Generator) -> LinearPredictor:
         """Return the solution of the normal equations, of least norm."""
         del rng

@@ -17,7 +17,7 @@ from daskcoreset.core.linalg import dense, tiles
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.sampling import draw_with_replacement
 from daskcoreset.core.typing import FloatArray, IndexArray, Points
-from daskcoreset.core.validation import is_int
+from daskcoreset.core.validation import as_numbers, is_int
 from daskcoreset.solvers.divergences import Divergence, resolve_divergence
 
 
@@ -45,7 +45,7 @@ class Rows:
 
     def starting_centers(self, init: Any, n_clusters: int) -> FloatArray:
         """Return the initial centers of the caller, checked, less `origin`."""
-        centers = np.array(init, dtype=np.float64)
+        centers = as_numbers("init", init).copy()
         shape = (n_clusters, self.points.shape[1])
         if centers.shape != shape:
             raise InvalidInputError(

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.core.validation import as_numbers, check_number
 
 # Length, as a share of the longest row, below which a vector counts as none.
 ZERO = 1e-10
@@ -36,6 +38,7 @@ class MinNormPoint:
     levels: FloatArray
 
 
+@one_thread()
 def min_norm_point(
     rows: FloatArray,
     groups: IndexArray,
@@ -252,6 +255,7 @@ class HardMargin:
     intercept: float = 0.0
 
 
+@one_thread()
 def hard_margin(z: Any, *, start: FloatArray | None = None, tol: float = 1e-8) -> HardMargin:
     r"""Find the separator through the origin with the largest margin.
 
@@ -286,6 +290,7 @@ def hard_margin(z: Any, *, start: FloatArray | None = None, tol: float = 1e-8) -
     return _solve(rows, np.zeros(len(rows), dtype=np.int64), start, tol)
 
 
+@one_thread()
 def hard_margin_bias(
     points: Any, labels: Any, *, start: FloatArray | None = None, tol: float = 1e-8
 ) -> HardMargin:
@@ -335,6 +340,7 @@ def hard_margin_bias(
     )
 
 
+@one_thread()
 def hard_margin_gram(
     gram: Any,
     labels: Any = None,
@@ -394,6 +400,14 @@ def _solve(
     rows: FloatArray, groups: np.ndarray[Any, Any], start: FloatArray | None, tol: float
 ) -> HardMargin:
     """Scale and solve; measure the margin of the unit normal on the original rows."""
+    check_number("tol", tol)
+    if start is not None:
+        start = as_numbers("start", start)
+        if start.shape != groups.shape or not np.isfinite(start).all():
+            raise InvalidInputError(
+                f"start has shape {start.shape}, or is not finite; pass a coefficient for each of "
+                f"{len(groups)} rows."
+            )
     scale = float(np.abs(rows).max(initial=0.0)) or 1.0
     scaled = rows / scale
     longest = float(np.sqrt(np.einsum("ij,ij->i", scaled, scaled).max()))
@@ -431,7 +445,7 @@ def _factor(gram: FloatArray) -> FloatArray:
 
 
 def _as_rows(value: Any, name: str) -> FloatArray:
-    rows = np.asarray(value, dtype=np.float64)
+    rows = as_numbers(name, value)
     if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
         raise InvalidInputError(
             f"{name} has shape {rows.shape}, or is not finite; pass a finite matrix with at least "
@@ -441,7 +455,7 @@ def _as_rows(value: Any, name: str) -> FloatArray:
 
 
 def _as_signs(labels: Any, m: int) -> FloatArray:
-    signs = np.asarray(labels, dtype=np.float64)
+    signs = as_numbers("labels", labels)
     if signs.shape != (m,) or set(np.unique(signs).tolist()) != {-1.0, 1.0}:
         raise InvalidInputError(
             f"labels has the values {np.unique(signs).tolist()[:5]} in shape {signs.shape}; pass "

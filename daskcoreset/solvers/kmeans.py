@@ -105,7 +105,9 @@ def seed_cells(
     """
     dense = dense_rows(points)
     labels, distances = np.zeros(len(dense), dtype=np.int64), np.full(len(dense), np.inf)
-    rows = plus_plus(dense, weights, rng.random(n_clusters), labels, distances)
+    # No more than there are rows, of which each is drawn once.
+    coins = rng.random(min(n_clusters, len(dense)))
+    rows = plus_plus(dense, weights, coins, labels, distances)
     return cells_of(dense, weights, labels, dense[rows].astype(np.float64))
 
 

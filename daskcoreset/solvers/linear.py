@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.typing import FloatArray
 
 # Widths h of the rounding, one after the other; each starts where the last one ended.
@@ -93,6 +94,7 @@ def round_hinge(margins: FloatArray, width: float) -> tuple[FloatArray, FloatArr
     return loss, slope
 
 
+@one_thread()
 def solve_svm(
     points: Any,
     signs: FloatArray,

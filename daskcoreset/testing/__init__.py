@@ -25,11 +25,13 @@ from daskcoreset.testing.tools import (
     shared_cluster,
     shared_pool,
 )
+from daskcoreset.testing.traffic import Traffic
 
 __all__ = [
     "CountingArray",
     "CountingScheduler",
     "SensitivityContract",
+    "Traffic",
     "assert_mean",
     "assert_multinomial",
     "cut_rows",

@@ -176,7 +176,7 @@ def draw(
     job = SamplingJob(
         blocks, FinalDraw(construction, size, sampling, seed), passes, split_every=2
     )  # two at a time: the deepest tree
-    return job.select_in_memory()
+    return job.select_now()
 
 
 def assert_mean(estimates: FloatArray, expected: FloatArray, rate: float = 1e-6) -> None:

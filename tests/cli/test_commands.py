@@ -22,6 +22,7 @@ from daskcoreset.cli import commands, convert
 from daskcoreset.execution.cluster import cluster_for
 from daskcoreset.execution.lazy import active_client
 from tests.tools.command_line import Capture, call_main, error_line, facts_of, run_main
+from tests.tools.object_stores import SECRET, ObjectServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -131,6 +132,46 @@ def test_build__never_overwrites_anything_else(
     assert call_main("build", npz, out, "--size", 20, "--overwrite") == 1
     assert "is not a coreset, so it is never overwritten" in error_line(capsys)
     assert sorted(out.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["zarr.json", "folder"])
+def test_build_and_info__a_pipe_in_a_store_is_no_coreset(npz: Path, out: Path, name: str) -> None:
+    """In a process of its own, which would wait for ever for who writes into the pipe."""
+    coreset = Coreset(np.ones((1, 1)), np.ones(1), np.zeros(1, dtype=int))
+    if name == "folder":
+        os.mkfifo(out)
+    else:
+        coreset.to_zarr(out)
+        (out / "zarr.json").unlink()
+        os.mkfifo(out / "zarr.json")
+    for command in (["build", npz, out, "--size", 20, "--overwrite"], ["info", out]):
+        done = run_main(*command, timeout=120)
+        assert done.returncode == 1
+        assert done.stderr.startswith("error: ")
+        assert done.stderr.count("\n") == 1
+        assert "Error: " not in done.stderr, "of another package"
+
+
+def test_build__a_header_without_an_end_is_no_coreset(
+    npz: Path, out: Path, capsys: Capture
+) -> None:
+    for text in ("[" * 100_000, '{"attributes": 1}', '{"attributes": {"daskcoreset": []}}'):
+        out.mkdir(exist_ok=True)
+        (out / "zarr.json").write_text(text)
+        assert call_main("build", npz, out, "--size", 20, "--overwrite") == 1
+        assert "is not a coreset, so it is never overwritten" in error_line(capsys)
+
+
+def test_build__ends_when_its_time_has_passed(npz: Path, out: Path, capsys: Capture) -> None:
+    assert call_main("build", npz, out, "--size", 20, "--timeout", 1e-9) == 1
+    assert "timeout=1e-09 seconds have passed" in error_line(capsys)
+    assert not out.exists()
+    for wrong in (0, -1, "nan"):
+        assert call_main("build", npz, out, "--size", 20, "--timeout", wrong) == 1
+        assert "timeout must be positive and finite" in error_line(capsys)
+    assert call_main("build", npz, out, "--size", 20, "--timeout", 60, "--dry-run") == 1
+    assert "nothing is computed now" in error_line(capsys)
+    assert call_main("build", npz, out, "--size", 20, "--timeout", 600) == 0
 
 
 def test_build__fills_an_empty_folder_and_makes_parents(npz: Path, tmp_path: Path) -> None:
@@ -377,3 +418,18 @@ def test_info__refuses_what_is_no_coreset(
         convert.write_store(arrays["X"], out)
     assert call_main("info", out) == 1
     assert str(out) in error_line(capsys)
+
+
+def test_build__saves_at_a_url(
+    npz: Path, objects: ObjectServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = objects.bucket() + "/coreset"
+    told = json.dumps(objects.options["client_kwargs"])
+    given = [f"--storage-option={name}={objects.options[name]}" for name in ("key", "secret")]
+    given.append(f"--storage-option=client_kwargs={told}")
+    assert call_main("build", npz, url, "--size", 50, "--seed", 3, *given) == 0
+    expected = daskcoreset.build(npz, size=50, random_state=3)
+    assert Coreset.from_zarr(url, storage_options=objects.options).equals(expected)
+    assert call_main("info", url, *given) == 0
+    shown = capsys.readouterr()
+    assert SECRET not in shown.out + shown.err

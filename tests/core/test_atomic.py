@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from daskcoreset.core import atomic
 from daskcoreset.core.atomic import new_directory
 from tests.tools.groups import a_home, names, snapshot
 
@@ -17,9 +18,9 @@ def test_new_directory__yields_to_a_directory_that_appears_last(tmp_path: Path) 
 
     with (
         pytest.raises(OSError, match="not empty"),
-        new_directory(tmp_path / "s", may_replace=may_replace) as scratch,
+        new_directory(tmp_path / "s", may_replace=may_replace),
     ):
-        scratch.mkdir()
+        pass
     assert snapshot(tmp_path / "s") == {"photos": None, "photos/cat.jpg": b"cat"}
     assert names(tmp_path) == {"s"}
 
@@ -28,5 +29,16 @@ def test_new_directory__takes_long_names(tmp_path: Path) -> None:
     target = tmp_path / ("n" * 250)
     for _ in range(2):
         with new_directory(target, may_replace=target.exists) as scratch:
-            scratch.mkdir()
+            (scratch / "data").touch()
     assert target.is_dir()
+
+
+def test_new_directory__flushes_the_parents_that_it_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a cut of power takes them, and with them what was put there for good."""
+    flushed: list[Path] = []
+    monkeypatch.setattr(atomic, "_flush_entry", flushed.append)
+    with new_directory(tmp_path / "a" / "b" / "c", may_replace=lambda: False) as scratch:
+        (scratch / "data").touch()
+    assert {tmp_path, tmp_path / "a", tmp_path / "a" / "b"} <= set(flushed)

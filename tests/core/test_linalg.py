@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -31,8 +33,7 @@ def test_products__are_summed_in_float64_compiled_and_in_plain_numpy(
 
 def test_one_thread__is_a_setting_of_the_outermost_body() -> None:
     def of_blas() -> list[int]:
-        pools = linalg._controller().info()
-        return [pool["num_threads"] for pool in pools if pool["user_api"] == "blas"]
+        return [library.num_threads for library in linalg._libraries()]
 
     before = of_blas()
     with one_thread():
@@ -42,6 +43,27 @@ def test_one_thread__is_a_setting_of_the_outermost_body() -> None:
         assert set(of_blas()) <= {1}
     assert linalg._inside == 0
     assert of_blas() == before
+
+
+def test_one_thread__in_a_thread_while_another_holds_the_setting() -> None:
+    numbers: list[list[int]] = []
+
+    def count() -> None:
+        with one_thread():
+            numbers.append([library.num_threads for library in linalg._libraries()])
+        numbers.append([library.num_threads for library in linalg._libraries()])
+
+    before = [library.num_threads for library in linalg._libraries()]
+    held = threadpool_limits(2, "blas")  # never left as a context: this thread keeps the control
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(count).result()
+        with threadpool_limits(3, "blas"):
+            assert {library.num_threads for library in linalg._libraries()} == {3}
+        assert numbers == [[1] * len(before), [2] * len(before)]
+    finally:
+        held.restore_original_limits()
+    assert [library.num_threads for library in linalg._libraries()] == before
 
 
 @pytest.mark.parametrize("beside", [1, 10, 200, 10_000])

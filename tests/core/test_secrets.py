@@ -53,6 +53,7 @@ def test_without_secrets__nothing_of_them_is_left(
 
 
 @given(user=TEXT, word=RAW, token=RAW)
+@example(user=":", word="a::b", token="")
 @example(user="me", word="a/b", token="")
 @example(user="me", word="a?b#c", token="")
 def test_without_secrets__quoted_or_not(user: str, word: str, token: str) -> None:
@@ -68,3 +69,20 @@ def test_without_secrets__is_idempotent_and_leaves_other_text(text: str) -> None
     assert without_secrets(once, once) == once
     if "://" not in text:
         assert once == text
+
+
+def test_without_secrets__parts_of_a_url_that_programs_quote() -> None:
+    url = "s3://AK:hunter2@bucket/x?token=abcdef"
+    said = 'Invalid bucket name "AK:hunter2@bucket", with hunter2 and token=abcdef'
+    shown = without_secrets(said, url)
+    assert "hunter2" not in shown
+    assert "abcdef" not in shown
+    assert without_secrets("s3://data:hunter2@data/data", "s3://data:hunter2@data/data") == (
+        "s3://data/data"
+    )
+
+
+def test_without_secrets__of_a_long_word_takes_no_square_of_its_length() -> None:
+    word = "x" * 1_000_000
+    assert without_secrets(word) == word
+    assert without_secrets(word + "://me:word@host/a") == word + "://host/a"

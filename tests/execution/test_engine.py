@@ -606,4 +606,52 @@ def test_fold__definition_prints_no_block() -> None:
 
     values = engine_module._Literals("name", (Loud(), Loud()))
     assert values[1,] is values.values[1]
-    assert repr(values) == "_Literals(name='name')"
+    assert repr(values) == "_Literals(name='name', group=1)"
+
+
+# --- blocks that are not what they declare ---------------------------------------------------
+
+
+def _odd(change: Any, **declared: Any) -> Any:
+    def changed(block: Any, block_id: Any = None) -> Any:
+        return change(block) if block_id[0] == 1 else block
+
+    plain = da.from_array(np.random.default_rng(0).normal(size=(400, 3)), chunks=(100, 3))
+    return plain.map_blocks(changed, **{"dtype": "f8", "meta": np.empty((0, 0)), **declared})
+
+
+@pytest.mark.parametrize("chunks", ["auto", 50, 200])
+@pytest.mark.parametrize(
+    "change",
+    [lambda b: b[:-10], lambda b: np.concatenate([b, b]), lambda b: b[:0], lambda b: b[:, :2]],
+    ids=["shorter", "longer", "empty", "narrower"],
+)
+def test_build__block_of_another_shape_is_named(change: Any, chunks: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"block \(?1"):
+        build(_odd(change), size=50, chunks=chunks, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "declared"),
+    [("f8", "f4"), ("i8", "i2"), ("object", "f8"), ("c16", "f8"), ("U9", "f8")],
+)
+def test_build__block_of_a_dtype_that_changes_values_is_named(dtype: str, declared: str) -> None:
+    wrong = _odd(lambda b: b.astype(dtype), dtype=declared, meta=np.empty((0, 0), declared))
+    with pytest.raises(InvalidInputError, match=r"X has dtype .* in block \d, which is not"):
+        build(wrong, size=50, random_state=0)
+
+
+@pytest.mark.parametrize(("dtype", "declared"), [("f4", "f8"), ("i2", "f8"), ("f8", "i8")])
+def test_build__block_of_a_dtype_that_changes_nothing(dtype: str, declared: str) -> None:
+    other = _odd(lambda b: b.astype(dtype), dtype=declared, meta=np.empty((0, 0), declared))
+    assert len(build(other, size=50, random_state=0)) == 50
+
+
+def test_build__text_among_numeric_labels_is_named() -> None:
+    X = da.ones((400, 2), chunks=(100, 2))
+    y = da.arange(400, chunks=100) % 2
+    wrong = y.map_blocks(
+        lambda b, block_id=None: b.astype(str) if block_id[0] == 2 else b, dtype=y.dtype
+    )
+    with pytest.raises(InvalidInputError, match=r"y has dtype <U\d+ in block 2"):
+        build(X, wrong, method="svm", size=50, random_state=0)

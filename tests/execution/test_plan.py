@@ -165,9 +165,10 @@ def test_dry_run__threads_are_all_cores_by_default(monkeypatch: pytest.MonkeyPat
 def test_dry_run__threads_are_those_of_the_largest_worker(cluster: Any) -> None:
     distributed = pytest.importorskip("distributed")
     with distributed.Client(cluster):
-        assert build(Counted(X), size=50, chunks=ROWS, dry_run=True).threads == 1
+        rows = da.from_array(X, chunks=(ROWS, D))
+        assert build(rows, size=50, chunks=ROWS, dry_run=True).threads == 1
         with dask.config.set(scheduler="threads", num_workers=4):
-            assert build(Counted(X), size=50, chunks=ROWS, dry_run=True).threads == 4
+            assert build(rows, size=50, chunks=ROWS, dry_run=True).threads == 4
 
 
 def test_dry_run__peak_grows_with_threads_and_blocks_not_with_rows() -> None:

@@ -17,7 +17,7 @@ OPTIONS = ReadOptions(sample_dims=DIMS)
 
 
 def lengths(X: Any, target: int, huge: int) -> Any:
-    opened = open_cube(X, None, None, OPTIONS, target=target, huge=huge)
+    opened = open_cube(X, None, None, OPTIONS, target=target, memory=huge, huge=huge)
     for box in opened.boxes:  # what blocks read are the rows of their numbers
         found = opened.loaders(box)["X"]()
         np.testing.assert_array_equal(found, rows_of(X)[box.numbers(np.arange(len(box)))])
@@ -51,7 +51,7 @@ def test_blocks__of_variables_in_other_chunks_stay_small() -> None:
 def test_read__that_fails_says_which_block(monkeypatch: pytest.MonkeyPatch) -> None:
     store, opening = stored(weather(), (5, 8, 4))
     cube = xr.open_zarr(store, chunks=None, **opening)
-    opened = open_cube(cube, None, None, OPTIONS, target=1, huge=1)
+    opened = open_cube(cube, None, None, OPTIONS, target=1, memory=1, huge=1)
 
     async def broken(*_: Any, **__: Any) -> Any:
         raise OSError("the disk is gone")

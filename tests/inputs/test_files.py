@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from daskcoreset import build
 from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.blocks import row_blocks
 
 X = np.random.default_rng(3).normal(size=(400, 3))
@@ -51,3 +53,26 @@ def test_npy__that_is_short(tmp_path: Path) -> None:
         lazy.compute()
     with pytest.raises(InvalidInputError, match=rf"as an array of numbers: '{path}'"):
         build(path)
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+@pytest.mark.parametrize(
+    "other",
+    [
+        np.arange(400.0, dtype="f8").reshape(200, 2),
+        np.arange(400, dtype="u4").reshape(200, 2),
+        np.asfortranarray(np.arange(400, dtype="f4").reshape(200, 2)),
+    ],
+    ids=["f8", "u4", "fortran"],
+)
+def test_npy__that_is_another_one_where_it_is_read(
+    other: AnyArray, mapped: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.npy"
+    np.save(path, np.arange(400, dtype="f4").reshape(200, 2))
+    X: Any = np.load(path, mmap_mode="r") if mapped else path
+    lazy = build(X, size=10, compute=False, random_state=0)
+    path.unlink()
+    np.save(path, other)
+    with pytest.raises(StoreError, match=r"rows\.npy' are not those that were opened"):
+        lazy.compute()

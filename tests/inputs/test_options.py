@@ -66,7 +66,7 @@ def test_every_door__shows_the_keywords(name: str, door: Any) -> None:
         return
     for option in fields(ReadOptions):
         assert parameters[option.name].kind is inspect.Parameter.KEYWORD_ONLY, name
-        assert parameters[option.name].default is None
+        assert parameters[option.name].default == option.default
     assert "_reading" not in parameters
 
 

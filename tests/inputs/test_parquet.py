@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -170,3 +171,14 @@ def test_arrow__what_cannot_be_counted_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(CoresetError, match=message):
             as_table(X)
+
+
+def test_dataset__with_a_relative_path_is_found_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path / "there")
+    pd.DataFrame({"a": np.arange(100.0)}).to_parquet("rows.parquet")
+    lazy = build(ds.dataset("rows.parquet"), size=10, compute=False)
+    monkeypatch.chdir(tmp_path)
+    assert len(lazy.compute()) == 10

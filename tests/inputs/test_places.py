@@ -20,7 +20,12 @@ import zarr
 
 from daskcoreset import Coreset, build
 from daskcoreset.cli.main import main
-from daskcoreset.core.errors import CoresetError, InvalidInputError, StoreError
+from daskcoreset.core.errors import (
+    CoresetError,
+    InvalidInputError,
+    MissingDependencyError,
+    StoreError,
+)
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.estimators import CoresetKMeans
 from daskcoreset.inputs.blocks import row_blocks
@@ -351,3 +356,29 @@ def test_errors__of_workers_arrive_whole_and_no_log_has_a_secret(
                 lazy.compute()
             assert caught.value.__cause__ is None
             assert_no_secret(str(caught.value), str(client.get_worker_logs()))
+
+
+def test_errors__of_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: Any, **__: Any) -> None:
+        message = "Please install gcsfs"
+        raise ImportError(message)
+
+    monkeypatch.setattr(fsspec, "url_to_fs", missing)
+    with pytest.raises(MissingDependencyError, match=r"'gs://b/x.npy' needs a package.*gcsfs"):
+        build("gs://me:S3CRET@b/x.npy")
+
+
+def test_errors__of_servers_without_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    fsspec.filesystem("memory").pipe_file("/ranges/x.npy", npy(X))
+    lazy = build("memory://ranges/x.npy", size=9, chunks=60, compute=False)
+    monkeypatch.setattr(Place, "read", lambda *_: npy(X))
+    with pytest.raises(StoreError, match=r"rows .* came: the server sends no ranges"):
+        lazy.compute()
+
+
+def test_place__whose_folder_cannot_be_listed() -> None:
+    class Denied:
+        def isfile(self, path: str) -> bool:
+            raise PermissionError(path)
+
+    assert not Place("x", Denied(), "s3://b/x").is_file

@@ -3,7 +3,8 @@
 Run as a program, with the name of a file that defines ``work(path)`` and ``report(path)``, a
 path, and a seed. Each attempt is a process of its own, which is killed with SIGKILL: either by
 this one after a random time, or by itself at the n-th time that it flushes, renames or removes
-a file, n one more with every attempt, so that every step of writing is hit. After every kill
+a file, or writes or removes an object of an object store, n one more with every attempt, so that
+every step of writing is hit. After every kill
 ``report`` runs, in a process of its own too, and prints what it finds.
 """
 
@@ -72,6 +73,11 @@ def _armed(work: Callable[[], None], step: int) -> Callable[[], None]:
         os.rmdir = counting(os.rmdir)
         Path.rename = counting(Path.rename)  # type: ignore[method-assign] # to be killed there
         shutil.rmtree = counting(shutil.rmtree)  # type: ignore[assignment] # likewise
+        if "obstore" in sys.modules:
+            import obstore
+
+            obstore.put = counting(obstore.put)
+            obstore.delete = counting(obstore.delete)
         work()
 
     return armed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ def day(number: int, n: int = 60) -> Any:
     return rng.normal(number % 7, 1.0, size=(n, 2)) * rng.lognormal(size=(n, 1))
 
 
-def made(path: Path, days: int = 0, **options: Any) -> CoresetTree:
+def made(path: Any, days: int = 0, **options: Any) -> CoresetTree:
     given_options: dict[str, Any] = {"size": 10, "random_state": 1, **options}
     tree = CoresetTree.create(path, **given_options)
     for number in range(days):

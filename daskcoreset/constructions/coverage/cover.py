@@ -22,7 +22,7 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.validation import as_int, check_choice, is_number
+from daskcoreset.core.validation import as_int, check_choice, is_number, shown
 from daskcoreset.inputs.blocks import RowBlocks
 
 # How core points are chosen: as rows come, or the farthest row next.
@@ -83,6 +83,9 @@ class Coverage:
         self, blocks: RowBlocks, *, split_every: int = 16, progress: bool | None = False
     ) -> Cover:
         """Cover all rows; see `cover`."""
+        if not isinstance(blocks, RowBlocks):
+            raise InvalidTypeError(f"blocks is {shown(blocks)}; pass row_blocks(X).")
+        as_int("split_every", split_every, 2)
         blocks.refuse_zeros()
         max_points = MAX_POINTS if self.max_points is None else int(self.max_points)
         diameter = None if self.diameter is None else float(self.diameter)
@@ -282,10 +285,11 @@ def check_options(
             f"diameter, a number of core points, or both."
         )
     for name, (value, default) in options.items():
-        if value != default or isinstance(value, float):
+        # By kind first: arrays and missing values are neither equal nor unequal.
+        if type(value) is not type(default) or value != default:
             raise InvalidInputError(
-                f'{name}={value!r} has no use with method="coverage", which draws nothing; leave '
-                f"it out."
+                f'{name}={shown(value)} has no use with method="coverage", which draws nothing; '
+                f"leave it out."
             )
     return size
 

@@ -53,8 +53,9 @@ def doubling(
 
     n_features = points.shape[1]
     # One too many shows that the radius must grow.
-    centers = np.empty((max_points + 1, n_features))
-    rows = np.empty(max_points + 1, dtype=np.int64)
+    most = min(max_points, points.shape[0]) + 1
+    centers = np.empty((most, n_features))
+    rows = np.empty(most, dtype=np.int64)
     count, apart = 0, 0.0
     for first, tile in dense_tiles(points):
         stop, before = 0, count

@@ -260,5 +260,5 @@ class Search:
             labels=core.rows.labels,
             radius=farthest,
             least_diameter=least_diameter,
-            sizes=self.last_read.sizes,
+            sizes=dict(self.last_read.sizes),
         )

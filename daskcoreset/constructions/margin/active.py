@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Unpack
 
@@ -28,6 +28,7 @@ from daskcoreset.core.validation import (
     check_flag,
     check_positive,
     check_share,
+    shown,
 )
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
@@ -139,6 +140,9 @@ class ActiveMaxMargin:
                 f"function of rows, or use start() with ask() and tell()."
             )
         if self.classes is not None:
+            classes: Any = self.classes
+            if isinstance(classes, str) or not isinstance(classes, Sequence | np.ndarray):
+                raise InvalidTypeError(f"classes is {shown(self.classes)}; pass two labels.")
             pair = plain_labels(list(self.classes), 2)
             if pair[0] == pair[1] or isinstance(pair[0], str) != isinstance(pair[1], str):
                 raise InvalidInputError(
@@ -174,7 +178,7 @@ class ActiveMaxMargin:
             already is never overwritten: `resume` it.
         chunks, on_invalid
             As in `daskcoreset.build`.
-        storage_options, columns
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -234,7 +238,7 @@ class ActiveMaxMargin:
             As given to `start`, or to `ActiveRun.save`; it is kept there further.
         X, sample_weight, chunks, on_invalid
             As given to `start`.
-        storage_options, columns
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

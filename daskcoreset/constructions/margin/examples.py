@@ -15,7 +15,7 @@ import numpy as np
 from daskcoreset.constructions.margin.problems import BatchProblem, StructuredProblem
 from daskcoreset.constructions.margin.rows import rows_of_block
 from daskcoreset.core.blocks import MAX_LABELS, Block, InvalidRow, labels_of
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.moments import Moments, merge_moments, moments_of
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.execution.engine import BlockResults, map_reduce
@@ -285,7 +285,10 @@ def run_numbers(groups: Any, n_rows: int) -> IndexArray:
     >>> run_numbers(["b", "b", "a", "b"], 4)
     array([0, 0, 1, 2])
     """
-    groups = np.asarray(groups)
+    try:
+        groups = np.asarray(groups)
+    except ValueError as error:
+        raise InvalidTypeError(f"groups is no vector of values: {error}.") from error
     if groups.shape != (n_rows,):
         raise InvalidInputError(
             f"groups has shape {groups.shape} where X has {n_rows} rows; pass one value a row."

@@ -166,7 +166,11 @@ def plain_labels(labels: Any, count: int) -> list[Label]:
     >>> plain_labels(np.array([1.0, 0.0]), 2), plain_labels("spam", 1)
     ([1.0, 0.0], ['spam'])
     """
-    alone = isinstance(labels, str) or np.ndim(labels) == 0
+    try:
+        alone = isinstance(labels, str) or np.ndim(labels) == 0
+    except ValueError as error:
+        msg = f"labels cannot be used: {error}; give a flat list of labels."
+        raise InvalidInputError(msg) from error
     values = [labels] if alone else list(labels)
     if np.ndim(labels) > 1 or len(values) != count:
         shape = np.shape(labels) if not alone else (1,)

@@ -24,11 +24,16 @@ from daskcoreset.constructions.margin.separators import Kernel, KernelLike, NotS
 from daskcoreset.constructions.margin.violators import ViolatorQuery, ViolatorRows, find_violators
 from daskcoreset.core.blocks import MAX_LABELS, Block
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError, package_versions, warn_user
+from daskcoreset.core.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    package_versions,
+    warn_user,
+)
 from daskcoreset.core.linalg import dense_rows, inner_products
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.core.validation import check_count, check_flag, check_share, is_choice
+from daskcoreset.core.validation import check_count, check_flag, check_share, is_choice, shown
 from daskcoreset.execution.engine import BlockResults, map_reduce
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
@@ -141,6 +146,8 @@ class Run:
     def _first_core(self) -> CoreRows:
         """Rows to start from, of the two sides of the separator."""
         options, classes = self.options, self.first.value.classes
+        if options.positive is not None and np.ndim(options.positive):
+            raise InvalidTypeError(f"positive is {shown(options.positive)}; pass one label.")
         is_positive = classes == (classes[1] if options.positive is None else options.positive)
         if not is_positive.any():
             raise InvalidInputError(
@@ -175,7 +182,7 @@ class Run:
             core.intercept,
             self.per_block,
             self.in_all,
-            self.first.offsets(),
+            dict(self.first.offsets()),
             self.center,
             measure,
         )
@@ -192,7 +199,7 @@ class Run:
         progress = self.options.progress
         if callable(progress):
             progress(done)
-        elif progress:
+        elif progress is True:
             sys.stderr.write(
                 f"read {done.reads}: margin {done.core_margin:.6g} on {done.size:,} rows, "
                 f"{done.margin:.6g} on all\n"
@@ -338,7 +345,7 @@ class MaxMarginCoreset:
             Two labels of any kind, or more with `positive`.
         sample_weight : array-like of shape (n,), or str, optional
             Rows of weight zero are left out.
-        storage_options, columns
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -378,7 +385,7 @@ class MaxMarginCoreset:
         MarginCoreset
         """
         blocks.refuse_cube("a margin coreset")
-        if self.kernel != "linear" and not callable(self.kernel):
+        if not is_choice(self.kernel, ("linear",)) and not callable(self.kernel):
             blocks.refuse_zeros()
         return Run(self, blocks, survey).result()
 

@@ -211,7 +211,7 @@ class Search:
         self.shared = SharedProblems(
             blocks,
             first.classes,
-            read.offsets(),
+            dict(read.offsets()),
             options.k,
             options.intercept,
             options.epsilon,
@@ -433,7 +433,7 @@ class OutlierMaxMargin:
             Two labels of any kind; the greater one is on the positive side.
         sample_weight : array-like of shape (n,), or str, optional
             Rows of weight zero are left out, and do not count among the k.
-        storage_options, columns
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

@@ -13,6 +13,7 @@ from daskcoreset.constructions.margin.core_set import MarginCoreset
 from daskcoreset.constructions.margin.labels import Phase
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.optional import axes_for, need_matplotlib
+from daskcoreset.core.validation import as_numbers, check_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,9 +90,10 @@ def plot_gap(
     MissingDependencyError
         matplotlib is not installed; the extra is "plot".
     """
-    at, upper, lower = (
-        np.asarray(values, dtype=np.float64) for values in (place, core_margin, margin)
-    )
+    at, upper = as_numbers("place", place), as_numbers("core_margin", core_margin)
+    lower = as_numbers("margin", margin)
+    if epsilon is not None:
+        check_number("epsilon", epsilon)
     if not at.size or not at.shape == upper.shape == lower.shape:
         raise InvalidInputError(
             f"place, core_margin and margin have {at.size}, {upper.size} and {lower.size} values; "
@@ -109,8 +111,9 @@ def plot_gap(
     shown = np.where(errs, np.nan, lower)
     ax.plot(at, shown, color="C1", marker="s", ms=size or 2.0, lw=1.5, label="on all data")
     # The largest margin of all lies between the two.
-    band = {"color": "C0", "alpha": 0.12, "lw": 0, "label": "holds the largest margin"}
-    ax.fill_between(at, np.maximum(best, 0.0), upper, **band)
+    low = np.maximum(best, 0.0)
+    name = "holds the largest margin"
+    ax.fill_between(at, low, upper, color="C0", alpha=0.12, lw=0, label=name)
     if errs.any():
         edge = ax.get_xaxis_transform()
         ax.plot(

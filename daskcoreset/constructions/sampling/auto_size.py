@@ -22,7 +22,9 @@ from daskcoreset.core.sampling import merge_duplicates
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int
 from daskcoreset.execution.engine import map_reduce
+from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.progress import show_progress
+from daskcoreset.execution.waiting import compute_all
 from daskcoreset.objectives import Objective
 
 # A step costs reads of the data, and a coreset of a thousand rows costs nothing else.
@@ -141,14 +143,12 @@ class _Search:
         # Warnings about a coreset that is only a step concern nobody.
         with warnings.catch_warnings(record=True) as self.warnings_of_step:
             warnings.simplefilter("always")
-            if self.job.in_memory:
-                return first.compute_in_memory(), second.compute_in_memory()
-            import dask
-
+            if not self.job.is_graph:
+                return first.compute_now(self.progress), second.compute_now(self.progress)
             builds = first.lazy(), second.lazy()
             with show_progress(self.progress, builds[0]):
                 # Of Dask collections, whose blocks both builds read from the same keys, one read.
-                first, second = dask.compute(*builds)
+                first, second = compute_all(*builds, **compute_options(self.job.blocks))
             return first, second
 
     def _repeat_warnings(self) -> None:

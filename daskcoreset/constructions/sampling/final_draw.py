@@ -2,7 +2,7 @@ r"""The final draw: from the candidates that the blocks sent to the rows of a co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -12,16 +12,20 @@ from daskcoreset.constructions.sampling.block_steps import CLASS_SHARE, DrawRequ
 from daskcoreset.constructions.sampling.messages import (
     BlockReport,
     Candidates,
+    CandidatesOfBlocks,
     DrawRequest,
     check_report,
 )
-from daskcoreset.core.blocks import Block, class_codes, concatenate
+from daskcoreset.core.block_values import BlockValues, values_of
+from daskcoreset.core.blocks import Block, class_codes
 from daskcoreset.core.errors import (
+    CoresetError,
     InvalidInputError,
     ignore_overflow,
     no_scores_error,
     overflow_error,
 )
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.sampling import (
     Calibrated,
@@ -81,6 +85,11 @@ class Selection:
         """Finalized summary of all the data; None where all rows were taken without one."""
         return self.results.value.summary
 
+    def without_candidates(self) -> Selection:
+        """Return the same, with what is known of all the data, and no rows but those drawn."""
+        report = BlockReport(self.results.value.weights, self.summary)
+        return replace(self, results=replace(self.results, value=report))
+
 
 @dataclass(frozen=True)
 class FinalDraw:
@@ -132,24 +141,45 @@ class FinalDraw:
         if self.sampling == "systematic":
             # By the scores, but no block below its share of the rows: one row may hold most of
             # the scores, and once it is certain those of other blocks are all that count.
-            rows = np.array([results.kept[block] for block in blocks], dtype=np.float64)
+            rows = values_of(results.kept).astype(np.float64)
             shares = np.maximum(total_scores.sum(axis=1) / total_scores.sum(), rows / rows.sum())
             # A share that rounding puts above a whole number adds no row.
             targets = np.ceil(self.n_candidates * shares - 1e-6)
-            return DrawRequest(summary, dict(zip(blocks, targets, strict=True)))
+            return DrawRequest(summary, BlockValues(blocks, targets))
         quotas = split_quota(self.size, total_scores, stream(self.seed, Stage.QUOTAS))
-        return DrawRequest(summary, dict(zip(blocks, quotas, strict=True)))
+        return DrawRequest(summary, BlockValues(blocks, quotas))
 
+    def draw_where_gathered(
+        self, results: Results, request: DrawRequest, second: Results
+    ) -> Selection:
+        """Draw from the candidates of the second read, and leave them where they are."""
+        return self.draw_requested(results, request, second).without_candidates()
+
+    def draw_if_enough(self, results: Results) -> Selection | Results:
+        """Draw from the candidates of the last fold, and leave them where they are.
+
+        Returns
+        -------
+        Selection, or BlockResults
+            The results for `draw_proposed` where it will read blocks again, or raise.
+        """
+        try:
+            return self.draw_proposed(results, _refuse).without_candidates()
+        except (_RereadNeeded, CoresetError):
+            return results
+
+    @one_thread()
     def draw_requested(self, results: Results, request: DrawRequest, second: Results) -> Selection:
         """Draw from the candidates of the second read."""
         check_report(second)
         if request.targets is None:
             return self._everything(second)
         if self.sampling == "systematic":
-            return self._reweighted(results, list(second.value.candidates))
+            return self._reweighted(results, CandidatesOfBlocks.joined(second.value.candidates))
         _, total_scores = self._total_scores(results)
-        return self._weighted(results, list(second.value.candidates), total_scores.sum())
+        return self._weighted(results, second.value.candidates, total_scores.sum())
 
+    @one_thread()
     def draw_proposed(self, results: Results, reread: Reread) -> Selection:
         """Draw from the candidates that the blocks proposed in the last fold."""
         results = self.finalize(results, self.construction.n_folds - 1)
@@ -167,13 +197,15 @@ class FinalDraw:
         report = results.value
         blocks = sorted(report.total_scores or report.summaries)
         with ignore_overflow():
-            total_scores = np.array(
-                [
-                    report.total_scores[block]
-                    if report.total_scores
-                    else self.construction.total_scores(report.summaries[block], report.summary)
-                    for block in blocks
-                ]
+            total_scores = (
+                values_of(report.total_scores)
+                if report.total_scores
+                else np.array(
+                    [
+                        self.construction.total_scores(report.summaries[block], report.summary)
+                        for block in blocks
+                    ]
+                )
             )
         if not np.isfinite(total_scores).all():
             raise overflow_error()
@@ -183,30 +215,28 @@ class FinalDraw:
 
     def _refined(self, results: Results, reread: Reread) -> Selection:
         """Read blocks again whose candidates are too few for their share of the scores."""
-        blocks, total_scores = self._total_scores(results)
-        shares = dict(zip(blocks, total_scores.sum(axis=1) / total_scores.sum(), strict=True))
-        candidates = {part.block_index: part for part in results.value.candidates}
+        _, total_scores = self._total_scores(results)
+        shares = total_scores.sum(axis=1) / total_scores.sum()
+        candidates = CandidatesOfBlocks.joined(results.value.candidates)
         # By the number requested of the block, not the number drawn: that would be biased.
-        short = [
-            block for block, part in candidates.items() if self.size * shares[block] > part.target
-        ]
+        lacking = self.size * shares > candidates.targets
+        short = candidates.blocks[lacking].tolist()
         if short:
-            targets = {block: np.ceil(self.n_candidates * shares[block]) for block in short}
+            requested = np.ceil(self.n_candidates * shares[lacking])
+            targets: BlockValues[float] = BlockValues(short, requested)
             chunk = self.request_chunk(Stage.TOP_UP)
             again = reread(short, chunk, DrawRequest(results.value.summary, targets))
-            candidates.update({part.block_index: part for part in again.value.candidates})
-        return self._reweighted(
-            results, [candidates[block] for block in sorted(candidates)], len(short)
-        )
+            candidates = candidates.replaced(again.value.candidates)
+        return self._reweighted(results, candidates, len(short))
 
     def _reweighted(
-        self, results: Results, candidates: list[Candidates], rereads: int = 0
+        self, results: Results, candidates: CandidatesOfBlocks, rereads: int = 0
     ) -> Selection:
         r"""Draw m candidates with :math:`\pi_2 \propto s / \pi_1`, systematically."""
         rows, indices = _gather(candidates, results.offsets())
         # Every candidate came with chance first; s / first makes the chance of a row in the
         # coreset proportional to s again, whichever block it is from.
-        first = np.concatenate([part.probability for part in candidates])
+        first = candidates.probability
         summary = results.value.summary
         rng = stream(self.seed, Stage.ROOT)
         with ignore_overflow():
@@ -227,11 +257,10 @@ class FinalDraw:
         by_component = split_quota(self.size, total_scores, stream(self.seed, Stage.QUOTAS))
         bound = self.construction.proposal_bound
         assert bound is not None  # noqa: S101 - the front door has checked it
-        candidates = {part.block_index: part for part in results.value.candidates}
         kept: list[Candidates] = []
         missing: dict[int, IndexArray] = {}
-        for block, quota, sums in zip(blocks, by_component, total_scores, strict=True):
-            part = candidates[block]
+        by_block = zip(blocks, by_component, total_scores, results.value.candidates, strict=True)
+        for block, quota, sums, part in by_block:
             scores = self.construction.scores(part.rows, summary)
             ratio = scores.sum(axis=0) / (bound * sums.sum() * part.probability)
             # The quota is drawn beforehand: to take all that are accepted would let chance decide
@@ -251,11 +280,12 @@ class FinalDraw:
         return self._weighted(results, kept, total_scores.sum(), len(missing))
 
     def _weighted(
-        self, results: Results, candidates: list[Candidates], total: float, rereads: int = 0
+        self, results: Results, sent: Iterable[Candidates], total: float, rereads: int = 0
     ) -> Selection:
         r"""Weigh independent draws by :math:`u / (m q)` and merge rows drawn twice."""
+        candidates = CandidatesOfBlocks.joined(sent)
         rows, indices = _gather(candidates, results.offsets())
-        q = np.concatenate([part.probability for part in candidates]) / total
+        q = candidates.probability / total
         first, weights = merge_duplicates(indices, rows.weights / (self.size * q))
         rows = rows.take(first)
         calibrated = self.construction.design.calibrate(rows, weights, results.value.summary)
@@ -270,8 +300,17 @@ class FinalDraw:
 
     def _everything(self, results: Results, rereads: int = 0) -> Selection:
         check_report(results)
-        rows, indices = _gather(list(results.value.candidates), results.offsets())
+        candidates = CandidatesOfBlocks.joined(results.value.candidates)
+        rows, indices = _gather(candidates, results.offsets())
         return Selection(rows, rows.weights, indices, results, rereads, complete=True)
+
+
+class _RereadNeeded(Exception):  # noqa: N818 - no error, but a way out
+    """Blocks must be read again."""
+
+
+def _refuse(*_: object) -> Results:
+    raise _RereadNeeded
 
 
 class Draw(NamedTuple):
@@ -376,12 +415,10 @@ def _inclusion(
     return class_inclusion(scores, size, codes, np.full(len(labels), min_rows))
 
 
-def _gather(candidates: list[Candidates], offsets: dict[int, int]) -> tuple[Block, IndexArray]:
-    """Concatenate rows of all blocks; return them with their row numbers in all the data."""
-    rows = concatenate([part.rows for part in candidates])
-    starts = np.repeat(
-        np.array([offsets[part.block_index] for part in candidates], dtype=np.int64),
-        [len(part.rows) for part in candidates],
-    )
+def _gather(candidates: CandidatesOfBlocks, offsets: BlockValues[int]) -> tuple[Block, IndexArray]:
+    """Return rows of all blocks with their row numbers in all the data."""
+    rows = candidates.rows
+    positions = np.searchsorted(offsets.blocks, candidates.blocks)
+    starts = np.repeat(offsets.array[positions], candidates.counts)
     assert rows.rows is not None  # noqa: S101 - blocks number what they send
     return rows, starts + rows.rows

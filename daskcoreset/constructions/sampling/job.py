@@ -27,8 +27,9 @@ from daskcoreset.core.errors import (
     warn_user,
 )
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.execution.engine import BlockResults, Engine, Reduction
+from daskcoreset.execution.engine import BlockResults, Engine, Reduction, deferred
 from daskcoreset.execution.lazy import Lazy
+from daskcoreset.execution.waves import fits_one_graph
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.objectives import recorded
 from daskcoreset.sensitivities import Sensitivity
@@ -86,9 +87,9 @@ class SamplingJob:
         return rows is not None and rows <= self.final_draw.size
 
     @property
-    def in_memory(self) -> bool:
-        """Whether the build runs without a scheduler."""
-        return self.blocks.in_memory
+    def is_graph(self) -> bool:
+        """Whether the build is one graph; not of one block in memory, nor in waves."""
+        return Engine.immediate(self.blocks).lazy
 
     @property
     def n_candidates(self) -> float:
@@ -109,20 +110,23 @@ class SamplingJob:
         exact = self.construction.total_scores_exact
         return self.final_draw.sampling == "multinomial" and not exact
 
-    def lazy(self) -> Lazy[Coreset]:
-        """Define the graph of the whole build."""
+    def lazy(self, progress: bool | None = None) -> Lazy[Coreset]:
+        """Define the graph of the whole build; of waves one task, which shows its progress."""
+        if not fits_one_graph(self.blocks):
+            return deferred(partial(self.compute_now, progress))
         results, select = self._read(Engine(self.blocks, self.split_every, lazy=True))
         graph: Lazy[Any] = results
         return graph.then(partial(self._finish, select))
 
-    def compute_in_memory(self) -> Coreset:
-        """Build without a scheduler, from blocks in memory."""
-        return self._coreset(self.select_in_memory())
+    def compute_now(self, progress: bool | None = False) -> Coreset:
+        """Build at once: from blocks in memory without a scheduler, or in waves."""
+        return self._coreset(self.select_now(progress))
 
-    def select_in_memory(self) -> Selection:
-        """Draw rows without a scheduler, from blocks in memory."""
-        results, select = self._read(Engine(self.blocks, self.split_every))
-        return select(results)
+    def select_now(self, progress: bool | None = False) -> Selection:
+        """Draw rows at once."""
+        with Engine(self.blocks, self.split_every).shown(progress, self.reads) as engine:
+            results, select = self._read(engine)
+            return select(results)
 
     def _finish(self, select: Callable[[Any], Selection], results: Any) -> Coreset:
         return self._coreset(select(results))
@@ -147,9 +151,11 @@ class SamplingJob:
             )
             summary = engine.apply(_summary_of, results)
         if self.passes == 1:
-            return engine.read(self._reduction(self._proposals), summary), partial(
-                self._select_proposed, engine
-            )
+            results = engine.read(self._reduction(self._proposals), summary)
+            if engine.lazy:
+                # Where the candidates are, which are several times the rows that are drawn.
+                results = engine.apply(final_draw.draw_if_enough, results)
+            return results, partial(self._select_proposed, engine)
         if self._sums_scores:
             # Quotas of independent draws must follow the exact sums, or weights are biased.
             reduction = self._reduction(partial(sum_scores, construction))
@@ -157,7 +163,7 @@ class SamplingJob:
             results = engine.apply(_with_total_scores, results, sums)
         request = engine.apply(final_draw.request, results)
         second = engine.read(self._reduction(final_draw.request_chunk()), request)
-        return engine.apply(_triple, results, request, second), self._select_requested
+        return engine.apply(final_draw.draw_where_gathered, results, request, second), _same
 
     @property
     def _proposals(self) -> ProposeCandidates:
@@ -180,20 +186,19 @@ class SamplingJob:
     def _reread(
         self, engine: Engine, blocks: list[int], chunk: DrawRequested, request: DrawRequest
     ) -> Results:
-        engine = replace(engine, blocks=self.blocks.select(blocks))
+        engine = engine.on(self.blocks.select(blocks))
         results: Results = engine.compute(engine.read(self._reduction(chunk), request))
         return results
 
-    # The three ends: what the blocks sent becomes a selection on the caller's side.
+    # Two of the ends: what the blocks sent becomes a selection on the caller's side.
 
     def _select_all(self, results: Results) -> Selection:
         return self.final_draw.draw_requested(results, DrawRequest(None, None), results)
 
-    def _select_proposed(self, engine: Engine, results: Results) -> Selection:
-        return self.final_draw.draw_proposed(results, partial(self._reread, engine))
-
-    def _select_requested(self, triple: tuple[Results, DrawRequest, Results]) -> Selection:
-        return self.final_draw.draw_requested(*triple)
+    def _select_proposed(self, engine: Engine, drawn: Selection | Results) -> Selection:
+        if isinstance(drawn, Selection):
+            return drawn
+        return self.final_draw.draw_proposed(drawn, partial(self._reread, engine))
 
     def _coreset(self, selection: Selection) -> Coreset:
         draw, rows = self.final_draw, selection.rows
@@ -318,7 +323,5 @@ def _with_total_scores(results: Results, sums: Results) -> Results:
     return replace(results, value=replace(results.value, total_scores=sums.value.total_scores))
 
 
-def _triple(
-    results: Results, request: DrawRequest, second: Results
-) -> tuple[Results, DrawRequest, Results]:
-    return results, request, second
+def _same(selection: Selection) -> Selection:
+    return selection

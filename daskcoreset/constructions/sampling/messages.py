@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from daskcoreset.core.blocks import Block
+from daskcoreset.core.block_values import BlockValues, merge_values, values_of
+from daskcoreset.core.blocks import Block, concatenate
 from daskcoreset.core.errors import InvalidInputError, ignore_overflow
-from daskcoreset.core.typing import FloatArray
+from daskcoreset.core.typing import FloatArray, IndexArray
 from daskcoreset.execution.engine import BlockResults
 from daskcoreset.sensitivities import Sensitivity
 
@@ -42,32 +43,106 @@ class Candidates:
 
 
 @dataclass(frozen=True, eq=False)
+class CandidatesOfBlocks:
+    """Candidates of several blocks, as arrays that go on from block to block.
+
+    Attributes
+    ----------
+    blocks, counts : ndarray of shape (n,), int64
+        Indices of the blocks, and how many rows each has sent.
+    targets : ndarray of shape (n,), float64
+    rows : Block
+    probability : ndarray of shape (k,), float64
+    coins : ndarray of shape (k,), float64, or None
+        As in `Candidates`.
+    """
+
+    blocks: IndexArray
+    counts: IndexArray
+    targets: FloatArray
+    rows: Block
+    probability: FloatArray
+    coins: FloatArray | None = None
+
+    @classmethod
+    def joined(cls, parts: Iterable[Candidates | CandidatesOfBlocks]) -> CandidatesOfBlocks:
+        """Put candidates of one or more blocks after one another."""
+        if isinstance(parts, cls):
+            return parts
+        each = [
+            cls(
+                np.array([part.block_index]),
+                np.array([len(part.rows)]),
+                np.array([part.target], dtype=np.float64),
+                part.rows,
+                part.probability,
+                part.coins,
+            )
+            if isinstance(part, Candidates)
+            else part
+            for part in parts
+        ]
+        if len(each) == 1:
+            return each[0]
+        coins = [part.coins for part in each if part.coins is not None]
+        return cls(
+            np.concatenate([part.blocks for part in each]),
+            np.concatenate([part.counts for part in each]),
+            np.concatenate([part.targets for part in each]),
+            concatenate([part.rows for part in each]),
+            np.concatenate([part.probability for part in each]),
+            np.concatenate(coins) if coins else None,
+        )
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def __iter__(self) -> Iterator[Candidates]:
+        """Give the candidates of one block after another; views."""
+        stops = np.cumsum(self.counts)
+        for i, (block, stop) in enumerate(zip(self.blocks.tolist(), stops.tolist(), strict=True)):
+            part = slice(stop - int(self.counts[i]), stop)
+            yield Candidates(
+                block,
+                self.rows.part(part),
+                self.probability[part],
+                None if self.coins is None else self.coins[part],
+                float(self.targets[i]),
+            )
+
+    def replaced(self, parts: Iterable[Candidates]) -> CandidatesOfBlocks:
+        """Return the same with other candidates of some blocks."""
+        by_block = {part.block_index: part for part in parts}
+        return self.joined(by_block.get(part.block_index, part) for part in self)
+
+
+@dataclass(frozen=True, eq=False)
 class BlockReport:
     """Report of one block, or of several neighbouring ones.
 
     Attributes
     ----------
-    weights : dict of int to float
+    weights : mapping of int to float
         Total weight of every block.
     summary : object or None
         Merged summary.
     summaries : dict of int to object
         Summary of every block in the last fold; none where the sums of scores are sent instead.
-    total_scores : dict of int to ndarray
+    total_scores : mapping of int to ndarray
         Sums of the scores of every block by component, where a read added them up.
-    candidates : tuple of Candidates
+    candidates : tuple of Candidates, or CandidatesOfBlocks
     """
 
-    weights: dict[int, float]
+    weights: Mapping[int, float]
     summary: Any = None
     summaries: dict[int, Any] = field(default_factory=dict)
-    total_scores: dict[int, FloatArray] = field(default_factory=dict)
-    candidates: tuple[Candidates, ...] = ()
+    total_scores: Mapping[int, FloatArray] = field(default_factory=dict)
+    candidates: tuple[Candidates, ...] | CandidatesOfBlocks = ()
 
     @property
     def weight(self) -> float:
         """Total weight U of the rows."""
-        return float(sum(self.weights[index] for index in sorted(self.weights)))
+        return float(sum(values_of(self.weights).tolist()))
 
 
 def merge_reports(construction: Sensitivity[Any], reports: Sequence[BlockReport]) -> BlockReport:
@@ -75,12 +150,16 @@ def merge_reports(construction: Sensitivity[Any], reports: Sequence[BlockReport]
     summaries = [report.summary for report in reports if report.summary is not None]
     with ignore_overflow():
         summary = reduce(construction.merge, summaries) if summaries else None
+    candidates: list[Candidates | CandidatesOfBlocks] = []
+    for report in reports:
+        sent = report.candidates
+        candidates += [sent] if isinstance(sent, CandidatesOfBlocks) else sent
     return BlockReport(
-        {index: weight for report in reports for index, weight in report.weights.items()},
+        merge_values([report.weights for report in reports]),
         summary,
         {index: local for report in reports for index, local in report.summaries.items()},
-        {index: sums for report in reports for index, sums in report.total_scores.items()},
-        tuple(candidates for report in reports for candidates in report.candidates),
+        merge_values([report.total_scores for report in reports]),
+        CandidatesOfBlocks.joined(candidates) if candidates else (),
     )
 
 
@@ -104,10 +183,17 @@ class DrawRequest:
     ----------
     summary : object
         Finalized summary of all the data.
-    targets : dict of int to (float or ndarray), or None
+    targets : mapping of int to (float or ndarray), or None
         By block: candidates (systematic) or draws by component (multinomial); None asks for
         all rows.
     """
 
     summary: Any
-    targets: dict[int, Any] | None
+    targets: Mapping[int, Any] | None
+
+    def of_blocks(self, first: int, stop: int) -> DrawRequest:
+        """Return the request to the blocks from `first` to `stop` (exclusive)."""
+        targets = self.targets
+        if isinstance(targets, BlockValues):
+            targets = targets.of_blocks(first, stop)
+        return replace(self, targets=targets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -15,12 +16,14 @@ from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
 from daskcoreset.core.blocks import InvalidRow, ReadBlock, plain_labels
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, warn_complete, warn_few
+from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.points import WeightedPoints, concatenate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, Sampling
 from daskcoreset.core.validation import as_int, check_choice, check_flag
-from daskcoreset.execution.engine import BlockResults, Engine, Reduction
+from daskcoreset.execution.engine import BlockResults, Engine, Reduction, deferred
 from daskcoreset.execution.lazy import Lazy
+from daskcoreset.execution.waves import fits_one_graph
 from daskcoreset.inputs.blocks import RowBlocks
 
 # Rows of an inner node for each row of the root.
@@ -117,11 +120,13 @@ class Settings:
             raise InvalidInputError(f"method {reducer.name!r} needs labels; pass y.")
         blocks.refuse(reducer.name, reducer.too_much(node_rows, blocks.schema.n_features))
 
+    @one_thread()
     def reduce(self, points: WeightedPoints, position: int, level: int = 0) -> WeightedPoints:
         """Reduce the rows of a node; `position` and `level` address its random numbers."""
         rng = stream(self.seed, Stage.TREE, position, level)
         return self.reducer.reduce(points, self.inner_size, rng)
 
+    @one_thread()
     def last_reduction(
         self, parts: Sequence[WeightedPoints], position: int
     ) -> tuple[WeightedPoints, dict[str, Any]]:
@@ -362,23 +367,26 @@ class TreeJob:
         return float(self.settings.inner_size * min(self.split_every, self.blocks.n_blocks))
 
     @property
-    def in_memory(self) -> bool:
-        """Whether the build runs without a scheduler."""
-        return self.blocks.in_memory
+    def is_graph(self) -> bool:
+        """Whether the build is one graph; not of one block in memory, nor in waves."""
+        return Engine.immediate(self.blocks).lazy
 
-    def lazy(self) -> Lazy[Coreset]:
-        """Define the graph of the whole build."""
+    def lazy(self, progress: bool | None = None) -> Lazy[Coreset]:
+        """Define the graph of the whole build; of waves one task, which shows its progress."""
+        if not fits_one_graph(self.blocks):
+            return deferred(partial(self.compute_now, progress))
         graph: Lazy[Any] = self._read(Engine(self.blocks, self.split_every, lazy=True))
         return graph.then(self.finish)
 
-    def compute_in_memory(self) -> Coreset:
-        """Build without a scheduler, from blocks in memory."""
-        return self.finish(self._read(Engine(self.blocks, self.split_every)))
+    def compute_now(self, progress: bool | None = False) -> Coreset:
+        """Build at once: from blocks in memory without a scheduler, or in waves."""
+        with Engine(self.blocks, self.split_every).shown(progress) as engine:
+            return self.finish(self._read(engine))
 
     def root(self, progress: bool | None = False) -> BlockResults[Node]:
         """Compute the root, and check it."""
-        engine = Engine.immediate(self.blocks, self.split_every)
-        results: BlockResults[Node] = engine.compute(self._read(engine), progress)
+        with Engine.immediate(self.blocks, self.split_every).shown(progress) as engine:
+            results: BlockResults[Node] = engine.compute(self._read(engine), progress)
         check_report(results)
         return results
 

@@ -7,19 +7,22 @@ from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 
 from daskcoreset.constructions.tree import persistence
-from daskcoreset.constructions.tree.persistence import RowSchema
+from daskcoreset.constructions.tree.chain import Head
+from daskcoreset.constructions.tree.persistence import Origin, RowSchema
+from daskcoreset.constructions.tree.places import MAIN, Place
 from daskcoreset.constructions.tree.shape import Part, shape_of
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints
+from daskcoreset.core.storage import GroupContents
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.typing import IndexArray
+from daskcoreset.core.validation import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,6 +127,8 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         InvalidInputError
             If there is none of this name.
         """
+        if not isinstance(name, str):
+            raise InvalidTypeError(f"leaf is {shown(name)}; pass its name, which is text.")
         if name not in self._positions:
             names = ", ".join(map(repr, self.names[-5:])) or "none"
             raise InvalidInputError(
@@ -170,6 +175,8 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
                 raise InvalidInputError(
                     f"leaves is a slice with step {leaves.step!r}; pass a list of names."
                 )
+            if not self:
+                raise InvalidInputError("leaves is a slice, and there are none; append some first.")
             start = 0 if leaves.start is None else self.position(leaves.start)
             stop = len(self) - 1 if leaves.stop is None else self.position(leaves.stop)
             if start > stop:
@@ -178,12 +185,14 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
                 )
             return [start <= position <= stop for position in range(len(self))]
         if not hasattr(leaves, "__iter__"):
-            raise InvalidTypeError(f"leaves is {leaves!r}; pass names, which are text.")
+            raise InvalidTypeError(f"leaves is {shown(leaves)}; pass names, which are text.")
         names = [leaves] if isinstance(leaves, str) else list(leaves)
         if not names:
             raise InvalidInputError("leaves is empty; pass at least one name, or leave it out.")
         if not_text := [name for name in names if not isinstance(name, str)]:
-            raise InvalidTypeError(f"leaves holds {not_text[0]!r}; pass names, which are text.")
+            raise InvalidTypeError(
+                f"leaves holds {shown(not_text[0])}; pass names, which are text."
+            )
         positions = {self.position(name) for name in names}
         if len(positions) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -198,7 +207,10 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         InvalidInputError, InvalidTypeError
             If a number is beyond the rows of all leaves, or is no row number.
         """
-        numbers = np.asarray(indices)
+        try:
+            numbers = np.asarray(indices)
+        except ValueError as error:
+            raise InvalidTypeError(f"indices is no vector of row numbers: {error}.") from error
         if numbers.ndim != 1 or (len(numbers) and numbers.dtype.kind not in "iu"):
             raise InvalidTypeError(
                 f"indices is {type(indices).__name__} of dtype {numbers.dtype} and shape "
@@ -247,23 +259,29 @@ class Manifest:
 
     Attributes
     ----------
-    root : Path
-        The folder of the versions.
+    place : Place
+        Where the tree is kept.
+    head : Head
+        The version that it is; for a change that is not written yet, the one before.
     version : int
         0 before the first change.
     leaves : LeafTable
     nodes : dict of str to (int, int)
         Version in which a node was written, and its index there, by its name.
+    digests : dict of str to str
+        What tells the contents of a node from any others, by its name.
     next_uid : int
         The next leaf's own number.
     schema : RowSchema or None
         None before the first leaf.
     """
 
-    root: Path
+    place: Place
+    head: Head
     version: int = 0
     leaves: LeafTable = field(default_factory=LeafTable)
     nodes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    digests: Mapping[str, str] = field(default_factory=dict)
     next_uid: int = 0
     schema: RowSchema | None = None
 
@@ -278,7 +296,7 @@ class Manifest:
     def needed(self) -> frozenset[tuple[int, str]]:
         """Members of versions that this one needs."""
         nodes = {(made_in, f"node-{index}") for made_in, index in self.nodes.values()}
-        return frozenset(nodes | {(self.version, "manifest")})
+        return frozenset(nodes | {(self.version, MAIN)})
 
     def next_leaf(self, name: Any, time: Any) -> Leaf:
         """Return a new last leaf, without facts about rows yet.
@@ -306,12 +324,13 @@ class Manifest:
         return {
             "entries": [list(astuple(leaf)) for leaf in self.leaves],
             "nodes": {name: list(location) for name, location in self.nodes.items()},
+            "digests": dict(self.digests),
             "next_uid": self.next_uid,
             "form": None if self.schema is None else asdict(self.schema),
         }
 
     @classmethod
-    def from_json(cls, root: Path, version: int, values: Mapping[str, Any]) -> Manifest:
+    def from_json(cls, place: Place, head: Head, values: Mapping[str, Any]) -> Manifest:
         """Return the manifest of the values of `to_json`, after a check of their consistency.
 
         Raises
@@ -320,10 +339,12 @@ class Manifest:
             It is not.
         """
         manifest = cls(
-            root,
-            version,
+            place,
+            head,
+            head.version,
             LeafTable(Leaf(*entry) for entry in values["entries"]),
             {name: (int(made_in), int(i)) for name, (made_in, i) in values["nodes"].items()},
+            dict(values.get("digests", {})),  # which earlier versions did not write
             int(values["next_uid"]),
             RowSchema.from_json(values["form"]),
         )
@@ -335,47 +356,85 @@ class Manifest:
             raise ValueError("two leaves have the same name")
         if {part.name for part in manifest.top or ()} != set(manifest.nodes):
             raise ValueError("its nodes are not those above its leaves")
+        if manifest.digests and set(manifest.digests) != set(manifest.nodes):
+            raise ValueError("its digests are not those of its nodes")
         return manifest
 
-    def write(self, path: Path, made: Mapping[str, WeightedPoints]) -> None:
-        """Write the manifest and the nodes that are new in it into a directory, which is made."""
-        path.mkdir()
-        for name, points in made.items():
-            _, index = self.nodes[name]
-            persistence.write_state(path / f"node-{index}", _NODE, {"name": name}, [points])
-        persistence.write_state(path / "manifest", _MANIFEST, self.to_json())
+    def groups(self, made: Mapping[str, WeightedPoints]) -> dict[str, GroupContents]:
+        """Return what is written of nodes, by their names."""
+        return {
+            name: persistence.state_contents(_NODE, {"name": name}, [points])
+            for name, points in made.items()
+        }
+
+    def commit(self, groups: Mapping[str, GroupContents]) -> Manifest:
+        """Write this version after the one before, `head`, with the nodes that are new in it.
+
+        Returns
+        -------
+        Manifest
+            As it is written: with the digests of all nodes, and its own head.
+
+        Raises
+        ------
+        StoreError
+            Another process has changed the tree, or the disk refused. It is as it was.
+        """
+        new = {name: contents.digest for name, contents in groups.items()}
+        digests = {name: new.get(name) or self._digest_of(name) for name in self.nodes}
+        written = replace(self, digests=digests)
+        state = persistence.state_contents(_MANIFEST, written.to_json(), link=self.head.link)
+
+        members = {f"node-{self.nodes[name][1]}": new for name, new in groups.items()}
+        return replace(written, head=self.place.commit(self.head, {**members, MAIN: state}))
+
+    def _digest_of(self, name: str) -> str:
+        """Return the digest of a node that is there; earlier versions did not write it."""
+        return self.digests.get(name) or self._read_group(name).digest
 
     @classmethod
-    def newest(cls, root: Path) -> Manifest:
+    def newest(cls, place: Place, origin: Origin) -> Manifest:
         """Read the newest version, and check that its nodes are there.
 
         Raises
         ------
         StoreError
-            It is damaged, or a node is missing.
+            It is damaged, or it is not the newest one that was written, or a node is missing.
         """
-        while version := persistence.newest(root):
-            try:
-                return cls._read(root, version)
-            except StoreError:
-                # Two changes may have been made in the meantime, and this version swept away.
-                if persistence.newest(root) == version:
-                    raise
-        return cls(root)
 
-    @classmethod
-    def _read(cls, root: Path, version: int) -> Manifest:
-        manifest = persistence.read_state(
-            persistence.folder_of(root, version) / "manifest",
-            _MANIFEST,
-            lambda values, _: cls.from_json(root, version, values),
-        )
-        for made_in, member in sorted(manifest.needed):
-            path = persistence.folder_of(root, made_in) / member
-            if not (path / "zarr.json").is_file():
-                msg = f"{path}: a node of the tree is missing; restore the tree from a copy"
-                raise StoreError(msg)
-        return manifest
+        def read(version: int) -> tuple[Manifest, Mapping[str, str] | None, str]:
+            contents = place.read(version, MAIN, _MANIFEST)
+            head = Head(origin.digest, version, contents.digest)
+            manifest = persistence.state_from(
+                contents,
+                place.where(version, MAIN),
+                lambda values, _: cls.from_json(place, head, values),
+            )
+            manifest.check_nodes()
+            return manifest, persistence.link_of(contents), contents.digest
+
+        manifest, head = place.read_newest(origin, read)
+        return manifest or cls(place, head, head.version)
+
+    def check_nodes(self) -> None:
+        """Check that the nodes are there."""
+        if missing := self.place.find_missing(self.needed):
+            where = self.place.where(*missing)
+            raise StoreError(
+                f"{where}: a node of the tree is missing; restore the tree from a copy"
+            )
+
+    def _member_of(self, name: str) -> tuple[int, str]:
+        made_in, index = self.nodes[name]
+        return made_in, f"node-{index}"
+
+    def _read_group(self, name: str) -> GroupContents:
+        member = self._member_of(name)
+        contents = self.place.read(*member, _NODE)
+        if self.digests.get(name, contents.digest) != contents.digest:
+            where = self.place.where(*member)
+            raise StoreError(f"{where}: holds the node of another tree; restore it from a copy")
+        return contents
 
     def read_node(self, name: str) -> WeightedPoints:
         """Read a node; a missing one is an error: the tree has changed or is damaged.
@@ -385,21 +444,52 @@ class Manifest:
         StoreError
             Either is so.
         """
-        made_in, index = self.nodes[name]
-        path = persistence.folder_of(self.root, made_in) / f"node-{index}"
+        where = self.place.where(*self._member_of(name))
 
         def only_part(values: dict[str, Any], parts: list[WeightedPoints]) -> WeightedPoints:
             if values.get("name") != name or len(parts) != 1:
-                raise StoreError(f"{path}: holds another node; restore the tree from a copy")
+                raise StoreError(f"{where}: holds another node; restore the tree from a copy")
             return parts[0]
 
         try:
-            return persistence.read_state(path, _NODE, only_part)
+            return persistence.state_from(self._read_group(name), where, only_part)
         except StoreError as error:
-            if persistence.newest(self.root) == self.version:
+            if self.place.newest() == self.version:
                 raise
-            msg = f"{self.root.parent}: the tree has changed since it was opened; open it again"
+            msg = f"{self.place.name}: the tree has changed since it was opened; open it again"
             raise StoreError(msg) from error
+
+    def verify(self) -> None:
+        """Read every node, and the version before this one, and check the chain.
+
+        Raises
+        ------
+        StoreError
+            Something is damaged, missing, or belongs to another tree.
+        """
+        for name in self.nodes:
+            self.read_node(name)
+        try:
+            self._check_link()
+        except StoreError:
+            if self.place.newest() == self.version:  # else it may have been swept away
+                raise
+
+    def _check_link(self) -> None:
+        """Check that the version before this one is there."""
+        if not self.version:
+            return
+        place = self.place
+        contents = place.read(self.version, MAIN, _MANIFEST)
+        link = persistence.link_of(contents)
+        if contents.digest != self.head.digest:
+            where = place.where(self.version, MAIN)
+            raise StoreError(f"{where}: replaced since it was opened; restore it from a copy")
+        if link is not None and self.version > 1:
+            before = place.read(self.version - 1, MAIN, _MANIFEST)
+            if before.digest != link.get("previous"):
+                where = place.where(self.version - 1, MAIN)
+                raise StoreError(f"{where}: is not the one that was there; restore it from a copy")
 
     def check_current(self) -> None:
         """Check that no other process has changed the tree.
@@ -409,5 +499,4 @@ class Manifest:
         StoreError
             If it has.
         """
-        if persistence.newest(self.root) != self.version:
-            raise persistence.overtaken_error(self.root, self.version + 1)
+        self.place.check_current(self.head)

@@ -1,19 +1,18 @@
-"""Streams and stored trees on the disk: settings, rows of one schema, versions."""
+"""Streams and stored trees on the disk: settings, rows of one schema, states."""
 
 from __future__ import annotations
 
 import json
-import re
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
+from uuid import uuid4
 
 import numpy as np
 import scipy.sparse as sp
 
+from daskcoreset.constructions.tree.chain import Head
 from daskcoreset.constructions.tree.job import (
     Settings,
     canonical,
@@ -22,10 +21,11 @@ from daskcoreset.constructions.tree.job import (
 )
 from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer, resolve_reducer
 from daskcoreset.core import storage
-from daskcoreset.core.atomic import is_leftover, new_store
+from daskcoreset.core.atomic import new_store
 from daskcoreset.core.coreset import freeze, thaw
 from daskcoreset.core.errors import CoresetError, InvalidInputError, StoreError
 from daskcoreset.core.points import WeightedPoints, from_arrays, to_arrays
+from daskcoreset.core.storage import GroupContents
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag
 from daskcoreset.inputs.blocks import RowBlocks
@@ -33,32 +33,42 @@ from daskcoreset.sensitivities import CONSTRUCTIONS
 
 T = TypeVar("T")
 
-# Version of the layout of streams and trees; one higher whenever an older reader would fail.
-SCHEMA_VERSION = 1
+# Version of the layout of streams and trees; one higher whenever an older reader would fail. Since
+# version 2 there is a chain. Older stores are read, and become version 2 with their next change.
+SCHEMA_VERSION = 2
+OLDEST_VERSION = 1
 
 
 def create_store(  # noqa: PLR0917 - all of them are always given
     path: Path,
-    kind: str,
-    settings: Settings,
-    fill: Callable[[Path], None],
+    settings: GroupContents,
+    fill: Callable[[Path, Head], Head],
     remedy: str,
     overwrite: Any,
-) -> None:
+    refuse_others: Callable[[], None],
+) -> Head:
     """Make a folder with the settings of a stream or tree, complete or not at all.
 
     Parameters
     ----------
     path : Path
-    kind : str
-        What the Zarr group is.
-    settings : Settings
+    settings : GroupContents
+        Of `settings_contents`.
     fill : callable
-        Writes what comes into the folder beside them.
+        Writes what comes into the folder beside them; ``fill(folder, head)`` gets the head before
+        the first version, and returns the one of what it wrote.
     remedy : str
         What to do where something is there.
     overwrite : bool
         Whether to replace a store of this kind that is there.
+    refuse_others : callable
+        Raises an error where the folder holds anything that is not the store's, and would go
+        with it.
+
+    Returns
+    -------
+    Head
+        The one that `fill` returned.
     """
 
     def may_replace() -> bool:
@@ -67,44 +77,72 @@ def create_store(  # noqa: PLR0917 - all of them are always given
         check_flag("overwrite", overwrite)
         if not overwrite:
             raise StoreError(f"{path} exists; {remedy}")
-        storage.read_group(path, kind=kind, schema_version=SCHEMA_VERSION)  # or refuse what it is
+        read_group(path, settings.kind)  # or refuse what it is
+        refuse_others()
         return True
 
     may_replace()  # before the work of writing, and once more after it
+    with new_store(path, may_replace) as scratch:
+        storage.fill_group(scratch, settings)
+        return fill(scratch, Head.before_first(settings.digest))
+
+
+def settings_contents(settings: Settings, kind: str) -> GroupContents:
+    """Return what is written of the settings of a stream or tree."""
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     reducer: Reducer = values.pop("reducer")
     values |= {
         "method": reducer.name,
         "parameters": _parameters(reducer),
         "sampling": getattr(reducer, "sampling", None),
+        # So that two stores with the same settings are told apart.
+        "identity": uuid4().hex,
     }
-    with new_store(path, may_replace) as scratch:
-        storage.fill_group(
-            scratch, storage.GroupContents({}, {}, values, kind, SCHEMA_VERSION).checked()
-        )
-        fill(scratch)
+    return GroupContents({}, {}, values, kind, SCHEMA_VERSION).checked()
 
 
-def read_settings(path: Path, kind: str, method: Any) -> Settings:
-    """Read the settings of a stream or tree, with the method passed or the stored one.
+def read_group(path: Path, kind: str) -> GroupContents:
+    """Read a group of any version that is known."""
+    return storage.read_folder(
+        path, kind=kind, schema_version=SCHEMA_VERSION, oldest=OLDEST_VERSION
+    )
+
+
+class Origin(NamedTuple):
+    """The settings as they are stored, from which a chain of versions begins.
+
+    Attributes
+    ----------
+    digest : str
+    chained : bool
+        Whether the store was made with a chain.
+    """
+
+    digest: str
+    chained: bool
+
+
+def settings_from(contents: GroupContents, path: str, method: Any) -> tuple[Settings, Origin]:
+    """Return the settings that were written, with the method passed or the stored one.
 
     Raises
     ------
     InvalidInputError
         If the method is not that of the store, or cannot be made from what is written.
     StoreError
-        If there is no such store, or the settings are not consistent.
+        If the settings are not consistent.
     """
-    _, attributes = storage.read_group(path, kind=kind, schema_version=SCHEMA_VERSION)
-    attributes.setdefault("n_clusters", None)  # which earlier versions did not write
+    # Earlier versions did not write the clusters.
+    attributes: dict[str, Any] = {"n_clusters": None, **contents.attributes}
     with storage.refuse_inconsistent(f"{path}: its settings are not consistent"):
         names = [field.name for field in fields(Settings) if field.name != "reducer"]
         values = {name: attributes[name] for name in names}
         made_with = (attributes["method"], attributes["parameters"], attributes["sampling"])
-    return Settings(_stored_reducer(path, *made_with, method), **values)
+    origin = Origin(contents.digest, chained=contents.schema_version > 1)
+    return Settings(_stored_reducer(path, *made_with, method), **values), origin
 
 
-def _stored_reducer(path: Path, name: str, parameters: Any, sampling: Any, method: Any) -> Reducer:
+def _stored_reducer(path: str, name: str, parameters: Any, sampling: Any, method: Any) -> Reducer:
     if method is not None:
         reducer = resolve_reducer(method, sampling or "systematic")
         if (reducer.name, _parameters(reducer)) != (name, parameters):
@@ -239,32 +277,53 @@ class RowSchema:
         return replace(points, points=rows, labels=labels), schema
 
 
-def write_state(
-    path: Path, kind: str, state: dict[str, Any], parts: Sequence[WeightedPoints] = ()
-) -> None:
-    """Write plain JSON values and weighted rows as a Zarr group, in a directory being filled."""
+def state_contents(
+    kind: str,
+    state: dict[str, Any],
+    parts: Sequence[WeightedPoints] = (),
+    link: Mapping[str, str] | None = None,
+) -> GroupContents:
+    """Return plain JSON values and weighted rows as the contents of a Zarr group.
+
+    Parameters
+    ----------
+    kind : str
+    state : dict
+        Plain JSON values.
+    parts : sequence of WeightedPoints
+    link : mapping, optional
+        `Head.link` of the version before, where the group is a version.
+    """
     union = with_canonical_labels(concatenate_parts(parts)) if parts else None
     arrays, dims, layout = ({}, {}, {}) if union is None else to_arrays(union)
     # Nested, so that no key of the layout can be one of ours.
     attributes = {**layout, "lengths": [len(part) for part in parts], "state": state}
-    storage.fill_group(
-        path, storage.GroupContents(arrays, dims, attributes, kind, SCHEMA_VERSION).checked()
-    )
+    if link is not None:
+        attributes["link"] = dict(link)
+    return GroupContents(arrays, dims, attributes, kind, SCHEMA_VERSION).checked()
 
 
-def read_state(
-    path: Path, kind: str, build: Callable[[dict[str, Any], list[WeightedPoints]], T]
+def state_from(
+    contents: GroupContents,
+    path: str,
+    build: Callable[[dict[str, Any], list[WeightedPoints]], T],
 ) -> T:
-    """Return ``build(state, parts)`` of the contents that `write_state` wrote.
+    """Return ``build(state, parts)`` of contents that `state_contents` made.
 
     Raises
     ------
     StoreError
-        It is missing, incomplete, damaged, of another version, or inconsistent.
+        They are not consistent.
     """
-    arrays, attributes = storage.read_group(path, kind=kind, schema_version=SCHEMA_VERSION)
     with storage.refuse_inconsistent(f"{path}: not consistent"):
-        return build(attributes["state"], _parts(arrays, attributes))
+        attributes: Mapping[str, Any] = contents.attributes
+        return build(attributes["state"], _parts(contents.arrays, attributes))
+
+
+def link_of(contents: GroupContents) -> Mapping[str, str] | None:
+    """Return the link of a version; None for one of before there was a chain."""
+    link: Any = contents.attributes.get("link")
+    return link if isinstance(link, Mapping) and contents.schema_version > 1 else None
 
 
 def _parts(arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]) -> list[WeightedPoints]:
@@ -278,150 +337,3 @@ def _parts(arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]) -> lis
     return [
         union.take(slice(stop - length, stop)) for length, stop in zip(lengths, stops, strict=True)
     ]
-
-
-_NAME = re.compile(r"\d{12}")
-
-
-def folder_of(root: Path, version: int) -> Path:
-    """Return the directory of a version.
-
-    Examples
-    --------
-    >>> folder_of(Path("states"), 7).name
-    '000000000007'
-    """
-    return root / f"{version:012d}"
-
-
-def versions_in(root: Path) -> list[int]:
-    """Return the versions that are there, in order.
-
-    Examples
-    --------
-    >>> versions_in(Path("nowhere"))
-    []
-    """
-    return sorted(int(path.name) for path in _entries(root) if _NAME.fullmatch(path.name))
-
-
-def newest(root: Path) -> int:
-    """Return the highest version; 0 where there is none.
-
-    Examples
-    --------
-    >>> newest(Path("nowhere"))
-    0
-    """
-    return max(versions_in(root), default=0)
-
-
-def commit(root: Path, version: int, fill: Callable[[Path], None]) -> None:
-    """Write a version; an error where it exists already, or a later one.
-
-    Parameters
-    ----------
-    root : Path
-        The folder; made if missing.
-    version : int
-        One more than the version that the new one is based on.
-    fill : callable
-        Writes into the path that it is given, which it must make.
-
-    Raises
-    ------
-    StoreError
-        Another process was first, or the disk refused. What was there is unchanged.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> root = Path(tempfile.mkdtemp())
-    >>> def fill(path):
-    ...     path.mkdir()
-    ...     _ = (path / "data").write_text("all of it")
-    >>> commit(root, 1, fill)
-    >>> newest(root)
-    1
-    """
-    target = folder_of(root, version)
-    if newest(root) >= version:  # before the work of writing, and once more after it
-        raise overtaken_error(root, version)
-    with ExitStack() as turn:
-
-        def nothing_there() -> bool:
-            turn.enter_context(_locked(root))
-            if newest(root) >= version:
-                raise overtaken_error(root, version)
-            return False
-
-        try:
-            with new_store(target, nothing_there) as scratch:
-                fill(scratch)
-        except StoreError as error:
-            # Whoever is first also clears away what the others were writing.
-            if newest(root) >= version:
-                raise overtaken_error(root, version) from error
-            raise
-
-
-@contextmanager
-def _locked(root: Path) -> Iterator[None]:
-    """Hold a lock, so that one process at a time finds the highest version and adds the next.
-
-    Without it a writer that was stopped between the two for so long that its number was
-    made and swept away again would find the number free. The system frees the lock of a process
-    that dies. Where there are no such locks, the rename alone decides.
-    """
-    try:
-        import fcntl
-    except ImportError:  # pragma: no cover
-        yield
-        return
-    with (root / ".lock").open("w") as file:
-        with suppress(OSError):  # some network file systems have no locks
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def overtaken_error(root: Path, version: int) -> StoreError:
-    """Return the error of a change that would have made `version`, where another came first."""
-    return StoreError(
-        f"{root.parent}: another writer has changed it since it was opened (version "
-        f"{newest(root)} is there, this change is based on {version - 1}); nothing was written; "
-        f"open it again and repeat the change"
-    )
-
-
-def sweep(root: Path, keep: Callable[[int, str], bool]) -> None:
-    """Remove unused members of versions, and leftovers of killed processes.
-
-    Parameters
-    ----------
-    root : Path
-    keep : callable
-        ``keep(version, name)`` says whether a member of a version is still needed. Asked of
-        versions up to the highest one that was there when the sweep began.
-    """
-    versions = versions_in(root)
-    last = max(versions, default=0)
-    for version in versions:
-        folder = folder_of(root, version)
-        gone = [path for path in _entries(folder) if not keep(version, path.name)]
-        for path in gone:
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
-        if gone and version < last:
-            with suppress(OSError):  # where anything is left, which is meant
-                folder.rmdir()
-    for path in _entries(root):
-        # A change that would have made a version which is there can no longer succeed.
-        digits = path.name[1:13]
-        if is_leftover(path) and _NAME.fullmatch(digits) and int(digits) <= last:
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _entries(folder: Path) -> list[Path]:
-    return sorted(folder.iterdir()) if folder.is_dir() else []

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Unpack
@@ -15,14 +14,17 @@ from daskcoreset.constructions.tree import persistence
 from daskcoreset.constructions.tree.job import Settings, TreeJob, concatenate_parts
 from daskcoreset.constructions.tree.manifest import ROW_BITS, Leaf, LeafTable, Manifest
 from daskcoreset.constructions.tree.persistence import RowSchema
+from daskcoreset.constructions.tree.places import Layout
 from daskcoreset.constructions.tree.reducer import Reducer
+from daskcoreset.constructions.tree.remote import place_at
 from daskcoreset.constructions.tree.shape import Part, cover, digest_of, respaced
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, stream
+from daskcoreset.core.storage import Location
 from daskcoreset.core.typing import IndexArray, Sampling
-from daskcoreset.core.validation import as_path
+from daskcoreset.execution.deadline import time_limit
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import Sensitivity
@@ -30,7 +32,7 @@ from daskcoreset.sensitivities import Sensitivity
 # Coresets of blocks united at a time where a leaf's data are out of core.
 _SPLIT_EVERY = 16
 
-_KIND = "coreset-tree"
+_LAYOUT = Layout("coreset-tree", "versions", flat=False)
 
 
 def _reduced(settings: Settings, part: Part, below: list[WeightedPoints]) -> WeightedPoints:
@@ -46,14 +48,15 @@ class CoresetTree:
     :math:`O(\log n)` nodes above it anew, and a window of neighbouring leaves is answered from
     :math:`O(\log n)` nodes. Made by `create`, opened by `open`.
 
-    Every change is one atomic step on the disk; an object that has not seen the change of
-    another process cannot change the tree any more, and says so. The random numbers of a node
-    are addressed by the leaves below it: the same leaves appended in the same order give the
-    same bits, whatever was deleted in between.
+    Every change is one atomic step, on a disk as on an object store; an object that has not seen
+    the change of another process cannot change the tree any more, and says so. The random numbers
+    of a node are addressed by the leaves below it: the same leaves appended in the same order give
+    the same bits, whatever was deleted in between.
 
     Attributes
     ----------
-    path : Path
+    path : Path or str
+        Where it is: a path, or a URL without secrets.
     leaves : LeafTable
         Name, rows, time and weight of every leaf, in the order in which they were appended.
     version : int
@@ -91,15 +94,14 @@ class CoresetTree:
     Tukan, Baykal, Feldman and Rus (2020), Algorithm 2, on a tree that is kept.
     """
 
-    def __init__(self, path: Path, settings: Settings, manifest: Manifest) -> None:
-        self.path = path
+    def __init__(self, settings: Settings, manifest: Manifest) -> None:
         self._settings = settings
         self._manifest = manifest
 
     @classmethod
     def create(
         cls,
-        path: str | os.PathLike[str],
+        path: Location,
         method: str | Sensitivity[Any] | Reducer = "lightweight",
         size: int = 1000,
         *,
@@ -108,13 +110,15 @@ class CoresetTree:
         sampling: Sampling = "systematic",
         on_invalid: Literal["raise", "drop"] = "raise",
         n_clusters: int | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> CoresetTree:
         """Make an empty tree.
 
         Parameters
         ----------
-        path : path
-            A folder on a local disk that does not exist yet.
+        path : path, URL or zarr.storage.ObjectStore
+            A folder that does not exist yet, on a local disk or of an object store:
+            ``s3://bucket/folder``, ``gs://...`` or ``az://...``.
         method, random_state, sampling, on_invalid, n_clusters
             As in `daskcoreset.build`; a `Reducer` of one's own and constructions of several
             folds as well.
@@ -123,24 +127,35 @@ class CoresetTree:
         inner_size : int or None, default=None
             Rows of a node, leaves among them; None takes twice `size`, for the reasons in
             `daskcoreset.constructions.tree.job`.
+        storage_options : mapping, optional
+            For a URL: keys, endpoint and region, by the names of obstore or of fsspec, such as
+            ``{"key": ..., "secret": ..., "endpoint_url": ...}``. What is left out comes from the
+            environment; nothing of it is kept in the tree.
 
         Raises
         ------
         StoreError
-            If something is there.
+            If something is there, or the store is out of reach or cannot write on a condition.
         InvalidInputError, InvalidTypeError
             When an argument cannot be used.
         """
         settings = Settings.checked(
             method, size, inner_size, n_clusters, random_state, sampling, on_invalid
         )
-        folder = as_path("path", path)
+        place = place_at("path", path, _LAYOUT, storage_options)
         remedy = "CoresetTree.open opens a tree that is there, or choose another path"
-        persistence.create_store(folder, _KIND, settings, lambda _: None, remedy, overwrite=False)
-        return cls(folder, settings, Manifest(folder / "versions"))
+        contents = persistence.settings_contents(settings, _LAYOUT.kind)
+        head = place.create(contents, None, remedy, overwrite=False)
+        return cls(settings, Manifest(place, head))
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], method: Any = None) -> CoresetTree:
+    def open(
+        cls,
+        path: Location,
+        method: Any = None,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> CoresetTree:
         """Open a tree as it is now.
 
         Kind, version, digest and structure of the newest manifest are checked, and that its
@@ -149,10 +164,13 @@ class CoresetTree:
 
         Parameters
         ----------
-        path : path
+        path : path, URL or zarr.storage.ObjectStore
+            As in `create`; a tree at an ``https://`` URL can be read, and not changed.
         method : str, Sensitivity or Reducer, optional
             What the tree was made with; needed for a reducer of one's own, and for constructions
             with parameters that are no plain values.
+        storage_options : mapping, optional
+            As in `create`.
 
         Raises
         ------
@@ -161,9 +179,9 @@ class CoresetTree:
         InvalidInputError
             If `method` is needed or is another one.
         """
-        folder = as_path("path", path)
-        settings = persistence.read_settings(folder, _KIND, method)
-        return cls(folder, settings, Manifest.newest(folder / "versions"))
+        place = place_at("path", path, _LAYOUT, storage_options)
+        settings, origin = persistence.settings_from(place.settings(), place.name, method)
+        return cls(settings, Manifest.newest(place, origin))
 
     def __repr__(self) -> str:
         settings = self._settings
@@ -180,6 +198,11 @@ class CoresetTree:
 
     def __contains__(self, name: object) -> bool:
         return name in self.leaves.names
+
+    @property
+    def path(self) -> Path | str:
+        """Where it is: a path, or a URL without secrets."""
+        return self._manifest.place.path
 
     @property
     def leaves(self) -> LeafTable:
@@ -208,6 +231,7 @@ class CoresetTree:
         name: str | None = None,
         time: Any = None,
         progress: bool | None = False,
+        timeout: float | None = None,
         **_reading: Unpack[ReadKeywords],
     ) -> Leaf:
         """Add a leaf after the others.
@@ -222,8 +246,10 @@ class CoresetTree:
             Kept with it, as text.
         progress : bool or None, default=False
             As in `daskcoreset.build`.
-        storage_options, columns
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
+        timeout : float or None, default=None
+            As in `daskcoreset.build`; the tree is as it was where it has passed.
 
         Returns
         -------
@@ -239,7 +265,8 @@ class CoresetTree:
             If another process has changed the tree, or the disk refused.
         """
         leaf = self._manifest.next_leaf(name, time)
-        return self._put(leaf, (X, y, sample_weight), progress)
+        with time_limit(timeout):
+            return self._put(leaf, (X, y, sample_weight), progress)
 
     @takes_reading
     def replace(
@@ -251,6 +278,7 @@ class CoresetTree:
         *,
         time: Any = None,
         progress: bool | None = False,
+        timeout: float | None = None,
         **_reading: Unpack[ReadKeywords],
     ) -> Leaf:
         """Put other rows in the place of a leaf's.
@@ -259,11 +287,11 @@ class CoresetTree:
         ----------
         leaf : str
             Its name, which it keeps.
-        X, y, sample_weight, progress
+        X, y, sample_weight, progress, timeout
             As in `append`.
         time : str, date, datetime or number, optional
             The new time; None keeps the old one.
-        storage_options, columns
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -276,7 +304,8 @@ class CoresetTree:
             As in `append`; also if there is no such leaf.
         """
         old = self.leaves[self.leaves.position(leaf)]
-        return self._put(old.revised(time), (X, y, sample_weight), progress)
+        with time_limit(timeout):
+            return self._put(old.revised(time), (X, y, sample_weight), progress)
 
     def _put(self, leaf: Leaf, data: tuple[Any, Any, Any], progress: bool | None) -> Leaf:
         """Read the rows of a leaf once, and put it where it belongs."""
@@ -334,13 +363,12 @@ class CoresetTree:
                 names = [below.name for below in part.below]
                 points = [made[name] if name in made else before.read_node(name) for name in names]
                 made[part.name] = _reduced(self._settings, part, points)
-        new = {name: (version, index) for index, name in enumerate(made)}
+        place = before.place
+        new = {name: (version, index) for index, name in enumerate(made, place.first_index)}
         after = replace(after, nodes=kept | new)
-        persistence.commit(after.root, version, lambda scratch: after.write(scratch, made))
+        after = after.commit(after.groups(made))
         needed = before.needed | after.needed  # who has the tree open as it was may go on reading
-        persistence.sweep(
-            after.root, lambda made_in, member: (made_in, member) in needed or made_in > version
-        )
+        place.sweep(lambda made_in, member: (made_in, member) in needed or made_in > version)
         self._manifest = after
 
     def delete(self, leaf: str | Sequence[str] | slice) -> None:
@@ -453,12 +481,12 @@ class CoresetTree:
         return self.leaves.locate(indices)
 
     def verify(self) -> None:
-        """Read every node and check its digest.
+        """Read every node, and check its digest and the chain of versions.
 
         Raises
         ------
         StoreError
-            If one is damaged: names it.
+            If a node is damaged, missing or of another tree: names it. If the version before this
+            one is.
         """
-        for name in self._manifest.nodes:
-            self._manifest.read_node(name)
+        self._manifest.verify()

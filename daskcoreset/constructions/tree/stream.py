@@ -18,33 +18,36 @@ stream that was never killed.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from daskcoreset.constructions.sampling.job import DataFacts
 from daskcoreset.constructions.tree import persistence
+from daskcoreset.constructions.tree.chain import Head
 from daskcoreset.constructions.tree.job import Settings, concatenate_parts, valid_points
 from daskcoreset.constructions.tree.persistence import RowSchema
+from daskcoreset.constructions.tree.places import MAIN, Layout, Members, Place
 from daskcoreset.constructions.tree.reducer import Reducer
+from daskcoreset.constructions.tree.remote import place_at
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
+from daskcoreset.core.storage import Location
 from daskcoreset.core.typing import Sampling
-from daskcoreset.core.validation import as_path
+from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import Sensitivity
 
-_KIND = "coreset-stream"
+_LAYOUT = Layout("coreset-stream", "states", flat=True)
 
 _STATE = "coreset-stream-state"
 
@@ -133,17 +136,16 @@ class StreamState:
             weight=self.weight + leaf.total_weight,
         )
 
-    def write(self, path: Path) -> None:
-        """Write the state into a directory, which is made."""
+    def members(self, head: Head) -> Members:
+        """Return the state as the version after another one."""
         values = {name: getattr(self, name) for name in _COUNTERS}
         schema = None if self.schema is None else asdict(self.schema)
-        persistence.write_state(
-            path, _STATE, {**values, "levels": self.levels, "form": schema}, self.parts
-        )
+        state = {**values, "levels": self.levels, "form": schema}
+        return {MAIN: persistence.state_contents(_STATE, state, self.parts, head.link)}
 
     @classmethod
     def read(cls, values: dict[str, Any], parts: list[WeightedPoints]) -> StreamState:
-        """Return the state that `write` wrote."""
+        """Return the state of `members`."""
         counters = {name: values[name] for name in _COUNTERS}
         state = cls(schema=RowSchema.from_json(values["form"]), **counters)
         levels = state.levels
@@ -187,11 +189,12 @@ def read_ahead(blocks: RowBlocks, reducer: Reducer) -> Iterator[BlockResults[Wei
         yield read(0)
         return
     with ThreadPoolExecutor(1, "coreset-stream") as reader:
-        ahead = reader.submit(read, 0)
+        # The thread has the deadline of this call in a copy of its context.
+        ahead = reader.submit(copy_context().run, read, 0)
         for i in range(1, blocks.n_blocks + 1):
             results = ahead.result()
             if i < blocks.n_blocks:
-                ahead = reader.submit(read, i)
+                ahead = reader.submit(copy_context().run, read, i)
             yield results
 
 
@@ -224,12 +227,14 @@ class CoresetStream:
         whole, or they are left out and counted.
     n_clusters : int or None, default=None
         As in `daskcoreset.build`; ``stream.coreset().audit(X)`` remembers it.
-    store : path or None, default=None
-        A folder that does not exist yet. With it, the stream is saved there while it runs, and
-        `load` goes on after a crash.
+    store : path, URL, zarr.storage.ObjectStore or None, default=None
+        A folder that does not exist yet, on a disk or of an object store. With it, the stream is
+        saved there while it runs, and `load` goes on after a crash.
     save_every : int, default=1
         Batches after which it is saved; with 1, all that `partial_fit` took is on the disk when
-        it returns. Saving takes some ten milliseconds.
+        it returns. Saving takes some ten milliseconds, or five requests.
+    storage_options : mapping, optional
+        For a URL, as in `daskcoreset.CoresetTree.create`.
 
     Attributes
     ----------
@@ -279,28 +284,32 @@ class CoresetStream:
         sampling: Sampling = "systematic",
         on_invalid: Literal["raise", "drop"] = "raise",
         n_clusters: int | None = None,
-        store: str | os.PathLike[str] | None = None,
+        store: Location | None = None,
         save_every: int = 1,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> None:
-        if store is not None:
-            as_path("store", store)
+        place = None if store is None else place_at("store", store, _LAYOUT, storage_options)
         settings = Settings.checked(
             method, size, inner_size, n_clusters, random_state, sampling, on_invalid
         ).of_stream(leaf_size, save_every)
         if store is None:
             settings = replace(settings, save_every=None)
         self._begin(settings, StreamState())
-        if store is not None:
-            self.save(store)
+        if place is not None:
+            self._save_new(place, overwrite=False)
 
     def _begin(
-        self, settings: Settings, state: StreamState, path: Path | None = None, version: int = 0
+        self,
+        settings: Settings,
+        state: StreamState,
+        place: Place | None = None,
+        head: Head | None = None,
     ) -> None:
         self._settings = settings
         self._state = state
         # Where the stream is saved, and the version of its state that is there.
-        self._path = path
-        self._version = version
+        self._place = place
+        self._head = head
         self._n_unsaved = 0
 
     def __repr__(self) -> str:
@@ -343,7 +352,13 @@ class CoresetStream:
 
     @takes_reading
     def partial_fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        timeout: float | None = None,
+        **_reading: Unpack[ReadKeywords],
     ) -> CoresetStream:
         """Take further rows.
 
@@ -351,13 +366,17 @@ class CoresetStream:
         ----------
         X : array-like of shape (n, d), path, or iterator
             Any input of `daskcoreset.build`; or an iterator of batches, each of which is such
-            an X, or a tuple ``(X, y)`` or ``(X, y, sample_weight)``.
+            an X, or a tuple ``(X, y)`` or ``(X, y, sample_weight)``. This
+            process reads a path itself, whether a cluster's workers see it or not; the
+            blocks of a Dask array are computed where Dask computes, on a cluster's workers.
         y : array-like of shape (n,), or str, optional
             Labels: for all rows of the stream or for none.
         sample_weight : array-like of shape (n,), or str, optional
             Input weights; ones by default.
-        storage_options, columns
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
+        timeout : float or None, default=None
+            As in `daskcoreset.build`; blocks before were taken where it has passed, as below.
 
         Returns
         -------
@@ -373,6 +392,11 @@ class CoresetStream:
         StoreError
             If the stream could not be saved; the batch was not taken.
         """
+        with time_limit(timeout):
+            self._take(X, y, sample_weight)
+        return self
+
+    def _take(self, X: Any, y: Any, sample_weight: Any) -> None:
         if isinstance(X, Iterator):
             if y is not None or sample_weight is not None:
                 raise InvalidInputError(
@@ -381,7 +405,7 @@ class CoresetStream:
                 )
             for batch in X:
                 self.partial_fit(*(batch if isinstance(batch, tuple) else (batch,)))
-            return self
+            return
         settings, start = self._settings, 0
         blocks = row_blocks(X, y, sample_weight, on_invalid=settings.on_invalid)
         blocks.refuse_cube("a stream")
@@ -396,23 +420,23 @@ class CoresetStream:
                 raise invalid.error(start)
             self._advance(self._state.add(results, schema, settings))
             start += results.n_rows
-        return self
 
     def _advance(self, state: StreamState) -> None:
         """Go on from a state; where it cannot be saved, the batch was not taken."""
         every, n_unsaved = self._settings.save_every, self._n_unsaved + 1
-        if every is not None and self._path is not None and n_unsaved >= every:
-            self._write(self._path, state)
+        if every is not None and self._place is not None and n_unsaved >= every:
+            self._write(state)
             n_unsaved = 0
         self._state, self._n_unsaved = state, n_unsaved
 
-    def _write(self, path: Path, state: StreamState) -> None:
+    def _write(self, state: StreamState) -> None:
         """Write a further state; the one before stays until this one is complete."""
-        version = self._version + 1
-        persistence.commit(path / "states", version, state.write)
+        assert self._place is not None  # noqa: S101 - set together
+        assert self._head is not None  # noqa: S101
+        kept = self._head.version
+        self._head = self._place.commit(self._head, state.members(self._head))
         # One more than is needed, for who is reading it.
-        persistence.sweep(path / "states", lambda made_in, _: made_in >= version - 1)
-        self._version = version
+        self._place.sweep(lambda made_in, _: made_in >= kept)
 
     def rows(self) -> WeightedPoints:
         """Return all rows in memory with their weights, from which a coreset is drawn.
@@ -454,56 +478,75 @@ class CoresetStream:
         data = DataFacts(n, state.n_dropped, state.total_weight, None, columns)
         return settings.make_coreset(points, data, facts, normalize=normalize)
 
-    def save(self, path: str | os.PathLike[str] | None = None, *, overwrite: bool = False) -> None:
+    def save(
+        self,
+        path: Location | None = None,
+        *,
+        overwrite: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
         """Save the state of the stream, whole or not at all.
 
         Parameters
         ----------
-        path : path or None, default=None
-            A folder, which becomes a Zarr group; None for the one it was last saved to or
-            loaded from, where the old state stays until the new one is complete.
+        path : path, URL, zarr.storage.ObjectStore or None, default=None
+            A folder on a disk or of an object store, which becomes a Zarr group; None for the one
+            it was last saved to or loaded from, where the old state stays until the new one is
+            complete.
         overwrite : bool, default=False
             Whether to replace a stream that is at `path`, and has not come from this one.
+        storage_options : mapping, optional
+            As in `daskcoreset.CoresetTree.create`.
 
         Raises
         ------
         StoreError
-            If something else is there, another process has saved there since, or the disk
-            refused. What was there is unchanged.
+            If something else is there, another process has saved there since, or the disk or the
+            object store refused. What was there is unchanged.
         InvalidInputError
             If there is no path yet.
         """
-        target = self._path if path is None else as_path("path", path)
-        if target is None:
+        place = self._place
+        if path is not None:
+            place = place_at("path", path, _LAYOUT, storage_options)
+        if place is None:
             raise InvalidInputError("path is missing, and the stream was never saved; pass one.")
-        if target == self._path:
-            self._write(target, self._state)
+        if self._place is not None and place.path == self._place.path:
+            self._write(self._state)
             self._n_unsaved = 0
             return
+        self._save_new(place, overwrite=overwrite)
+
+    def _save_new(self, place: Place, *, overwrite: bool) -> None:
         remedy = "CoresetStream.load goes on with a stream that is there, or choose another path, "
-        state = self._state
-        persistence.create_store(
-            target,
-            _KIND,
-            self._settings,
-            lambda scratch: persistence.commit(scratch / "states", 1, state.write),
+        head = place.create(
+            persistence.settings_contents(self._settings, _LAYOUT.kind),
+            self._state.members,
             f"{remedy}or save with overwrite=True",
             overwrite=overwrite,
         )
-        if self._path is None:
-            self._path, self._version, self._n_unsaved = target, 1, 0
+        if self._place is None:
+            self._place, self._head, self._n_unsaved = place, head, 0
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], method: Any = None) -> CoresetStream:
+    def load(
+        cls,
+        path: Location,
+        method: Any = None,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> CoresetStream:
         """Load a stream; it continues with the same bits as if it had never stopped.
 
         Parameters
         ----------
-        path : path
+        path : path, URL or zarr.storage.ObjectStore
             Where it was saved. A stream made with `store` goes on being saved there.
         method : str, Sensitivity or Reducer, optional
             What the stream was made with; needed for a reducer of one's own, and for
             constructions with parameters that are no plain values.
+        storage_options : mapping, optional
+            As in `daskcoreset.CoresetTree.create`.
 
         Raises
         ------
@@ -512,14 +555,18 @@ class CoresetStream:
         InvalidInputError
             If `method` is needed or is another one.
         """
-        folder = as_path("path", path)
-        settings = persistence.read_settings(folder, _KIND, method)
-        version = persistence.newest(folder / "states")
-        if not version:
-            raise StoreError(f"{folder}: its states are missing; restore it from a copy")
-        state = persistence.read_state(
-            persistence.folder_of(folder / "states", version), _STATE, StreamState.read
-        )
+        place = place_at("path", path, _LAYOUT, storage_options)
+        settings, origin = persistence.settings_from(place.settings(), place.name, method)
+
+        def read(version: int) -> tuple[StreamState, Mapping[str, str] | None, str]:
+            contents = place.read(version, MAIN, _STATE)
+            where = place.where(version, MAIN)
+            state = persistence.state_from(contents, where, StreamState.read)
+            return state, persistence.link_of(contents), contents.digest
+
+        state, head = place.read_newest(origin, read)
+        if state is None:
+            raise StoreError(f"{place.name}: its states are missing; restore it from a copy")
         loaded = cls.__new__(cls)
-        loaded._begin(settings, state, folder, version)  # noqa: SLF001 - its own class
+        loaded._begin(settings, state, place, head)  # noqa: SLF001 - its own class
         return loaded

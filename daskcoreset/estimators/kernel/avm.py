@@ -36,6 +36,9 @@ class AVMClassifier(CorePointModel):
         least.
     verbose, progress, random_state
         As in `CSVRGClassifier`.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -94,6 +97,7 @@ class AVMClassifier(CorePointModel):
         verbose: bool | int = False,
         progress: bool | None = False,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.loss = loss
         self.kernel = kernel
@@ -110,6 +114,7 @@ class AVMClassifier(CorePointModel):
         self.verbose = verbose
         self.progress = progress
         self.random_state = random_state
+        self.timeout = timeout
 
     @takes_reading
     def fit(
@@ -123,7 +128,7 @@ class AVMClassifier(CorePointModel):
             Any input of `daskcoreset.build`.
         y : array-like of shape (n,), or str
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

@@ -21,7 +21,7 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.estimators.base import InMemoryData
+from daskcoreset.estimators.base import InMemoryData, refuse_as
 from daskcoreset.estimators.classifier import DecisionModel, announced_classes
 from daskcoreset.estimators.kernel.kernels import (
     Isotropic,
@@ -245,7 +245,8 @@ class CorePointModel(KernelModel):
         """Open data that a cover can take; in memory, labels become codes of the names returned."""
         data = self._validate_in_memory(X, y, sample_weight, reset=reset)
         if data is not None:
-            check_classification_targets(data.y)
+            with refuse_as("y"):
+                check_classification_targets(data.y)
             if names is None:
                 names = np.unique(data.y)
             else:

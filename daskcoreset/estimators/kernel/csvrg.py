@@ -9,6 +9,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import FloatArray
+from daskcoreset.core.validation import check_flag
 from daskcoreset.estimators.kernel.base import CORE_POINT_CONSTRAINTS, CorePointModel
 from daskcoreset.estimators.kernel.kernels import Profile
 from daskcoreset.estimators.kernel.newton import solve_exact
@@ -102,6 +103,9 @@ class CSVRGClassifier(CorePointModel):
         As in `daskcoreset.build`; None shows a bar in a terminal or notebook.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same data, chunks and versions give the same result.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -207,6 +211,7 @@ class CSVRGClassifier(CorePointModel):
         verbose: bool | int = False,
         progress: bool | None = False,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.loss = loss
         self.kernel = kernel
@@ -230,6 +235,7 @@ class CSVRGClassifier(CorePointModel):
         self.verbose = verbose
         self.progress = progress
         self.random_state = random_state
+        self.timeout = timeout
 
     @takes_reading
     def fit(
@@ -244,7 +250,7 @@ class CSVRGClassifier(CorePointModel):
         y : array-like of shape (n,), or str
             Labels; a string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -259,6 +265,7 @@ class CSVRGClassifier(CorePointModel):
             `max_points`, or blocks of sparse rows have more than 16,384 columns and, zeros
             included, 2 ** 28 numbers.
         """
+        check_flag("warm_start", self.warm_start)
         warm = self.warm_start and hasattr(self, "_table")
         return self._fit(X, y, sample_weight, warm=warm)
 
@@ -285,7 +292,7 @@ class CSVRGClassifier(CorePointModel):
         classes : array-like of shape (n_classes,), optional
             All classes there will be; needed in the first call where its rows lack some.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

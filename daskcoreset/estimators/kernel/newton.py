@@ -11,7 +11,7 @@ from daskcoreset.core.linalg import one_thread
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.estimators.kernel.kernels import Span
 from daskcoreset.estimators.kernel.losses import MarginLoss
-from daskcoreset.estimators.kernel.objective import ObjectiveQuery, ObjectiveTerms
+from daskcoreset.estimators.kernel.objective import ObjectiveQuery, ObjectiveTerms, whole_matrix
 from daskcoreset.estimators.kernel.rows import KernelProblem, Solution, TrainingRows
 from daskcoreset.inputs.blocks import row_blocks
 
@@ -270,7 +270,7 @@ class Newton:
             iterate.unsolved = iterate.open = False
             return
         with one_thread():
-            hessian = factor * (into.T @ terms.hessian[i] @ into)
+            hessian = factor * (into.T @ whole_matrix(terms.hessian[i]) @ into)
             hessian[np.diag_indices_from(hessian)] += 1.0
             move = -_solved(hessian, gradient)
         slope = float(gradient @ move)

@@ -76,6 +76,22 @@ def draw_rows(block: Block, block_index: int, draw: Draw) -> Block:
     return block.take(draw_with_replacement(block.weights, draw.counts.get(block_index, 0), rng))
 
 
+def whole_matrix(triangle: FloatArray) -> FloatArray:
+    """Return the symmetric matrix with this lower triangle, row by row.
+
+    Examples
+    --------
+    >>> whole_matrix(np.array([1.0, 2.0, 3.0]))
+    array([[1., 2.],
+           [2., 3.]])
+    """
+    r = int(np.sqrt(2 * len(triangle)))
+    matrix = np.zeros((r, r))
+    rows, columns = np.tril_indices(r)
+    matrix[rows, columns] = matrix[columns, rows] = triangle
+    return matrix
+
+
 @dataclass(frozen=True, eq=False)
 class ObjectiveQuery:
     """The terms of a model that a read computes.
@@ -128,8 +144,8 @@ class ObjectiveTerms:
     losses : ndarray of shape (len(lengths), K), float64
     truth, slopes : ndarray of shape (K,), float64
     gradient : ndarray of shape (r, K), float64
-    hessian : ndarray of shape (K, r, r), float64
-        Of shape (0, r, r) where the query has none.
+    hessian : ndarray of shape (K, r (r + 1) / 2), float64
+        Lower triangles, row by row, for they travel; of no rows where the query has none.
     bent : ndarray of shape (K,), int64
         Rows that it was made from: those of its share that have a second derivative.
     table : ndarray of shape (r, n_classes), float64
@@ -174,7 +190,7 @@ def evaluate_block(block: Block, block_index: int, query: ObjectiveQuery) -> Obj
         truth=np.zeros(k),
         slopes=np.zeros(k),
         gradient=np.zeros((r, k)),
-        hessian=np.zeros((0, r, r)),
+        hessian=np.zeros((0, r * (r + 1) // 2)),
         bent=np.zeros(k, dtype=np.int64),
         table=np.zeros((r, n_classes)),
     )
@@ -197,9 +213,10 @@ def evaluate_block(block: Block, block_index: int, query: ObjectiveQuery) -> Obj
             flat = nearest.cells * n_classes + codes
             counts = np.bincount(flat, tile.weights, sums.table.size)
             sums.table[:] += counts.reshape(sums.table.shape)
+    lower = np.tril_indices(r) if grams else ()
     return replace(
         sums,
-        hessian=np.stack([gram.total() for gram in grams]) if grams else sums.hessian,
+        hessian=np.stack([gram.total()[lower] for gram in grams]) if grams else sums.hessian,
         farthest=farthest,
         drawn=None if query.draw is None else draw_rows(block, block_index, query.draw),
     )

@@ -18,6 +18,7 @@ from daskcoreset.core.moments import moments_of
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
+from daskcoreset.estimators.base import refuse_as
 from daskcoreset.estimators.kernel.base import KERNEL_CONSTRAINTS, KernelModel, check_two_classes
 from daskcoreset.estimators.kernel.kernels import KernelMap, Profile, resolve_gamma, resolve_kernel
 from daskcoreset.estimators.kernel.losses import MarginLoss, resolve_lambda, resolve_loss
@@ -132,6 +133,9 @@ class ODMClassifier(KernelModel):
         Sweeps over the rows at most.
     random_state : int, Generator, RandomState or None, default=None
         Of the order of the rows.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -187,6 +191,7 @@ class ODMClassifier(KernelModel):
         tol: float = 1e-4,
         max_iter: int = 2000,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -197,6 +202,7 @@ class ODMClassifier(KernelModel):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.timeout = timeout
 
     @takes_reading
     def fit(
@@ -210,7 +216,7 @@ class ODMClassifier(KernelModel):
             In memory.
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -240,7 +246,8 @@ class ODMClassifier(KernelModel):
                 f"n x n numbers; use CSVRGClassifier, or pass a sample in memory."
             )
         row_blocks(data.X).refuse_zeros()
-        check_classification_targets(data.y)
+        with refuse_as("y"):
+            check_classification_targets(data.y)
         seed = resolve_seed(self.random_state)
         points, weights, labels = deduplicate(data.X, data.weights, data.y)
         assert labels is not None  # noqa: S101 - scikit-learn has asked for them

@@ -19,7 +19,7 @@ from daskcoreset.constructions.margin.separators import InseparableError
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, IndexArray
-from daskcoreset.estimators.base import FLOATS, is_in_memory
+from daskcoreset.estimators.base import FLOATS, is_in_memory, refuse_as
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, DecisionModel
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
@@ -51,6 +51,9 @@ class ActiveMaxMarginClassifier(DecisionModel):
         Of that loss.
     random_state : int, Generator, RandomState or None, default=None
         Determines the random rows.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -120,6 +123,7 @@ class ActiveMaxMarginClassifier(DecisionModel):
         on_inseparable: Literal["soft", "raise"] = "soft",
         C: float = 1.0,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.error = error
@@ -131,6 +135,7 @@ class ActiveMaxMarginClassifier(DecisionModel):
         self.on_inseparable = on_inseparable
         self.C = C
         self.random_state = random_state
+        self.timeout = timeout
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -156,7 +161,7 @@ class ActiveMaxMarginClassifier(DecisionModel):
             Labels, of which only those needed are looked at; `n_labels_` counts them.
         oracle : callable, optional
             In place of y: ``oracle(rows)`` or ``oracle(rows, indices=...)`` gives labels.
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -251,7 +256,8 @@ def _labels_of_pool(pool: Pool, _rows: AnyArray, indices: IndexArray) -> AnyArra
 
 
 def _two_classes(y: Any) -> AnyArray:
-    check_classification_targets(y)
+    with refuse_as("y"):
+        check_classification_targets(y)
     classes: AnyArray = np.unique(y)
     if len(classes) > 2:
         raise InvalidInputError(

@@ -33,7 +33,7 @@ from daskcoreset.estimators.kernel.kernels import resolve_gamma
 from daskcoreset.estimators.kernel.objective import signs_of
 from daskcoreset.estimators.margin.soft import SOFT_ROWS, soft_kernel, soft_planes, uniform_rows
 from daskcoreset.execution.engine import BlockResults
-from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.blocks import HUGE_BYTES, RowBlocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 # The epsilon of data in one block of memory, where reading costs nothing.
@@ -120,6 +120,9 @@ class MaxMarginClassifier(HardMarginModel):
     random_state : int, Generator, RandomState or None, default=None
         For the soft margin alone, of more than 10,000 rows, of which it takes so many. The
         largest margin is found without chance.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -206,6 +209,7 @@ class MaxMarginClassifier(HardMarginModel):
         max_passes: int = 200,
         verbose: bool | int = False,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept
@@ -219,6 +223,7 @@ class MaxMarginClassifier(HardMarginModel):
         self.max_passes = max_passes
         self.verbose = verbose
         self.random_state = random_state
+        self.timeout = timeout
 
     @takes_reading
     def fit(
@@ -234,7 +239,7 @@ class MaxMarginClassifier(HardMarginModel):
             Labels; a string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
             Rows of weight zero are left out.
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -251,7 +256,7 @@ class MaxMarginClassifier(HardMarginModel):
         return self._fit(X, y, sample_weight)
 
     def _separate(self, blocks: RowBlocks, first: BlockResults[FirstRead]) -> None:
-        exact = blocks.in_memory
+        exact = blocks.are_views and blocks.memory_bytes <= HUGE_BYTES
         epsilon = min(self.epsilon, _EXACT) if exact else self.epsilon
         several = len(self.classes_) > 2
         if several and self.kernel == "linear":
@@ -358,6 +363,9 @@ class OutlierMaxMarginClassifier(HardMarginModel):
     random_state : int, Generator, RandomState or None, default=None
         For "random", and for the soft margin of more than 10,000 rows, of which it takes so
         many.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -433,6 +441,7 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         on_inseparable: Literal["soft", "raise"] = "soft",
         C: float = 1.0,
         random_state: RandomState = None,
+        timeout: float | None = None,
     ) -> None:
         self.k = k
         self.epsilon = epsilon
@@ -444,6 +453,7 @@ class OutlierMaxMarginClassifier(HardMarginModel):
         self.on_inseparable = on_inseparable
         self.C = C
         self.random_state = random_state
+        self.timeout = timeout
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -460,7 +470,7 @@ class OutlierMaxMarginClassifier(HardMarginModel):
             Any input of `daskcoreset.build`.
         y : array-like of shape (n,), or str
             Two labels; a string where `daskcoreset.build` takes names.
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

@@ -18,7 +18,7 @@ from daskcoreset.constructions.margin.rows import (
 )
 from daskcoreset.constructions.margin.separators import Kernel, Separator
 from daskcoreset.core.blocks import Block, labels_of
-from daskcoreset.core.linalg import dense_rows
+from daskcoreset.core.linalg import dense_rows, one_thread
 from daskcoreset.core.random import Stage, stream
 from daskcoreset.core.typing import AnyArray, FloatArray
 from daskcoreset.estimators.kernel.objective import signs_of
@@ -47,6 +47,7 @@ class _Objective:
         return float(w @ w) / 2 + float(self.weights @ short**2), gradient
 
 
+@one_thread()
 def soft_margin(
     rows: FloatArray, signs: FloatArray, weights: FloatArray, C: float, *, intercept: bool
 ) -> tuple[FloatArray, float]:
@@ -111,6 +112,7 @@ def _polished(objective: _Objective, v: FloatArray) -> FloatArray:
         v, gradient = after, gradient_after
 
 
+@one_thread()
 def soft_kernel(
     rows: FloatArray, signs: FloatArray, weights: FloatArray, C: float, kernel: Kernel
 ) -> Separator:

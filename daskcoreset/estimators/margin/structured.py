@@ -29,7 +29,7 @@ from daskcoreset.constructions.margin.structured import StructuredMargin, struct
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.errors import InvalidInputError, warn_user
 from daskcoreset.core.typing import AnyArray, FloatArray
-from daskcoreset.estimators.base import is_in_memory
+from daskcoreset.estimators.base import is_in_memory, refuse_as
 from daskcoreset.estimators.classifier import MARGIN_CONSTRAINTS, DecisionModel
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
@@ -62,6 +62,9 @@ class StructuredMaxMargin(DecisionModel):
         Wrong answers that a block may add to the core set in a read.
     max_passes : int or None, default=None
         Reads of the data at most; None for as many as the certificate takes.
+    timeout : float or None, default=None
+        Seconds that a call which reads all rows, such as ``fit`` and ``score``, may take; see
+        `daskcoreset.build`.
 
     Attributes
     ----------
@@ -126,6 +129,7 @@ class StructuredMaxMargin(DecisionModel):
         C: float = 1.0,
         per_block: int = 10,
         max_passes: int | None = None,
+        timeout: float | None = None,
     ) -> None:
         self.problem = problem
         self.epsilon = epsilon
@@ -134,6 +138,7 @@ class StructuredMaxMargin(DecisionModel):
         self.C = C
         self.per_block = per_block
         self.max_passes = max_passes
+        self.timeout = timeout
 
     @takes_reading
     def fit(
@@ -149,7 +154,7 @@ class StructuredMaxMargin(DecisionModel):
             The label of every row.
         groups : array-like of shape (n,), or str, optional
             Neighbouring rows of one value are one example; without it every row is.
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -172,7 +177,8 @@ class StructuredMaxMargin(DecisionModel):
             )
         data = self._validate_in_memory(X, y, None) if is_in_memory(groups) else None
         if data is not None:
-            check_classification_targets(data.y)
+            with refuse_as("y"):
+                check_classification_targets(data.y)
             X, y = data.X, data.y
             groups = None if groups is None else run_numbers(groups, X.shape[0])
         elif y is None:
@@ -255,7 +261,7 @@ class StructuredMaxMargin(DecisionModel):
         X : array-like of shape (n, d), or path
         groups : array-like of shape (n,), or str, optional
             As in `fit`. Out of core, no boundary of blocks may cut an example.
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -308,7 +314,7 @@ class StructuredMaxMargin(DecisionModel):
             Not together with groups.
         groups : array-like of shape (n,), or str, optional
             As in `fit`; blocks may cut examples.
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -339,7 +345,7 @@ class StructuredMaxMargin(DecisionModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, sample_dims, feature_dims
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.linalg import dense, product
+from daskcoreset.core.linalg import dense, one_thread, product
 from daskcoreset.core.moments import distances_to, scatter_of
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.solvers.divergences.base import Divergence
@@ -159,6 +159,7 @@ class SquaredMahalanobis(_Quadratic):
         return hash(None if self.precision is None else self.precision.tobytes())
 
     @classmethod
+    @one_thread()
     def estimated(cls, covariance: Any) -> SquaredMahalanobis:
         """Return the distance whose precision is the inverse of a covariance.
 
@@ -196,6 +197,7 @@ class SquaredMahalanobis(_Quadratic):
         return self.estimated(scatter_of(points, weights).covariance)
 
     @cached_property
+    @one_thread()
     def factor(self) -> FloatArray:
         """L with :math:`P = L L^T`, of shape (d, d), or (d,) for a diagonal precision."""
         if self.precision is None:
@@ -230,6 +232,7 @@ def _squares(rows: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 
+@one_thread()
 def _positive_definite(name: str, value: Any) -> FloatArray:
     """Return a float64 copy of a positive definite matrix or diagonal, after checks."""
     try:

@@ -17,7 +17,7 @@ from typing import Any, get_args
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.linalg import first_nonfinite_row
+from daskcoreset.core.linalg import first_nonfinite_row, one_thread
 from daskcoreset.core.moments import moments_of
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import FloatArray
@@ -64,6 +64,7 @@ class MixtureFit:
     lower_bounds: FloatArray
 
 
+@one_thread()
 def fit_mixture(
     X: Any,
     sample_weight: Any = None,
@@ -136,13 +137,6 @@ def fit_mixture(
     -----
     sklearn.exceptions.ConvergenceWarning
         If the best start did not converge within `max_iter` iterations.
-
-    Notes
-    -----
-    Products of small matrices gain nothing from BLAS threads, and on a machine that is busy
-    otherwise these threads wait for each other: with 20 columns and 50 full components one
-    thread was 19 times as fast as two there. ``threadpoolctl.threadpool_limits(1, "blas")``
-    around the call, or ``OPENBLAS_NUM_THREADS=1``, avoids it.
 
     Examples
     --------

@@ -17,6 +17,7 @@ import numpy as np
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import FloatArray, IndexArray
+from daskcoreset.core.validation import as_numbers
 from daskcoreset.solvers.mixture.model import (
     CovarianceType,
     Mixture,
@@ -218,7 +219,7 @@ def _distinct_rows(X: FloatArray, u: FloatArray, k: int, rng: np.random.RandomSt
 def _as_shape(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray | None:
     if value is None:
         return None
-    array = np.array(value, dtype=np.float64)
+    array = as_numbers(name, value).copy()
     if array.shape != shape:
         raise InvalidInputError(f"{name} must have shape {shape}, got {array.shape}.")
     if not np.isfinite(array).all():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskcoreset import CoresetTree, WeightedPoints
-from daskcoreset.constructions.tree import persistence, store
+from daskcoreset.constructions.tree import persistence, store, versions
 from daskcoreset.constructions.tree.manifest import Manifest
-from daskcoreset.constructions.tree.persistence import commit
+from daskcoreset.constructions.tree.versions import commit
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.testing import assert_mean
 from tests.tools import killing
@@ -42,22 +42,23 @@ def reduced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.fixture
 def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep nodes in memory, for tests of hundreds of changes that are not about the disk."""
-    nodes: dict[tuple[Path, str], WeightedPoints] = {}
+    nodes: dict[tuple[Path | str, str], WeightedPoints] = {}
 
-    def hold(root: Path, _: int, fill: Any) -> None:
-        fill(root)
+    def hold(manifest: Manifest, made: dict[str, WeightedPoints]) -> dict[str, WeightedPoints]:
+        nodes.update({(manifest.place.path, name): points for name, points in made.items()})
+        return made
 
-    def write(manifest: Manifest, _: Path, fresh: dict[str, WeightedPoints]) -> None:
-        nodes.update({(manifest.root, name): points for name, points in fresh.items()})
+    def follow(manifest: Manifest, _: Any) -> Manifest:
+        return replace(manifest, head=manifest.head.followed_by("sha256:0"))
 
     def read(manifest: Manifest, name: str) -> WeightedPoints:
-        return nodes[manifest.root, name]
+        return nodes[manifest.place.path, name]
 
     monkeypatch.setattr(Manifest, "read_node", read)
     monkeypatch.setattr(Manifest, "check_current", lambda _: None)
-    monkeypatch.setattr(Manifest, "write", write)
-    monkeypatch.setattr(persistence, "commit", hold)
-    monkeypatch.setattr(persistence, "sweep", lambda *_: None)
+    monkeypatch.setattr(Manifest, "groups", hold)
+    monkeypatch.setattr(Manifest, "commit", follow)
+    monkeypatch.setattr(versions, "sweep", lambda *_: None)
 
 
 # --- changes -------------------------------------------------------------------------------
@@ -274,11 +275,11 @@ def test_changes__of_two_writers_one_wins(tmp_path: Path, monkeypatch: Any) -> N
     rivals = [CoresetTree.open(tmp_path / "t") for _ in range(2)]
     barrier, results = threading.Barrier(2), []
 
-    def together(*args: Any) -> None:
+    def together(*args: Any) -> Any:
         barrier.wait()
-        commit(*args)
+        return commit(*args)
 
-    monkeypatch.setattr(persistence, "commit", together)
+    monkeypatch.setattr(versions, "commit", together)
 
     def write(tree: CoresetTree, name: str) -> None:
         try:
@@ -303,8 +304,6 @@ def test_changes__of_two_writers_one_wins(tmp_path: Path, monkeypatch: Any) -> N
 def test_open__damage_and_other_versions(tmp_path: Path, monkeypatch: Any) -> None:
     made(tmp_path / "t", 2)
     files = [p for p in (tmp_path / "t").rglob("*") if p.is_file() and p.name != ".lock"]
-    # The manifest of the version before is kept for those who have it open, and not read.
-    files = [path for path in files if f"{1:012d}/manifest" not in path.as_posix()]
     assert len(files) > 15
     for file in files:
         content = file.read_bytes()
@@ -320,18 +319,19 @@ def test_open__damage_and_other_versions(tmp_path: Path, monkeypatch: Any) -> No
     CoresetTree.open(tmp_path / "t").verify()
     with pytest.raises(StoreError):
         CoresetTree.open(tmp_path / "nowhere")
-    monkeypatch.setattr(persistence, "SCHEMA_VERSION", 2)
-    with pytest.raises(StoreError, match="schema version 1 instead of 2"):
+    monkeypatch.setattr(persistence, "SCHEMA_VERSION", 3)
+    monkeypatch.setattr(persistence, "OLDEST_VERSION", 3)
+    with pytest.raises(StoreError, match="schema version 2 instead of 3"):
         CoresetTree.open(tmp_path / "t")
 
 
 def test_open__nodes_that_are_swapped_or_inconsistent(tmp_path: Path) -> None:
     tree = made(tmp_path / "t", 3)
-    versions = tmp_path / "t" / "versions"
-    one, two = versions / f"{1:012d}" / "node-0", versions / f"{2:012d}" / "node-0"
+    root = tmp_path / "t" / "versions"
+    one, two = root / f"{1:012d}" / "node-0", root / f"{2:012d}" / "node-0"
     one.rename(tmp_path / "kept")
     shutil.copytree(two, one)
-    with pytest.raises(StoreError, match="holds another node"):
+    with pytest.raises(StoreError, match="holds the node of another tree"):
         tree.verify()
     manifest = tree._manifest
     inconsistent: list[dict[str, Any]] = [
@@ -339,10 +339,11 @@ def test_open__nodes_that_are_swapped_or_inconsistent(tmp_path: Path) -> None:
         {"entries": [astuple(leaf) for leaf in manifest.leaves[::-1]]},
         {"entries": [[*astuple(manifest.leaves[0])[:-2], 8, 0]] * 2},
         {"entries": 3},
+        {"digests": {"leaf-0-0": "sha256:0"}},
     ]
     for wrong in inconsistent:
         with pytest.raises((KeyError, TypeError, ValueError)):
-            Manifest.from_json(versions, 3, {**manifest.to_json(), **wrong})
+            Manifest.from_json(manifest.place, manifest.head, {**manifest.to_json(), **wrong})
 
 
 KILLED = """

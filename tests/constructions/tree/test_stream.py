@@ -366,12 +366,13 @@ def test_load__damage_and_other_versions(tmp_path: Path, monkeypatch: pytest.Mon
         with pytest.raises(StoreError):
             CoresetStream.load(tmp_path / "t")
     shutil.rmtree(states)
-    with pytest.raises(StoreError, match="its states are missing"):
+    with pytest.raises(StoreError, match="version 1 is missing, and there is none"):
         CoresetStream.load(tmp_path / "s")
     with pytest.raises(StoreError):
         CoresetStream.load(tmp_path / "nowhere")
-    monkeypatch.setattr("daskcoreset.constructions.tree.persistence.SCHEMA_VERSION", 2)
-    with pytest.raises(StoreError, match="schema version 1 instead of 2"):
+    for name in ("SCHEMA_VERSION", "OLDEST_VERSION"):
+        monkeypatch.setattr(f"daskcoreset.constructions.tree.persistence.{name}", 3)
+    with pytest.raises(StoreError, match="schema version 2 instead of 3"):
         CoresetStream.load(tmp_path / "s")
 
 
@@ -426,3 +427,19 @@ def test_stream__agrees_with_a_build_from_all_rows() -> None:
     true = float((X**2).sum())
     for c in (stream, tree):
         assert abs(float(c.weights @ (np.asarray(c.points) ** 2).sum(axis=1)) / true - 1) < 0.05
+
+
+@pytest.mark.parametrize("place", ["notes.txt", "states/notes.txt"])
+def test_save__replaces_no_folder_that_holds_anything_else(place: str, tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(100, 2))
+    stream = CoresetStream(size=20, random_state=0, store=tmp_path / "s").partial_fit(rows)
+    other = CoresetStream(size=20, random_state=1).partial_fit(rows)
+    (tmp_path / "s" / place).write_text("dear")
+    with pytest.raises(StoreError, match=r"also holds 'notes\.txt', so it is never overwritten"):
+        other.save(tmp_path / "s", overwrite=True)
+    assert (tmp_path / "s" / place).read_text() == "dear"
+    assert CoresetStream.load(tmp_path / "s").n_rows == stream.n_rows
+
+    (tmp_path / "s" / place).unlink()
+    other.save(tmp_path / "s", overwrite=True)
+    assert CoresetStream.load(tmp_path / "s").coreset().equals(other.coreset())

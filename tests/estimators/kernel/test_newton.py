@@ -226,8 +226,8 @@ def test_newton__lower_bound_is_that_of_the_best_part_of_the_slopes() -> None:
         gradient = np.array([-2.0, 1.0])  # of the losses alone
         terms = ObjectiveTerms(
             losses=np.array([[9.5]]), truth=np.array([7.0]), slopes=np.array([slopes]),
-            gradient=gradient[:, np.newaxis], hessian=np.eye(2)[np.newaxis], bent=np.array([1]),
-            table=np.empty((2, 0)),
+            gradient=gradient[:, np.newaxis], hessian=np.array([[1.0, 0.0, 1.0]]),
+            bent=np.array([1]), table=np.empty((2, 0)),
         )  # fmt: skip
         newton_._renew(place, 9.5, terms, 0)
         parts = np.linspace(0.0, 1.0, 10_001)

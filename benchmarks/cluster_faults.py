@@ -1,0 +1,267 @@
+"""Kill, stop, cut and starve the processes of a cluster while every entry point runs.
+
+Scheduler and workers are processes of their own (``tests/tools/cluster_harness.py``). Each fault
+falls while a read of the second half of the data is under way. What is told apart: the same bits
+as on threads of one process, one clear error (`CoresetError`), a wrong answer, another error, and
+a call that was still waiting after its limit.
+
+    python benchmarks/cluster_faults.py --rounds 3
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import common
+import dask
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from daskcoreset.core.errors import CoresetError
+from tests.tools.cluster_harness import (
+    Certificates,
+    Proxy,
+    RealCluster,
+    real_cluster,
+    until,
+)
+from tests.tools.entry_points import ENTRY_POINTS, Data, running
+
+NAME = "cluster_faults"
+
+# Seconds after which a call counts as hung.
+LIMIT = 180.0
+
+Fault = Callable[[int, Data], None]
+
+
+@dataclass
+class Tally:
+    """What became of the calls under a fault."""
+
+    runs: int = 0
+    same: int = 0
+    refused: int = 0
+    wrong: int = 0
+    other: int = 0
+    hung: int = 0
+    slowest: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+    def record(self, name: str, call: Any, expected: str) -> None:
+        """Wait for a call, and count what it gave."""
+        start = time.perf_counter()
+        self.runs += 1
+        try:
+            same = call.result(LIMIT) == expected
+            self.same += same
+            self.wrong += not same
+            if not same:
+                self.notes.append(f"{name}: other bits")
+        except CoresetError:
+            self.refused += 1
+        except TimeoutError:  # ours is a CoresetError; this one is of the wait
+            self.hung += 1
+            self.notes.append(f"{name}: hung")
+        except Exception as error:  # noqa: BLE001 - counted, and told
+            self.other += 1
+            self.notes.append(f"{name}: {type(error).__name__}")
+        self.slowest = max(self.slowest, time.perf_counter() - start)
+
+
+def _kill(pid: int, data: Data) -> None:
+    os.kill(pid, signal.SIGKILL)
+    data.gate.open()
+
+
+def _stop_and_continue(pid: int, data: Data) -> None:
+    os.kill(pid, signal.SIGSTOP)
+    data.gate.open()
+    time.sleep(2.0)
+    os.kill(pid, signal.SIGCONT)
+
+
+def _nothing(pid: int, data: Data) -> None:
+    del pid
+    data.gate.open()
+
+
+@contextmanager
+def _nannies(folder: Path, **options: Any) -> Iterator[tuple[Any, Fault]]:
+    fault = options.pop("fault")
+    with real_cluster(folder, 3, nanny=True, memory="512MiB", **options) as cluster:
+        yield cluster.client(3), fault
+
+
+@contextmanager
+def _encrypted(folder: Path) -> Iterator[tuple[Any, Fault]]:
+    with _nannies(folder, fault=_nothing, tls=Certificates.make(folder / "tls")) as made:
+        yield made
+
+
+@contextmanager
+def _cut(folder: Path, *, of_client: bool, seconds: float) -> Iterator[tuple[Any, Fault]]:
+    """Put a proxy before the scheduler for the client or for one worker of two."""
+    with RealCluster(folder) as cluster:
+        cluster.scheduler()
+        proxy = Proxy(cluster.address)
+        try:
+            cluster.worker("near")
+            far = cluster.worker("far", contact=None if of_client else proxy.address)
+            client = cluster.client(2, proxy.address if of_client else None)
+
+            def fault(pid: int, data: Data) -> None:
+                del pid
+                if not of_client and seconds:
+                    here = data.gate.folder / str(far.process.pid)
+                    with suppress(AssertionError):  # of calls of one read, which is the other's
+                        until(here.exists, "the worker behind the proxy reads", 3.0)
+                proxy.cut()
+                data.gate.open()
+                time.sleep(seconds)
+                proxy.mend()
+
+            yield client, fault
+        finally:
+            proxy.close()
+
+
+@contextmanager
+def _lost_scheduler(folder: Path) -> Iterator[tuple[Any, Fault]]:
+    """Kill the scheduler, and start it and a worker anew at the same address."""
+    with RealCluster(folder) as cluster:
+        cluster.scheduler()
+        cluster.worker("worker")
+        client = cluster.client(1)
+
+        def fault(pid: int, data: Data) -> None:
+            del pid
+            for node in ("scheduler", "worker"):
+                cluster.nodes[node].kill()
+            data.gate.open()
+            cluster.scheduler(cluster.address)
+            cluster.worker("worker")
+            until(lambda: client.status == "running", "the client connects again")
+            client.wait_for_workers(1, timeout=LIMIT)
+
+        yield client, fault
+
+
+@contextmanager
+def _silent_scheduler(folder: Path) -> Iterator[tuple[Any, Fault]]:
+    """Stop the scheduler until the call is given up."""
+    with real_cluster(folder, 1) as cluster, dask.config.set({"daskcoreset.scheduler-ttl": "5s"}):
+        scheduler = cluster.nodes["scheduler"]
+
+        def fault(pid: int, data: Data) -> None:
+            del pid
+            scheduler.send(signal.SIGSTOP)
+            data.gate.open()
+            time.sleep(7.0)
+            scheduler.send(signal.SIGCONT)
+
+        yield cluster.client(1), fault
+
+
+FAULTS: dict[str, tuple[Callable[[Path], Any], tuple[str, ...]]] = {
+    "none, over TLS": (_encrypted, ()),
+    "a worker killed (SIGKILL), 512 MiB each": (lambda f: _nannies(f, fault=_kill), ()),
+    "a worker over its 512 MiB, ended by its nanny": (
+        lambda f: _nannies(f, fault=_nothing), ("greed-once",),
+    ),
+    "a worker stopped for 2 s": (lambda f: _nannies(f, fault=_stop_and_continue), ()),
+    "the network of a worker cut for 10 s": (lambda f: _cut(f, of_client=False, seconds=10.0), ()),
+    "the network of the client cut for 10 s": (lambda f: _cut(f, of_client=True, seconds=10.0), ()),
+    "the scheduler killed and started again": (_lost_scheduler, ()),
+    "the scheduler stopped until it is given up": (_silent_scheduler, ()),
+}  # fmt: skip
+
+
+def run(fault: str, names: list[str], rounds: int, expected: dict[str, str]) -> Tally:
+    """Let one fault fall on all entry points, on one cluster."""
+    tally = Tally()
+    start, signs = FAULTS[fault]
+    folder = Path(tempfile.mkdtemp(prefix="daskcoreset-"))
+    try:
+        data = Data.make(folder, greed=700 * 2**20)
+        (folder / "cluster").mkdir()
+        with start(folder / "cluster") as (client, befall):
+            for name in names * rounds:
+                client.wait_for_workers(1, timeout=LIMIT)
+                with running(name, data, client, *signs) as (call, pid):
+                    befall(pid, data)
+                    tally.record(name, call, expected[name])
+                print(f"{fault}: {name}", tally.runs, tally.same, tally.refused, flush=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return tally
+
+
+def report(data: dict[str, Any]) -> str:
+    """Return the table."""
+    heads = (
+        "what",
+        "how often",
+        "same bits",
+        "one clear error",
+        "lost",
+        "wrong",
+        "hung",
+        "slowest",
+    )
+    rows = [
+        (
+            name, made["runs"], made["same"], made["refused"], made["other"], made["wrong"],
+            made["hung"], f"{made['slowest']:.0f} s",
+        )
+        for name, made in data["results"].items()
+    ]  # fmt: skip
+    notes = [note for made in data["results"].values() for note in made["notes"]]
+    lines = [
+        "# What befell clusters, and what was lost",
+        "",
+        common.stamped(data),
+        "",
+        *common.table(heads, rows),
+        "",
+        (
+            "Lost: calls that ended in an error that is none of the library's. Slowest: seconds "
+            "from the end of the fault to the answer."
+        ),
+        *(["", "Others: " + "; ".join(notes) + "."] if notes else []),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Run the matrix, and write its table."""
+    parser = common.arguments(__doc__)
+    parser.add_argument("--rounds", type=int, default=1, help="runs of every entry point")
+    parser.add_argument("--faults", nargs="+", default=list(FAULTS), help="which of them")
+    parser.add_argument("--names", nargs="+", default=list(ENTRY_POINTS), help="entry points")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # what small coresets say about themselves
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as pool:
+        data = Data.make(Path(folder))
+        # On a thread, as those on clusters are waited for.
+        expected = {name: pool.submit(ENTRY_POINTS[name], data).result() for name in options.names}
+    made: dict[str, Any] = {"stamp": common.stamp(rounds=options.rounds), "results": {}}
+    for fault in options.faults:
+        made["results"][fault] = vars(run(fault, options.names, options.rounds, expected))
+        common.write(NAME, made, options.out, report)  # after each, for it takes long
+    print(report(made))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""Bytes between the processes of a cluster: every construction and estimator, two workers.
+
+A Zarr store of float32 rows with labels is written, and every build and fit runs on a scheduler
+and two worker processes. What the scheduler reads and writes is counted on its connections, so
+that a value which passes through it to the client counts twice; what workers fetch of one another
+is counted apart.
+
+    python benchmarks/traffic.py --rows 12000000
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import common
+import numpy as np
+import zarr
+
+import daskcoreset as dc
+from daskcoreset import estimators as es
+from daskcoreset.testing import Traffic
+
+COLUMNS = 20
+CHUNK_ROWS = 200_000  # 16 MB
+
+
+def write(path: str, n_rows: int) -> None:
+    """Write rows, and labels of a noisy linear rule."""
+    rng = np.random.default_rng(0)
+    group = zarr.open_group(path, mode="w")
+    chunk = min(CHUNK_ROWS, n_rows)
+    X = group.create_array("X", shape=(n_rows, COLUMNS), chunks=(chunk, COLUMNS), dtype="float32")
+    y = group.create_array("y", shape=(n_rows,), chunks=(chunk,), dtype="int64")
+    direction = rng.normal(size=COLUMNS)
+    for start in range(0, n_rows, chunk):
+        stop = min(start + chunk, n_rows)
+        rows = rng.standard_normal((stop - start, COLUMNS), dtype=np.float32)
+        X[start:stop] = rows
+        y[start:stop] = rows @ direction + rng.normal(size=stop - start) > 0
+
+
+def jobs(path: str) -> dict[str, Callable[[], Any]]:
+    """Return what is measured, by name."""
+
+    def built(method: Any, y: str | None = None, **options: Any) -> Callable[[], Any]:
+        return lambda: dc.build(f"{path}/X" if y is None else path, y, method=method,
+                                random_state=0, progress=False, **options)  # fmt: skip
+
+    def fitted(model: Any, y: str | None = None) -> Callable[[], Any]:
+        return lambda: model.fit(*([path, y] if y else [f"{path}/X"]))
+
+    return {
+        "uniform": built("uniform"),
+        "lightweight": built("lightweight"),
+        "lightweight, two reads": built("lightweight", passes=2),
+        "lightweight, 100,000 rows": built("lightweight", size=100_000),
+        "lightweight, tree": built("lightweight", strategy="tree"),
+        "kmeans": built(dc.StrongKMeans(10)),
+        "mixture": built(dc.MixtureCoreset(5)),
+        "bregman": built(dc.BregmanLightweight("squared_euclidean")),
+        "coverage, 100 points": built("coverage", size=100),
+        "svm": built("svm", "y"),
+        "svm, two reads and a draw": built("svm", "y", passes=2),
+        "svm, 100,000 rows": built("svm", "y", size=100_000),
+        "logistic": built("logistic", "y", passes=2),
+        "least_squares": built("least_squares", "y", passes=2),
+        "CoresetKMeans": fitted(es.CoresetKMeans(10, random_state=0)),
+        "CoresetGaussianMixture": fitted(es.CoresetGaussianMixture(5, random_state=0)),
+        "CoresetSVC": fitted(es.CoresetSVC(random_state=0), "y"),
+        "CoresetLogisticRegression": fitted(es.CoresetLogisticRegression(random_state=0), "y"),
+        "CSVRGClassifier, all rows": fitted(es.CSVRGClassifier(random_state=0), "y"),
+        "CSVRGClassifier, some rows": fitted(es.CSVRGClassifier(size="auto", random_state=0), "y"),
+        "AVMClassifier": fitted(es.AVMClassifier(max_points=200, random_state=0), "y"),
+    }
+
+
+def report(data: dict[str, Any]) -> str:
+    """Return the table."""
+    rows = [
+        [name, *(f"{cell[part] / 2**20:.1f}" for part in ("scheduler", "workers"))]
+        for name, cell in data["results"].items()
+        if "error" not in cell
+    ]
+    heads = ["job", "scheduler, MiB in and out", "between workers, MiB"]
+    stamp = data["stamp"]
+    text = (
+        f"{stamp['rows']:,} rows of {COLUMNS} float32 columns, {stamp['mebibytes']:.0f} MiB, on "
+        f"two workers. {common.stamped(data)}"
+    )
+    return "\n".join([text, "", *common.table(heads, rows), ""])
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = common.arguments(__doc__)
+    parser.add_argument("--rows", type=int, default=12_000_000)
+    parser.add_argument("--jobs", nargs="+", help="names of some of the jobs")
+    parser.add_argument("--folder", type=Path, help="where the store goes; removed afterwards")
+    args = parser.parse_args()
+    from distributed import Client
+
+    warnings.simplefilter("ignore")
+    results: dict[str, Any] = {}
+    size = args.rows * COLUMNS * 4 / 2**20
+    stamp = common.stamp(rows=args.rows, mebibytes=size)
+    with (
+        tempfile.TemporaryDirectory(dir=args.folder) as folder,
+        common.workers(2) as cluster,
+        Client(cluster) as client,
+    ):
+        path = f"{folder}/rows.zarr"
+        write(path, args.rows)
+        known = jobs(path)
+        for name in args.jobs or known:
+            with Traffic(client) as bytes_:
+                known[name]()
+            results[name] = {"scheduler": bytes_.scheduler, "workers": bytes_.workers}
+            common.printed([name, *results[name].values()])
+            # After every job: a table of some is better than none.
+            common.write("traffic", {"stamp": stamp, "results": results}, args.out, report)
+
+
+if __name__ == "__main__":
+    main()

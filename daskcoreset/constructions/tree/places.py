@@ -1,0 +1,260 @@
+"""Where a stream or a stored tree is kept, apart from what it keeps there.
+
+A `Place` holds settings, which are made once, and numbered versions. A version is added whole or
+not at all, right after the one before it, and by one writer; its members are Zarr groups, which
+later versions may go on using. `LocalPlace` is a folder on a disk, and `RemotePlace` of `remote`
+one of an object store.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+from daskcoreset.constructions.tree import persistence, versions
+from daskcoreset.constructions.tree.chain import Head
+from daskcoreset.constructions.tree.persistence import Origin
+from daskcoreset.core import storage
+from daskcoreset.core.errors import StoreError
+from daskcoreset.core.storage import GroupContents
+
+T = TypeVar("T")
+
+# The member that says what a version is; a version of a stream has no other one.
+MAIN = "manifest"
+
+# What a version consists of, by name; `MAIN` is the last, and its digest that of the version.
+Members: TypeAlias = Mapping[str, GroupContents]
+
+# What is wanted of a version, its link, and its digest.
+ReadVersion: TypeAlias = Callable[[int], tuple[T, Mapping[str, str] | None, str]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a stream or tree lies in its place.
+
+    Attributes
+    ----------
+    kind : str
+        What its Zarr group is.
+    part : str
+        Folder of its versions.
+    flat : bool
+        Whether a version has no member but `MAIN`.
+    """
+
+    kind: str
+    part: str
+    flat: bool
+
+
+class Place(ABC):
+    """Settings and versions of a stream or tree."""
+
+    layout: Layout
+
+    @property
+    @abstractmethod
+    def path(self) -> Path | str:
+        """Where it is: a path, or a URL without secrets."""
+
+    @property
+    def name(self) -> str:
+        """What messages and provenance call it."""
+        return str(self.path)
+
+    @abstractmethod
+    def create(
+        self,
+        settings: GroupContents,
+        first: Callable[[Head], Members] | None,
+        remedy: str,
+        *,
+        overwrite: bool,
+    ) -> Head:
+        """Make it, whole or not at all.
+
+        Parameters
+        ----------
+        settings : GroupContents
+        first : callable, optional
+            Returns the members of the first version, which follows the head that it gets.
+        remedy : str
+            What to do where something is there.
+        overwrite : bool
+            Whether to replace a place of this kind that is there.
+
+        Raises
+        ------
+        StoreError
+            Something is there, or it cannot be written. What was there is unchanged.
+        """
+
+    @abstractmethod
+    def settings(self) -> GroupContents:
+        """Return the settings; an error where there are none of this layout's kind."""
+
+    @abstractmethod
+    def newest(self) -> int:
+        """Return the highest version; 0 before the first."""
+
+    @abstractmethod
+    def read_newest(self, origin: Origin, read: ReadVersion[T]) -> tuple[T | None, Head]:
+        """Read the newest version, and check that it is the newest one that was written.
+
+        Returns
+        -------
+        value : object or None
+            What `read` returned; None before the first version.
+        head : Head
+
+        Raises
+        ------
+        StoreError
+            A version is damaged, missing or of another store.
+        """
+
+    @abstractmethod
+    def read(self, version: int, member: str, kind: str) -> GroupContents:
+        """Return a member of a version; an error where it is missing or damaged."""
+
+    @abstractmethod
+    def where(self, version: int, member: str) -> str:
+        """Return what messages call a member."""
+
+    @abstractmethod
+    def find_missing(self, needed: Iterable[tuple[int, str]]) -> tuple[int, str] | None:
+        """Return the first member, given with its version, that is not there; None if all are."""
+
+    @abstractmethod
+    def check_current(self, head: Head) -> None:
+        """Check, before the work of a change, that a version is the newest, and can be followed."""
+
+    @abstractmethod
+    def commit(self, head: Head, members: Members) -> Head:
+        """Add the version after `head`.
+
+        Raises
+        ------
+        StoreError
+            Another writer was first, or it cannot be written. What was there is unchanged.
+        """
+
+    @abstractmethod
+    def sweep(self, keep: Callable[[int, str], bool]) -> None:
+        """Remove members that ``keep(version, member)`` denies, and leftovers of killed writers."""
+
+    @property
+    def first_index(self) -> int:
+        """The number of the first node of a change."""
+        return 0
+
+
+class LocalPlace(Place):
+    """A folder on a disk, in which a version is a folder that is renamed when it is complete.
+
+    Parameters
+    ----------
+    path : Path
+    layout : Layout
+        Of a flat one, `MAIN` is the folder of its version itself.
+    """
+
+    def __init__(self, path: Path, layout: Layout) -> None:
+        self._path = path
+        self.layout = layout
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self._path
+
+    @property
+    def root(self) -> Path:
+        """The folder of the versions."""
+        return self.path / self.layout.part
+
+    def create(
+        self,
+        settings: GroupContents,
+        first: Callable[[Head], Members] | None,
+        remedy: str,
+        *,
+        overwrite: bool,
+    ) -> Head:
+        """Make the folder under another name, and rename it."""
+
+        def fill(scratch: Path, head: Head) -> Head:
+            place = LocalPlace(scratch, self.layout)
+            if first is not None:
+                return place.commit(head, first(head))
+            versions.write_head(place.root, head)
+            return head
+
+        return persistence.create_store(
+            self.path, settings, fill, remedy, overwrite, self._refuse_others
+        )
+
+    def _refuse_others(self) -> None:
+        others = versions.others(self.path, {"zarr.json", self.layout.part})
+        others |= versions.others(self.root, set())
+        if others:
+            raise StoreError(
+                f"{self.path} also holds {min(others)!r}, so it is never overwritten; choose "
+                f"another path, or move that away."
+            )
+
+    def settings(self) -> GroupContents:
+        """Return the Zarr group that the folder is."""
+        return persistence.read_group(self.path, self.layout.kind)
+
+    def newest(self) -> int:
+        """Return the highest number of a folder."""
+        return versions.newest(self.root)
+
+    def read_newest(self, origin: Origin, read: ReadVersion[T]) -> tuple[T | None, Head]:
+        """Compare the folders with the record beside them."""
+        return versions.read_newest(self.root, origin, read)
+
+    def _member(self, version: int, member: str) -> Path:
+        folder = versions.folder_of(self.root, version)
+        return folder if self.layout.flat else folder / member
+
+    def where(self, version: int, member: str) -> str:
+        """Return its path."""
+        return str(self._member(version, member))
+
+    def read(self, version: int, member: str, kind: str) -> GroupContents:
+        """Read a Zarr group."""
+        return persistence.read_group(self._member(version, member), kind)
+
+    def find_missing(self, needed: Iterable[tuple[int, str]]) -> tuple[int, str] | None:
+        """Look for the Zarr groups one by one."""
+        for version, member in sorted(needed):
+            if not (self._member(version, member) / "zarr.json").is_file():
+                return version, member
+        return None
+
+    def check_current(self, head: Head) -> None:
+        """Compare with the folders, and with the record beside them."""
+        versions.check_current(self.root, head)
+
+    def commit(self, head: Head, members: Members) -> Head:
+        """Fill a folder under another name, and rename it."""
+
+        def fill(scratch: Path) -> str:
+            if not self.layout.flat:
+                scratch.mkdir(exist_ok=True)
+            for name, contents in members.items():
+                storage.fill_group(scratch if self.layout.flat else scratch / name, contents)
+            return members[MAIN].digest
+
+        return versions.commit(self.root, head, fill)
+
+    def sweep(self, keep: Callable[[int, str], bool]) -> None:
+        """Remove folders of members."""
+        versions.sweep(self.root, keep)

@@ -1,0 +1,123 @@
+"""Places that a user names: a path on a local disk, or a URL."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
+
+# One letter is a drive of Windows; one slash is what `pathlib.Path` leaves of the two of a URL.
+_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/")
+
+_CHAINED = re.compile(r"[^/\\]*::")
+
+_FILE = re.compile(r"(?:file|local):(?://(?P<host>[^/]*))?(?P<path>/.*)", re.DOTALL | re.IGNORECASE)
+
+
+def locate(name: str, location: Any) -> Path | str:
+    """Return the absolute path of a place on a local disk, or a URL of another kind as it is.
+
+    "~" is expanded, and a ``file://`` URL becomes its path. Links on the way to the place are
+    followed, so that a store may lie on another disk.
+
+    Parameters
+    ----------
+    name : str
+        The argument, for errors.
+    location : str or path-like
+
+    Raises
+    ------
+    InvalidInputError
+        If it is empty, or no place can have this name.
+    InvalidTypeError
+        If it is neither text nor a path.
+
+    Examples
+    --------
+    >>> locate("store", "file:///data/days.zarr").as_posix()[-15:]
+    '/data/days.zarr'
+    >>> locate("store", "s3://bucket/days.zarr")
+    's3://bucket/days.zarr'
+    """
+    if not isinstance(location, (str, os.PathLike)):
+        raise InvalidTypeError(
+            f"{name} is a {type(location).__name__}; pass the path of a folder, as text or as a "
+            f"pathlib.Path."
+        )
+    text = os.fspath(location)
+    if not isinstance(text, str):
+        raise InvalidTypeError(f"{name} is a path of bytes; pass text, as os.fsdecode gives it.")
+    if scheme := scheme_of(text):
+        if scheme not in {"file", "local"}:
+            if not isinstance(location, str):
+                raise InvalidInputError(
+                    f"{name} is a URL ({scheme}) in a path, which takes one of its slashes away; "
+                    f"pass it as text."
+                )
+            return text
+        text = _path_of_file_url(name, text)
+    if not text:
+        raise InvalidInputError(f"{name} is empty; pass the path of a folder.")
+    try:
+        return Path(text).expanduser().resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # no such user, a circle of links, "\0"
+        raise InvalidInputError(f"{name} is no path ({error}); correct it.") from error
+
+
+def local_path(name: str, location: Any) -> Path:
+    """Return the absolute path of a place on a local disk; a URL of another kind is refused.
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        As `locate`; also for URLs.
+
+    Examples
+    --------
+    >>> local_path("path", "s3://bucket/days.zarr")
+    Traceback (most recent call last):
+    ...
+    daskcoreset.errors.InvalidInputError: path is a URL (s3); pass a path on a local disk.
+    """
+    place = locate(name, location)
+    if isinstance(place, str):
+        scheme = scheme_of(place)
+        raise InvalidInputError(f"{name} is a URL ({scheme}); pass a path on a local disk.")
+    return place
+
+
+def scheme_of(text: str) -> str | None:
+    """Return the scheme of a URL, in small letters; None for a path.
+
+    Examples
+    --------
+    >>> scheme_of("S3://bucket"), scheme_of("simplecache::s3://bucket"), scheme_of("C:/data")
+    ('s3', 'simplecache', None)
+    >>> scheme_of("/data/s3://"), scheme_of("./s3://bucket")
+    (None, None)
+    """
+    if match := _SCHEME.match(text):
+        return match["scheme"].lower()
+    if "://" in text and (chained := _CHAINED.match(text)):
+        return chained[0].partition("::")[0].lower()
+    return None
+
+
+def _path_of_file_url(name: str, url: str) -> str:
+    match = _FILE.fullmatch(url)
+    if match is None or (match["host"] or "localhost") != "localhost":
+        raise InvalidInputError(
+            f"{name} is a file URL of another machine, or of a relative path; pass the path itself."
+        )
+    # Some programs write a blank as "%20", and others mean the signs as they stand.
+    if set("%?#") & set(url):
+        raise InvalidInputError(
+            f"{name} is a file URL with one of the signs %, ? and #, which not all programs take "
+            f"alike; pass the path itself."
+        )
+    path: str = match["path"]
+    return path[1:] if re.match(r"/[A-Za-z]:", path) else path

@@ -1,0 +1,429 @@
+"""Folders of object stores: their options, requests, and errors without secrets.
+
+What decides is done by conditional writes: an object is made only where there is none
+(``If-None-Match``), or replaced only where it is the one that was read (``If-Match``).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import wraps
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from urllib.parse import urlsplit
+
+from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
+from daskcoreset.core.locations import locate, scheme_of
+from daskcoreset.core.optional import import_optional
+from daskcoreset.core.secrets import without_secrets
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl", "http", "https")
+
+_MISSING = 'object stores need obstore; pip install "daskcoreset[remote]" brings it.'
+
+# A server that restarts is waited for; one that is gone is an error within a minute or two.
+_RETRIES: dict[str, Any] = {
+    "max_retries": 6,
+    "retry_timeout": dt.timedelta(seconds=60),
+    "backoff": {
+        "init_backoff": dt.timedelta(milliseconds=100),
+        "max_backoff": dt.timedelta(seconds=8),
+        "base": 2,
+    },
+}
+_CLIENT: dict[str, Any] = {"connect_timeout": "10s", "timeout": "60s"}
+
+# Names of fsspec's options, as s3fs, gcsfs and adlfs have them, and obstore's.
+_NAMES = {
+    "key": "access_key_id",
+    "secret": "secret_access_key",
+    "endpoint_url": "endpoint",
+    "region_name": "region",
+    "anon": "skip_signature",
+}
+
+# Options of fsspec about lists and caches, which there are none of here.
+_OF_FSSPEC = (
+    "use_listings_cache", "listings_expiry_time", "max_paths", "skip_instance_cache",
+    "default_block_size", "default_cache_type", "default_fill_cache", "asynchronous",
+)  # fmt: skip
+
+_WHAT_TO_SET = {
+    "s3": "storage_options={'key': ..., 'secret': ..., 'endpoint_url': ..., 'region': ...}, or set "
+    "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION",
+    "gs": "storage_options={'service_account': path}, or set GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "storage_options={'account_name': ..., 'account_key': ...}, or set "
+    "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+    "http": "a URL that needs no password",
+}
+
+
+def is_remote(location: object) -> bool:
+    """Return whether a location is the URL of an object store, or of a web server.
+
+    Examples
+    --------
+    >>> is_remote("s3://bucket/days"), is_remote("days.zarr"), is_remote("file:///days.zarr")
+    (True, False, False)
+    """
+    return isinstance(location, str) and scheme_of(location) in SCHEMES and "://" in location
+
+
+def connect(url: str, storage_options: Mapping[str, Any] | None = None) -> ObjectStore:
+    """Return the object store of a URL, at the folder that the URL names.
+
+    Parameters
+    ----------
+    url : str
+        ``s3://bucket/folder``, ``gs://...``, ``az://...`` or ``https://...``.
+    storage_options : mapping, optional
+        Options of obstore, or by fsspec's names: ``key``, ``secret``, ``token``,
+        ``endpoint_url``, ``region_name``, ``anon``, ``client_kwargs``. What is not there comes
+        from the environment, as AWS_ACCESS_KEY_ID and its kind.
+
+    Raises
+    ------
+    InvalidInputError
+        An option is unknown, or the URL cannot be used.
+    MissingDependencyError
+        obstore is not installed.
+    """
+    import_optional("obstore", _MISSING)
+    from obstore import store as stores
+    from obstore.exceptions import BaseError, UnknownConfigurationKeyError
+
+    name, host = without_secrets(url, url).rstrip("/"), urlsplit(url).netloc
+    # Of Azure, what stands before the sign is a folder; a password has a colon before it.
+    is_folder = url.lower().startswith("abfs") and ":" not in host
+    if set("%?#") & set(url) or ("@" in url and not is_folder):
+        raise InvalidInputError(
+            f"the URL {name} has one of the signs @, ?, # and %: a user, a password or a query, "
+            f"which would be kept, or a name that not all programs take alike; pass secrets as "
+            f"storage_options, and take another name for the folder."
+        )
+    options = _by_obstore_names(storage_options)
+    client = {**_CLIENT, **options.pop("client_options", {})}
+    retries = options.pop("retry_config", _RETRIES)
+    variables = (os.environ.get(name) for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"))
+    endpoint = str(next(filter(None, (options.get("endpoint"), *variables)), ""))
+    if f"{endpoint} {name}".lower().startswith(("http://", " http://")):
+        client.setdefault("allow_http", True)
+    try:
+        scheme, _, rest = url.partition("://")
+        place = f"{scheme.lower().replace('gcs', 'gs')}://{rest}"
+        from_url: Any = stores.from_url
+        store: ObjectStore = from_url(place, client_options=client, retry_config=retries, **options)
+    except UnknownConfigurationKeyError as error:
+        known = sorted(options)
+        msg = f"storage_options for {name} have a name that this kind of store does not know, one "
+        raise InvalidInputError(f"{msg}of {known}; leave it out or correct it.") from error
+    except (BaseError, TypeError, ValueError) as error:
+        msg = f"{name} cannot be used as it is ({_summary(error)}); pass {_what_to_set(name)}."
+        raise InvalidInputError(msg) from None
+    return store
+
+
+def _by_obstore_names(storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
+    if storage_options is None:
+        return {}
+    if not isinstance(storage_options, Mapping):
+        raise InvalidTypeError(
+            f"storage_options is a {type(storage_options).__name__}; pass a dict of options."
+        )
+    options = dict(storage_options)
+    nested = options.pop("client_kwargs", None) or {}
+    merged = {name: nested[name] for name in nested if name not in options} | options
+    for name in _OF_FSSPEC:
+        merged.pop(name, None)
+    named: dict[str, Any] = {_NAMES.get(str(name), str(name)): merged[name] for name in merged}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _what_to_set(name: str) -> str:
+    scheme = name.partition("://")[0]
+    family = {"s3a": "s3", "gcs": "gs", "https": "http"}.get(scheme, scheme)
+    return _WHAT_TO_SET.get(family, _WHAT_TO_SET["az"])
+
+
+def _summary(error: BaseException) -> str:
+    """Return the first sentence of an error, without addresses: these may hold a signature."""
+    text = re.split(r"\n|Debug source", str(error), maxsplit=1)[0]
+    return re.sub(r"\w+://\S+", "...", text)[:200].strip() or type(error).__name__
+
+
+class RefusedError(StoreError):
+    """The store answered, and refused: nothing was done."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An object as it was read: its bytes, and what tells it from any other at this place."""
+
+    data: bytes
+    tag: Mapping[str, Any]
+
+
+@contextmanager
+def clear_errors(name: str, done: str) -> Iterator[None]:
+    """Turn what obstore raises into a `StoreError` that says what to set, without secrets.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the place.
+    done : str
+        What could not be done, such as "read".
+    """
+    from obstore.exceptions import (
+        BaseError,
+        NotFoundError,
+        PermissionDeniedError,
+        UnauthenticatedError,
+    )
+
+    try:
+        yield
+    except (BaseError, NotImplementedError, FileNotFoundError) as error:
+        text = str(error)
+        absent = isinstance(error, (NotFoundError, FileNotFoundError))
+        if absent and "at location" not in text:
+            raise  # of Zarr, which found no group
+        # Without keys, machines of a cloud ask their host for some.
+        no_keys = "/latest/api/token" in text or "/computeMetadata/" in text
+        if no_keys or isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
+            found = "no credentials were found" if no_keys else "access was refused"
+            raise RefusedError(f"{name}: {found}; pass {_what_to_set(name)}") from None
+        if absent or "NoSuchBucket" in text:
+            msg = f"{name} could not be {done}: there is no such bucket; make it first"
+            raise RefusedError(msg) from None
+        # Without the cause, whose text may hold the address with its signature.
+        msg = f"{name} could not be {done} ({_summary(error)}); check the network and the endpoint"
+        raise StoreError(f"{msg}, and try again") from None
+
+
+def _again(request: Callable[P, T]) -> Callable[P, T]:
+    """Send a request that may be sent twice again, where the connection was cut under its answer.
+
+    obstore itself sends again what got no answer at all.
+    """
+
+    @wraps(request)
+    def sent(*args: P.args, **options: P.kwargs) -> T:
+        for pause in (0.1, 0.4):
+            try:
+                return request(*args, **options)
+            except RefusedError:
+                raise
+            except StoreError:
+                time.sleep(pause)
+        return request(*args, **options)
+
+    return sent
+
+
+class ObjectFolder:
+    """A folder of an object store; its errors name it, and what to set.
+
+    Parameters
+    ----------
+    store : obstore.store.ObjectStore
+    name : str
+        What messages call it, without secrets.
+    """
+
+    def __init__(self, store: ObjectStore, name: str) -> None:
+        self.store = store
+        self.name = name
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it is served by a web server, which takes no writes."""
+        from obstore.store import HTTPStore
+
+        return isinstance(self.store, HTTPStore)
+
+    @_again
+    def get(self, key: str) -> Stored | None:
+        """Return an object, or None where there is none."""
+        import obstore
+        from obstore.exceptions import NotFoundError
+
+        with clear_errors(self.name, "read"):
+            try:
+                found = obstore.get(self.store, key)
+                tag = {"e_tag": found.meta["e_tag"], "version": found.meta.get("version")}
+                return Stored(bytes(found.bytes()), tag)
+            except (NotFoundError, FileNotFoundError):
+                return None
+
+    @_again
+    def put(self, key: str, data: bytes) -> None:
+        """Write an object, whatever is there."""
+        import obstore
+
+        with clear_errors(self.name, "written"):
+            # As one request: an upload in parts is another protocol, and needs no condition here.
+            obstore.put(self.store, key, data, use_multipart=False)
+
+    def put_if(
+        self, key: str, data: bytes, tag: Mapping[str, Any] | None
+    ) -> Mapping[str, Any] | None:
+        """Write an object where there is none (`tag` None), or in place of the one with `tag`.
+
+        Returns
+        -------
+        mapping or None
+            The tag of what was written; None where there is another one.
+
+        Raises
+        ------
+        StoreError
+            No answer came, so that it is not known whether it was written.
+        """
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, NotFoundError, PreconditionError
+
+        mode: Any = "create" if tag is None else {k: v for k, v in tag.items() if v is not None}
+        with clear_errors(self.name, "written"):
+            try:
+                written = obstore.put(self.store, key, data, mode=mode, use_multipart=False)
+            except (AlreadyExistsError, PreconditionError):
+                return None
+            except (NotFoundError, FileNotFoundError):
+                if tag is None:  # there is no bucket
+                    raise
+                return None
+            return {"e_tag": written["e_tag"], "version": written["version"]}
+
+    @_again
+    def check_conditions(self, key: str) -> None:
+        """Check that conditions are heeded, by an object that no other writer knows.
+
+        Raises
+        ------
+        RefusedError
+            They are not: some stores take no notice of what they do not know.
+        """
+        try:
+            tag = self.put_if(key, b"1", None)
+            made_twice = self.put_if(key, b"2", None)
+            replaced = None if tag is None else self.put_if(key, b"3", tag)
+            replaced_twice = None if replaced is None else self.put_if(key, b"4", tag)
+        finally:
+            with suppress(StoreError):
+                self.delete([key])
+        if made_twice or replaced_twice:
+            raise RefusedError(
+                f"{self.name}: this object store takes no notice of conditions (If-None-Match, "
+                f"If-Match), so that two writers would overwrite each other; use another one, or "
+                f"a local disk"
+            )
+        if replaced is None:  # an answer was lost, so that a request was sent twice
+            raise StoreError(f"{self.name}: writes on a condition fail; try again")
+
+    @_again
+    def keys(self, under: str | None = None, most: int | None = None) -> list[str]:
+        """Return the names of the objects under a folder, in no order: of all, or of so many."""
+        import obstore
+
+        with clear_errors(self.name, "listed"):
+            listed = (meta["path"] for batch in obstore.list(self.store, under) for meta in batch)
+            return list(islice(listed, most))
+
+    @_again
+    def has(self, key: str) -> bool:
+        """Return whether there is an object."""
+        import obstore
+        from obstore.exceptions import NotFoundError
+
+        with clear_errors(self.name, "read"):
+            try:
+                obstore.head(self.store, key)
+            except (NotFoundError, FileNotFoundError):
+                return False
+            return True
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Delete objects; those that are gone already are none that matter."""
+        import obstore
+        from obstore.exceptions import NotFoundError
+
+        with clear_errors(self.name, "deleted"):
+            for start in range(0, len(keys), 1000):
+                try:
+                    obstore.delete(self.store, list(keys[start : start + 1000]))
+                except (NotFoundError, FileNotFoundError):
+                    continue
+
+
+def name_of(store: Any) -> str:
+    """Return what messages call an object store of obstore: its URL, where it has one."""
+    kind, prefix = type(store).__name__, getattr(store, "prefix", None)
+    schemes = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
+    if kind in schemes:
+        bucket = store.config.get("bucket") or store.config.get("container_name")
+        return "/".join(filter(None, (f"{schemes[kind]}://{bucket}", prefix and str(prefix))))
+    return without_secrets(store.url, store.url) if kind == "HTTPStore" else kind
+
+
+def find_folder(
+    argument: str, location: object, storage_options: Mapping[str, Any] | None = None
+) -> ObjectFolder | Path:
+    """Return the folder of an object store, or the path, that a location means.
+
+    Parameters
+    ----------
+    argument : str
+        What an error calls the location.
+    location : path, str or zarr.abc.store.Store
+    storage_options : mapping, optional
+        As in `connect`; only the URL of an object store has some.
+
+    Raises
+    ------
+    InvalidInputError
+        The URL is of another kind, or the location has no options.
+    InvalidTypeError
+        It is a Zarr store without conditional writes, or no location.
+    """
+    from zarr.abc.store import Store
+    from zarr.storage import LocalStore, ObjectStore
+
+    if is_remote(location):
+        url = str(location)
+        return ObjectFolder(connect(url, storage_options), without_secrets(url, url).rstrip("/"))
+    if storage_options:
+        raise InvalidInputError(
+            f"storage_options belong to the URL of an object store, such as s3://bucket/folder, "
+            f"and {argument} is none; leave them out."
+        )
+    if isinstance(location, ObjectStore):
+        return ObjectFolder(location.store, name_of(location.store))
+    if isinstance(location, LocalStore):
+        location = location.root
+    if isinstance(location, Store):
+        raise InvalidTypeError(
+            f"{argument} is a {type(location).__name__} of Zarr, which cannot write on a "
+            f"condition, by which one of two writers is refused; pass a path, a URL, or a "
+            f"zarr.storage.ObjectStore."
+        )
+    place = locate(argument, location)
+    if isinstance(place, str):
+        raise InvalidInputError(
+            f"{argument} is a URL ({scheme_of(place)}) of no object store; pass a path on a local "
+            f"disk, or a URL that begins with s3://, gs://, az:// or https://."
+        )
+    return place

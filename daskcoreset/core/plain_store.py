@@ -1,0 +1,58 @@
+"""A Zarr store that reads a folder which is held open, and nothing but plain files in it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any
+
+from zarr.core.buffer import default_buffer_prototype
+from zarr.storage import LocalStore
+
+from daskcoreset.core.plain_files import PlainFolder
+
+if TYPE_CHECKING:
+    from zarr.core.buffer import Buffer
+
+
+class PlainStore(LocalStore):
+    """The files of a folder, to be read; a link, a pipe or a device is an error.
+
+    All that is read is of the folder that was opened, even if another one is put in its place.
+
+    Parameters
+    ----------
+    folder : PlainFolder
+        Held as long as the store is read.
+    """
+
+    def __init__(self, folder: PlainFolder) -> None:
+        super().__init__(folder.path, read_only=True)
+        self.folder = folder
+
+    async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Buffer | None:
+        """Return a file; None where there is none."""
+        if byte_range is not None:  # of shards, which are never written
+            raise NotImplementedError("parts of files")
+        data = await asyncio.to_thread(self._read, key)
+        buffer = (prototype or default_buffer_prototype()).buffer
+        return None if data is None else buffer.from_bytes(data)
+
+    async def getsize(self, key: str) -> int:
+        """Return the number of bytes of a file."""
+        descriptor = self._descriptor_of(key)
+        try:
+            return os.fstat(descriptor).st_size
+        finally:
+            os.close(descriptor)
+
+    def _read(self, key: str) -> bytes | None:
+        try:
+            descriptor = self._descriptor_of(key)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
+            return file.read()
+
+    def _descriptor_of(self, key: str) -> int:
+        return self.folder.open_below(key)

@@ -1,0 +1,62 @@
+"""Work on data in the memory of this process, while a client is active."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakSet
+
+from daskcoreset.core.errors import warn_user
+from daskcoreset.execution.lazy import active_client
+from daskcoreset.inputs.blocks import MEMORY_BYTES, RowBlocks
+
+_REMEDY = (
+    "to use the workers, store all of it where they can read it, for example with the program "
+    '"daskcoreset store", and pass its path.'
+)
+
+# Clients whose users were told already.
+_told: WeakSet[Any] = WeakSet()
+
+
+def runs_here(blocks: RowBlocks) -> bool:
+    """Whether reads run on threads of this process, past an active client.
+
+    Larger data in memory would travel twice, to the scheduler and to a worker: that takes longer
+    than the work of nearly every construction.
+    """
+    return blocks.are_views and blocks.memory_bytes > MEMORY_BYTES and _client() is not None
+
+
+def compute_options(blocks: RowBlocks) -> dict[str, Any]:
+    """Return the options of a compute, and tell once for every client where it runs and why."""
+    if blocks.memory_bytes <= MEMORY_BYTES:
+        return {}
+    client = _client()
+    if client is None:
+        return {}
+    if client not in _told:
+        _told.add(client)
+        size = f"{blocks.memory_bytes / 2**20:,.0f} MiB of the data are in the memory of this"
+        if blocks.are_views:
+            warn_user(
+                f"{size} process, and are worked on by its threads: they are not sent to the "
+                f"workers of the active client; {_REMEDY}"
+            )
+        else:
+            warn_user(
+                f"{size} process, and travel through the scheduler to the workers of the active "
+                f"client; {_REMEDY}"
+            )
+    if not blocks.are_views:
+        return {}
+    import dask.threaded
+
+    return {"scheduler": dask.threaded.get}
+
+
+def _client() -> Any:
+    """Return the client that computes would use because it is active, not because it is named."""
+    import dask
+
+    chosen = dask.config.get("scheduler", None)  # an active client sets "dask.distributed"
+    return active_client() if chosen in (None, "dask.distributed") else None

@@ -1,0 +1,217 @@
+"""Waiting for results: as long as a deadline allows, on a cluster or on this machine.
+
+A cluster may lose its workers, its scheduler or the way to them while a caller waits. It is asked
+from time to time where the work stands, so that one who waits is told, and never waits for what is
+lost. The caller's own thread does that: nothing is left behind when it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any
+
+from daskcoreset.core.errors import ClusterError, CoresetError
+from daskcoreset.execution.agreement import check_workers
+from daskcoreset.execution.deadline import check_time, deadline
+from daskcoreset.execution.watch import Standing, Watch, standing_of
+
+# Seconds that a scheduler has to say where work stands that is being given up.
+_LAST_WORD = 2.0
+
+
+def compute_all(*collections: Any, **options: Any) -> tuple[Any, ...]:
+    """Compute Dask collections as ``dask.compute`` does, until the deadline of the call.
+
+    Parameters
+    ----------
+    *collections
+        Dask collections.
+    **options
+        As ``dask.compute`` takes them.
+
+    Raises
+    ------
+    OutOfTimeError
+        If the deadline has passed. On a cluster at once, and what waits there is cancelled;
+        on threads and processes when the next task would begin.
+    ClusterError
+        If the cluster has lost the work, or has not answered for too long.
+    """
+    import dask
+
+    check_time()
+    options = _local(options)
+    schedule = dask.base.get_scheduler(
+        scheduler=options.pop("scheduler", None), collections=collections
+    )
+    client = getattr(schedule, "__self__", None)
+    distributed = sys.modules.get("distributed")
+    if distributed is not None and isinstance(client, distributed.Client):
+        if client.status == "closed":
+            raise ClusterError("the client is closed; make a new one, and build again.")
+        check_workers(client, ask)
+        layers = {name for one in collections for name in one.__dask_graph__().layers}
+        schedule = partial(_get_on_cluster, client, sorted(layers))
+        return dask.compute(*collections, scheduler=schedule, **options)  # type: ignore[no-any-return]
+    with _until_deadline():
+        return dask.compute(*collections, scheduler=schedule, **options)  # type: ignore[no-any-return]
+
+
+def _local(options: dict[str, Any]) -> dict[str, Any]:
+    """Compute on threads where no client can be."""
+    import dask
+    import dask.threaded
+
+    chosen = options.get("scheduler") or dask.config.get("scheduler", None)
+    if chosen or "distributed" in sys.modules:
+        return dict(options)
+    # By name, or left to choose, Dask imports distributed to look for a client: half a second.
+    return options | {"scheduler": dask.threaded.get}
+
+
+@contextmanager
+def _until_deadline() -> Iterator[None]:
+    """End the schedulers of this machine before the first task that would begin too late."""
+    if deadline() is None:
+        yield
+        return
+    from dask.callbacks import Callback
+
+    def pretask(key: Any, graph: Any, state: Any) -> None:
+        del key
+        check_time(f"{len(state['finished'])} of {len(graph)} tasks were done")
+
+    with Callback(pretask=pretask):
+        yield
+
+
+def on_loop(client: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a method of a client without waiting for it.
+
+    Returns
+    -------
+    concurrent.futures.Future
+        Of what ``function(*args, **kwargs)`` gives; its ``result(timeout)`` waits so long.
+    """
+
+    async def call() -> Any:
+        return await function(*args, **kwargs)  # a coroutine, on the loop of its client
+
+    return asyncio.run_coroutine_threadsafe(call(), client.loop.asyncio_loop)
+
+
+def _get_on_cluster(
+    client: Any, layers: Sequence[str], graph: Any, keys: Any, **options: Any
+) -> Any:
+    """Compute keys of a graph on a cluster, as ``client.get`` does, and watch it."""
+    direct = options.pop("direct", None)
+    futures = client.get(graph, keys, sync=False, **options)
+    try:
+        with _clear_errors():
+            return _wait(client, layers, on_loop(client, _gathered, client, futures, direct))
+    finally:
+        # Cancels what nobody else waits for.
+        for future in futures:
+            future.release()
+
+
+def ask(client: Any, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a method of a client, and wait for it as for results: not longer than they are.
+
+    The method by itself would wait for ever for a scheduler that is cut off.
+    """
+    with _clear_errors():
+        try:
+            return _wait(client, (), on_loop(client, method, *args, **kwargs))
+        except OSError as error:
+            if isinstance(error, CoresetError):
+                raise
+            raise _explained(error) or ClusterError(
+                f"the scheduler cannot be reached ({type(error).__name__}); see that its process "
+                f"runs, and build again."
+            ) from error
+
+
+@contextmanager
+def _clear_errors() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        explained = _explained(error)
+        if explained is None:
+            raise
+        raise explained from error
+
+
+async def _gathered(client: Any, futures: Sequence[Any], direct: bool | None) -> Any:
+    from distributed.client import _wait as wait_for_all
+
+    # Left to `gather`, the wait would report an unread error whenever it is given up.
+    await wait_for_all(futures)
+    return await client.gather(futures, direct=direct)
+
+
+def _wait(client: Any, layers: Sequence[str], results: Any) -> Any:
+    """Wait for results, and look after them; without a look where they come soon."""
+    watch, limit = Watch(), deadline()
+    answer: Any = None
+    try:
+        while True:
+            timeout = watch.interval if limit is None else min(watch.interval, limit.left)
+            if concurrent.futures.wait([results], max(timeout, 0.0)).done:
+                return results.result()
+            if answer is not None and answer.done():
+                _hear(watch, answer)
+                answer = None
+            if answer is None:
+                answer = on_loop(client, client.run_on_scheduler, standing_of, layers)
+            if limit is not None and limit.left <= 0.0:
+                with suppress(Exception):  # a scheduler that says nothing
+                    watch.hear(answer.result(_LAST_WORD))
+                raise limit.error(watch.where)
+            watch.tell()
+    finally:
+        results.cancel()
+        if answer is not None:
+            answer.cancel()
+
+
+def _hear(watch: Watch, answer: Any) -> None:
+    # No answer, or one that is none: the watch counts how long.
+    with suppress(Exception):
+        standing = answer.result()
+        if isinstance(standing, Standing):
+            watch.hear(standing)
+
+
+def _explained(error: BaseException) -> ClusterError | None:
+    """Return what an error of a cluster means, or None for an error of a task."""
+    from distributed.comm.core import CommClosedError
+    from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
+
+    if isinstance(error, KilledWorker):
+        return ClusterError(
+            f"{error.allowed_failures + 1} workers ended while they ran one task of the build, "
+            f"{error.task!r}, the last one {error.last_worker.address}: most likely for want of "
+            f"memory. Pass smaller chunks, give workers more memory or fewer threads, and look at "
+            f"their logs."
+        )
+    if isinstance(error, (NoValidWorkerError, NoWorkerError)):
+        return ClusterError(f"no worker took a task of the build: {error} Start workers.")
+    lost = (
+        asyncio.CancelledError, concurrent.futures.CancelledError, CommClosedError,
+    )  # fmt: skip
+    if isinstance(error, lost):
+        groups = getattr(error, "error_groups", None)
+        reason = groups[0].errors[0].reason if groups else type(error).__name__
+        return ClusterError(
+            f"the cluster has lost the build ({reason}): its scheduler was ended or restarted, or "
+            f"cannot be reached, or the build was cancelled there; see that it runs, and build "
+            f"again."
+        )
+    return None

@@ -1,0 +1,118 @@
+"""Places that a user names: one folder, or an error, and never a folder called "s3:"."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from daskcoreset import Coreset, CoresetStream, CoresetTree
+from daskcoreset.cli.convert import write_store
+from daskcoreset.core.errors import CoresetError, InvalidInputError, InvalidTypeError
+from daskcoreset.core.locations import local_path, locate
+from tests.tools.groups import snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CORESET = Coreset(np.ones((1, 2)), np.array([5.0]), np.array([3]))
+
+WRITERS: list[Callable[[Any], Any]] = [
+    lambda place: CoresetTree.create(place, size=5, random_state=0),
+    lambda place: CoresetStream(size=5, random_state=0, store=place),
+    lambda place: CoresetStream(size=5, random_state=0).save(place),
+    CORESET.to_zarr,
+    lambda place: write_store(np.eye(4), place),
+]
+
+READERS: list[Callable[[Any], Any]] = [
+    CoresetTree.open,
+    CoresetStream.load,
+    Coreset.from_zarr,
+]
+
+NAMES = ["tree", "stream", "save", "coreset", "store"]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home directory, and a working directory beside it."""
+    for folder in ("home", "work"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path / "home"
+
+
+@pytest.mark.parametrize("write", WRITERS, ids=NAMES)
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda _: "~/s.zarr",
+        lambda _: Path("~/s.zarr"),
+        lambda home: f"file://{home}/s.zarr",
+        lambda home: f"file://localhost{home}/s.zarr",
+        lambda home: f"FILE:{home}/s.zarr",
+        lambda home: Path(f"file://{home}/s.zarr"),
+    ],
+    ids=["text", "path", "url", "localhost", "short", "path-of-url"],
+)
+def test_writers__find_the_folder_that_is_meant(home: Path, place: Any, write: Any) -> None:
+    write(place(home))
+    assert [path.name for path in home.iterdir()] == ["s.zarr"]
+    assert snapshot(Path.cwd()) == {}
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("use", [*WRITERS, *READERS], ids=[*NAMES, "open", "load", "from_zarr"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "",
+        "nonsense://user:secret@bucket/s",
+        Path("s3://user:secret@bucket/s"),
+        "file://elsewhere/s",
+        "file:///s%20t",
+        "file:///s?token=secret",
+        "~nobody-of-this-name/s",
+        "s\0t",
+        b"bytes",
+    ],
+)
+def test_places__that_are_none_are_refused(place: Any, use: Any) -> None:
+    with pytest.raises(CoresetError) as caught:
+        use(place)
+    assert isinstance(caught.value, (InvalidInputError, InvalidTypeError))
+    assert "secret" not in str(caught.value)
+    assert snapshot(Path.cwd()) == {}
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("use", WRITERS[:3] + READERS[:2], ids=[*NAMES[:3], "open", "load"])
+@pytest.mark.parametrize(
+    "place", ["s3://user:hunter2@bucket/s", "memory://s", "zip::s3://hunter2/s"]
+)
+def test_trees_and_streams__refuse_urls(place: str, use: Any) -> None:
+    told = r"is a URL \(\w+\) of no object store|a user, a password"
+    with pytest.raises(InvalidInputError, match=told) as caught:
+        use(place)
+    assert "hunter2" not in str(caught.value)
+    assert snapshot(Path.cwd()) == {}
+
+
+def test_locate__circles_of_links(tmp_path: Path) -> None:
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    with pytest.raises(CoresetError):
+        CoresetTree.create(tmp_path / "one" / "s")
+
+
+def test_locate__paths_with_colons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for text in ("run:1", "./s3:/x", "c:", "a::b"):
+        assert locate("store", text) == Path(os.path.realpath(text))
+    assert local_path("store", tmp_path) == tmp_path.resolve()

@@ -1,0 +1,149 @@
+"""Workers that differ from the client: in versions, in what is installed, in their processor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import daskcoreset
+from daskcoreset.core.errors import CoresetWarning, WorkerMismatchError
+from daskcoreset.execution import agreement
+from daskcoreset.execution.agreement import (
+    Environment,
+    check_here,
+    check_workers,
+    disagreement,
+    environment,
+)
+from daskcoreset.execution.waiting import ask
+from tests.tools.cluster_harness import RealCluster, real_cluster
+
+
+def with_version(package: str, version: str) -> Environment:
+    versions = tuple((k, version if k == package else v) for k, v in environment().versions)
+    return environment()._replace(versions=versions)
+
+
+def test_disagreement__this_package_is_an_error() -> None:
+    found = disagreement(with_version("daskcoreset", "0.0.1"), environment())
+    assert "daskcoreset" in found.errors[0]
+    assert found.errors[0].endswith("in place of 0.0.1")
+    assert not found.versions
+    assert disagreement(environment(), environment()) == ([], [], [])
+
+
+@pytest.mark.parametrize("package", ["python", "numpy", "numba", "dask", "scikit-learn"])
+def test_disagreement__of_other_packages_what_is_lacking_is_an_error(package: str) -> None:
+    here = environment()
+    assert disagreement(here, with_version(package, "0.1")).versions
+    assert disagreement(here, with_version(package, "none")).errors
+
+
+def test_check_here__in_another_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agreement, "_compared", set())
+    check_here(None)
+    check_here(environment())
+    check_here(with_version("numpy", "0.1"))  # no worker, so nobody to warn
+    with pytest.raises(WorkerMismatchError, match=r"process \d+ on host .* in place of 0\.1"):
+        check_here(with_version("daskcoreset", "0.1"))
+
+
+def test_environment__names_what_chooses_by_the_processor() -> None:
+    assert [name for name, _ in environment().processor] == ["BLAS", "NumPy", "numba"]
+    assert all(chosen for _, chosen in environment().processor)
+
+
+def pretended(folder: Path, package: str, version: str) -> Path:
+    """Make a folder that, ahead in the path, gives a package another version."""
+    about = folder / f"{package}-{version}.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    pytest.importorskip("distributed")
+    with real_cluster(tmp_path_factory.mktemp("cluster"), 0) as running:
+        yield running
+
+
+@pytest.fixture
+def client(cluster: RealCluster) -> Iterator[Any]:
+    with cluster.lent() as connected:
+        yield connected
+
+
+def build() -> Any:
+    X = np.random.default_rng(0).normal(size=(1000, 3))
+    return daskcoreset.build(X, size=50, chunks=100, random_state=0)
+
+
+@pytest.mark.distributed
+@pytest.mark.slow
+def test_build__worker_of_another_version_of_the_package(
+    cluster: RealCluster, client: Any, tmp_path: Path
+) -> None:
+    cluster.joined(client)
+    build()  # no warning
+    cluster.joined(client, path=[pretended(tmp_path / "old", "daskcoreset", "0.0.1")])
+    odd = next(
+        address for address, found in client.run(environment).items() if found != environment()
+    )
+    with pytest.raises(WorkerMismatchError, match=f"{odd} has daskcoreset 0.0.1 in place of"):
+        build()
+    with pytest.raises(WorkerMismatchError):  # until it is gone
+        build()
+    client.retire_workers([odd])
+    build()
+
+
+@pytest.mark.distributed
+@pytest.mark.slow
+def test_build__worker_of_another_version_of_numba(
+    cluster: RealCluster, client: Any, tmp_path: Path
+) -> None:
+    cluster.joined(client, path=[pretended(tmp_path / "old", "numba", "0.1.2")])
+    with pytest.warns(CoresetWarning, match=r"tcp://.* has numba 0\.1\.2 in place of .*same versi"):
+        first = build()
+    second = build()  # warned once
+    np.testing.assert_array_equal(first.indices, second.indices)
+
+
+@pytest.mark.distributed
+@pytest.mark.slow
+def test_build__worker_that_joins_between_definition_and_run(
+    cluster: RealCluster, client: Any, tmp_path: Path
+) -> None:
+    import dask
+
+    cluster.joined(client, path=[pretended(tmp_path / "old", "daskcoreset", "0.0.1")])
+    X = np.random.default_rng(0).normal(size=(1000, 3))
+    lazy = daskcoreset.build(X, size=50, chunks=100, random_state=0, compute=False)
+    with pytest.raises(WorkerMismatchError, match=r"worker tcp://.* has daskcoreset 0\.0\.1"):
+        dask.compute(lazy)  # Dask's own call, which asks no worker before
+
+
+@pytest.mark.distributed
+@pytest.mark.slow
+def test_check_workers__one_with_another_processor(cluster: RealCluster, client: Any) -> None:
+    """By the check alone: for another processor a build compiles everything, for a minute."""
+    cluster.joined(client, settings={"OPENBLAS_CORETYPE": "Prescott", "NUMBA_CPU_NAME": "nehalem"})
+    with pytest.warns(CoresetWarning, match=r"tcp://.*numba for nehalem on "):
+        check_workers(client, ask)
+
+
+@pytest.mark.distributed
+@pytest.mark.slow
+def test_build__worker_without_the_package(
+    cluster: RealCluster, client: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "none" / "daskcoreset").mkdir(parents=True)
+    (tmp_path / "none" / "daskcoreset" / "__init__.py").write_text("")
+    cluster.joined(client, path=[tmp_path / "none"])
+    with pytest.raises(WorkerMismatchError, match=r"tcp://.* has no daskcoreset, or another one"):
+        build()

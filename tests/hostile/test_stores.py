@@ -1,0 +1,515 @@
+"""Stores that were tampered with: nothing outside is read or deleted, nothing hangs or explodes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import tracemalloc
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from numcodecs.zstd import compress
+
+from daskcoreset import Coreset, CoresetStream, CoresetTree, WeightedPoints
+from daskcoreset.cli.convert import write_store
+from daskcoreset.constructions.tree import persistence, versions
+from daskcoreset.core import storage
+from daskcoreset.core.errors import CoresetError, StoreError
+from tests.tools.groups import a_home, names, snapshot
+from tests.tools.trees import day, made
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="links and pipes of POSIX systems")
+
+
+def a_stream(path: Path) -> CoresetStream:
+    stream = CoresetStream(size=10, random_state=0, store=path)
+    return stream.partial_fit(day(1)).partial_fit(day(2))
+
+
+def a_coreset(n: int = 20) -> Coreset:
+    return Coreset(np.arange(2.0 * n).reshape(n, 2), np.ones(n), np.arange(n))
+
+
+def look_at_tree(path: Path) -> None:
+    CoresetTree.open(path).verify()
+
+
+MAKE: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any], Callable[[Path], Any]]] = {
+    # How it is made, read and changed.
+    "tree": (
+        lambda path: made(path, 2),
+        look_at_tree,
+        lambda path: CoresetTree.open(path).append(day(3)),
+    ),
+    "stream": (
+        a_stream,
+        CoresetStream.load,
+        lambda path: CoresetStream.load(path).partial_fit(day(3)),
+    ),
+    "coreset": (
+        lambda path: a_coreset().to_zarr(path),
+        Coreset.from_zarr,
+        lambda path: a_coreset().to_zarr(path, overwrite=True),
+    ),
+}
+
+# --- links, pipes, devices -----------------------------------------------------------------
+
+
+@POSIX
+@pytest.mark.parametrize(("kind", "part"), [("tree", "versions"), ("stream", "states")])
+def test_changes__delete_nothing_through_a_link(tmp_path: Path, kind: str, part: str) -> None:
+    make, look, change = MAKE[kind]
+    make(tmp_path / "s")
+    opened = (
+        CoresetTree.open(tmp_path / "s") if kind == "tree" else CoresetStream.load(tmp_path / "s")
+    )
+    a_home(tmp_path / "home")
+    before = snapshot(tmp_path / "home")
+    (tmp_path / "s" / part / "000000000000").symlink_to(tmp_path / "home")
+    again = opened.append if isinstance(opened, CoresetTree) else opened.partial_fit
+    for use in (look, change, lambda _: again(day(9))):
+        with pytest.raises(StoreError, match="symbolic link"):
+            use(tmp_path / "s")
+        assert snapshot(tmp_path / "home") == before
+
+
+@POSIX
+@pytest.mark.parametrize(("kind", "part"), [("tree", "versions"), ("stream", "states")])
+def test_sweep__leaves_links_alone(tmp_path: Path, kind: str, part: str) -> None:
+    MAKE[kind][0](tmp_path / "s")
+    a_home(tmp_path / "home")
+    before = snapshot(tmp_path / "home")
+    root = tmp_path / "s" / part
+    newest = versions.folder_of(root, versions.newest(root))
+    for link in (newest / "link", root / f".000000000001.{'0' * 32}.daskcoreset-partial"):
+        link.symlink_to(tmp_path / "home")
+    versions.sweep(root, lambda *_: False)
+    assert snapshot(tmp_path / "home") == before
+    (root / "000000000000").symlink_to(tmp_path / "home")
+    with pytest.raises(StoreError, match="symbolic link"):
+        versions.sweep(root, lambda *_: False)
+    assert snapshot(tmp_path / "home") == before
+
+
+@POSIX
+@pytest.mark.parametrize(("kind", "part"), [("tree", "versions"), ("stream", "states")])
+@pytest.mark.parametrize("what", ["link", "pipe", "folder"])
+def test_lock__is_a_plain_file_and_stays_as_it_is(
+    tmp_path: Path, kind: str, part: str, what: str
+) -> None:
+    make, look, change = MAKE[kind]
+    make(tmp_path / "s")
+    lock = tmp_path / "s" / part / ".lock"
+    lock.write_text("kept")
+    os.link(lock, tmp_path / "hard")  # a copy of a backup program, say
+    change(tmp_path / "s")
+    assert (tmp_path / "hard").read_text() == "kept"
+    lock.unlink()
+    (tmp_path / "mine").write_text("mine")
+    if what == "link":
+        lock.symlink_to(tmp_path / "mine")
+    elif what == "pipe":
+        os.mkfifo(lock)
+    else:
+        lock.mkdir()
+    with pytest.raises(StoreError):
+        change(tmp_path / "s")
+    assert (tmp_path / "mine").read_text() == "mine"
+    look(tmp_path / "s")
+
+
+@POSIX
+@pytest.mark.parametrize("kind", ["tree", "stream", "coreset"])
+def test_stores__are_refused_with_anything_but_plain_files(tmp_path: Path, kind: str) -> None:
+    """Links to the very same contents, and pipes, which would let a reader wait for ever."""
+    make, look, _ = MAKE[kind]
+    store = tmp_path / "s"
+    make(store)
+    before = f"states/{versions.newest(store / 'states') - 1:012d}"  # which is not read
+    parts = [
+        path
+        for path in sorted(store.rglob("*"))
+        if path.name != ".lock" and f"{before}/" not in path.as_posix()
+    ]
+    assert len(parts) > 10
+    for part in parts:
+        aside = tmp_path / "aside"
+        part.rename(aside)
+        part.symlink_to(aside)
+        with pytest.raises(StoreError):
+            look(store)
+        part.unlink()
+        if aside.is_file():
+            os.mkfifo(part)
+            with pytest.raises(StoreError):
+                look(store)
+            part.unlink()
+        aside.rename(part)
+    look(store)
+
+
+@POSIX
+@pytest.mark.parametrize("kind", ["tree", "stream", "coreset"])
+def test_stores__may_lie_behind_a_link_of_the_user(tmp_path: Path, kind: str) -> None:
+    make, look, change = MAKE[kind]
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    make(tmp_path / "link" / "s")
+    (tmp_path / "direct").symlink_to(tmp_path / "disk" / "s")
+    for path in (tmp_path / "link" / "s", tmp_path / "direct"):
+        change(path)
+        look(path)
+    assert (tmp_path / "direct").is_symlink()
+    assert names(tmp_path / "disk") == {"s"}
+
+
+# --- the chain -----------------------------------------------------------------------------
+
+
+def test_verify__nodes_of_another_tree_of_the_same_shape(tmp_path: Path) -> None:
+    """Same settings, same names of nodes; other rows."""
+    made(tmp_path / "t", 3)
+    other = CoresetTree.create(tmp_path / "u", size=10, random_state=1)
+    for number in range(3):
+        other.append(day(number + 50), name=f"day {number}")
+    node = f"versions/{2:012d}/node-0"
+    shutil.rmtree(tmp_path / "t" / node)
+    shutil.copytree(tmp_path / "u" / node, tmp_path / "t" / node)
+    tree = CoresetTree.open(tmp_path / "t")
+    with pytest.raises(StoreError, match="node of another tree"):
+        tree.verify()
+    with pytest.raises(StoreError, match="node of another tree"):
+        tree.coreset("day 1")
+    # All versions of the other one, with its own chain.
+    shutil.rmtree(tmp_path / "t" / "versions")
+    shutil.copytree(tmp_path / "u" / "versions", tmp_path / "t" / "versions")
+    with pytest.raises(StoreError, match="belongs to another store"):
+        CoresetTree.open(tmp_path / "t")
+    shutil.copy(tmp_path / "u" / "head.json", tmp_path / "t" / "head.json")
+    with pytest.raises(StoreError, match="belongs to another store"):
+        CoresetTree.open(tmp_path / "t")
+
+
+@pytest.mark.parametrize(("kind", "part"), [("tree", "versions"), ("stream", "states")])
+def test_open__what_was_lost(tmp_path: Path, kind: str, part: str) -> None:
+    make, look, change = MAKE[kind]
+    make(tmp_path / "s")
+    root = tmp_path / "s" / part
+    newest = versions.newest(root)
+    lost: list[tuple[Path, str]] = [
+        (versions.folder_of(root, newest), f"version {newest} is missing"),
+        (root, f"version {newest} is missing, and there is none"),
+        (tmp_path / "s" / "head.json", "the record of its newest version is missing"),
+    ]
+    for path, message in lost:
+        path.rename(tmp_path / "aside")
+        for use in (look, change):
+            with pytest.raises(StoreError, match=message):
+                use(tmp_path / "s")
+        (tmp_path / "aside").rename(path)
+    head = tmp_path / "s" / "head.json"
+    content = head.read_text()
+    for damaged in (content[:-9], "{}", "[" * 5000, content.replace(f": {newest}", ': "x"')):
+        head.write_text(damaged)
+        with pytest.raises(StoreError, match=r"head\.json"):
+            look(tmp_path / "s")
+    head.write_text(content)
+    change(tmp_path / "s")
+
+
+@pytest.mark.parametrize(("kind", "part"), [("tree", "versions"), ("stream", "states")])
+def test_open__after_a_kill_before_the_record(tmp_path: Path, kind: str, part: str) -> None:
+    make, look, change = MAKE[kind]
+    make(tmp_path / "s")
+    root = tmp_path / "s" / part
+    for _ in range(2):
+        before = (tmp_path / "s" / "head.json").read_bytes()
+        change(tmp_path / "s")
+        newest = versions.newest(root)
+        (tmp_path / "s" / "head.json").write_bytes(before)
+        look(tmp_path / "s")
+        assert versions.newest(root) == newest
+    change(tmp_path / "s")
+    recorded = versions.read_head(root)
+    assert recorded is not None
+    assert recorded.version == versions.newest(root) == newest + 1
+
+
+def test_save__a_stream_that_was_replaced_is_not_written_over(tmp_path: Path) -> None:
+    stream = a_stream(tmp_path / "s")
+    other = CoresetStream(size=10, random_state=5).partial_fit(day(9))
+    other.save(tmp_path / "s", overwrite=True)
+    for _ in range(2):
+        CoresetStream.load(tmp_path / "s").save()
+    with pytest.raises(StoreError, match="another writer has changed it"):
+        stream.partial_fit(day(3))
+    assert CoresetStream.load(tmp_path / "s").n_rows == 60
+
+
+def as_before(store: Path, part: str) -> None:
+    """Make a store into one of before there was a chain."""
+
+    def rewrite(path: Path, kind: str) -> None:
+        contents = persistence.read_group(path, kind)
+        attributes = dict(contents.attributes)
+        for name in ("link", "identity"):
+            attributes.pop(name, None)
+        state: Any = attributes.get("state", {})
+        state.pop("digests", None)
+        for entry in path.iterdir():
+            if entry.name not in {"versions", "states", "head.json"}:
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        storage.fill_group(path, replace(contents, attributes=attributes, schema_version=1))
+
+    groups = [path.parent for path in store.rglob("zarr.json")]
+    for path in groups:
+        attributes = json.loads((path / "zarr.json").read_text())["attributes"]
+        if header := attributes.get("daskcoreset"):
+            rewrite(path, header["kind"])
+    (store / "head.json").unlink()
+    (store / part / ".lock").unlink()
+
+
+@pytest.mark.parametrize(("kind", "part"), [("tree", "versions"), ("stream", "states")])
+def test_open__stores_of_before_the_chain(tmp_path: Path, kind: str, part: str) -> None:
+    make, look, change = MAKE[kind]
+    make(tmp_path / "s")
+    as_before(tmp_path / "s", part)
+    look(tmp_path / "s")
+    change(tmp_path / "s")  # which begins a chain
+    look(tmp_path / "s")
+    change(tmp_path / "s")
+    make(tmp_path / "same")
+    for _ in range(2):
+        change(tmp_path / "same")
+    opened = CoresetTree.open if kind == "tree" else CoresetStream.load
+    one, two = (opened(tmp_path / name).coreset() for name in ("s", "same"))
+    assert WeightedPoints.equals(one, two)
+    root = tmp_path / "s" / part
+    shutil.rmtree(versions.folder_of(root, versions.newest(root)))
+    with pytest.raises(StoreError, match="is missing"):
+        look(tmp_path / "s")
+
+
+# --- sizes ---------------------------------------------------------------------------------
+
+
+def edited(path: Path, edit: Callable[[Any], None]) -> None:
+    values = json.loads((path / "zarr.json").read_text())
+    edit(values)
+    (path / "zarr.json").write_text(json.dumps(values))
+
+
+def declare(store: Path, n: int) -> None:
+    """Declare other numbers of rows everywhere, in a store of a coreset."""
+
+    def arrays(values: Any) -> None:
+        for spec in values["attributes"]["daskcoreset"]["arrays"].values():
+            spec["shape"][0] = n
+
+    edited(store, arrays)
+    for path in store.glob("*/zarr.json"):
+        edited(path.parent, lambda values: values["shape"].__setitem__(0, n))
+
+
+def peak_of(call: Callable[[], Any]) -> int:
+    tracemalloc.start()
+    try:
+        with pytest.raises(StoreError):
+            call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("chunks", ["missing", "one", "bomb"])
+def test_from_zarr__declared_sizes_are_compared_with_what_is_stored(
+    tmp_path: Path, chunks: str
+) -> None:
+    a_coreset().to_zarr(tmp_path / "s")
+    n = 60_000_000
+    declare(tmp_path / "s", n)
+
+    def chunk_of(rows: int) -> Callable[[Any], None]:
+        def edit(values: Any) -> None:
+            values["chunk_grid"]["configuration"]["chunk_shape"][0] = rows
+
+        return edit
+
+    for path in tmp_path.glob("s/*/zarr.json"):
+        if chunks != "missing":
+            edited(path.parent, chunk_of(n))
+        if chunks == "bomb":  # a frame that decodes to more than it should
+            for chunk in path.parent.glob("c/**/0"):
+                if chunk.is_file():
+                    chunk.write_bytes(compress(bytes(2**28)))
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < 100_000
+    assert peak_of(lambda: Coreset.from_zarr(tmp_path / "s")) < 2**25
+
+
+def test_read_group__chunks_decode_to_what_they_should(tmp_path: Path) -> None:
+    a_coreset().to_zarr(tmp_path / "s")
+    chunk = tmp_path / "s" / "weights" / "c" / "0"
+    streamed = b"\x28\xb5\x2f\xfd\x00\x00" + bytes(9)
+    for content in (compress(bytes(2**28)), streamed, b"\x28\xb5\x2f\xfd", b""):
+        chunk.write_bytes(content)
+        assert peak_of(lambda: Coreset.from_zarr(tmp_path / "s")) < 2**25
+
+
+def test_read_group__text_has_no_room_for_more(tmp_path: Path) -> None:
+    labels = np.array(["a", "b"])
+    Coreset(np.ones((2, 1)), np.ones(2), np.arange(2), labels).to_zarr(tmp_path / "s")
+
+    def wide(values: Any) -> None:
+        values["attributes"]["daskcoreset"]["arrays"]["labels"]["dtype"] = "<U90000000"
+
+    edited(tmp_path / "s", wide)
+    assert peak_of(lambda: Coreset.from_zarr(tmp_path / "s")) < 2**25
+    chunk = tmp_path / "s" / "labels" / "c" / "0"
+    chunk.write_bytes(compress((2**31).to_bytes(4, "little") + bytes(8)))
+    assert peak_of(lambda: Coreset.from_zarr(tmp_path / "s")) < 2**25
+
+
+@pytest.mark.parametrize(
+    "codecs",
+    [
+        [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "gzip"}],
+        [{"name": "bytes", "configuration": {"endian": "big"}}, {"name": "zstd"}],
+        [{"name": "numcodecs.pickle"}],
+        [{"name": "vlen-bytes"}, {"name": "zstd"}],
+        [],
+    ],
+)
+def test_read_group__other_codecs_are_refused(tmp_path: Path, codecs: list[Any]) -> None:
+    a_coreset().to_zarr(tmp_path / "s")
+    edited(tmp_path / "s" / "points", lambda values: values.__setitem__("codecs", codecs))
+    with pytest.raises(StoreError, match="array 'points' does not read"):
+        Coreset.from_zarr(tmp_path / "s")
+
+
+@pytest.mark.parametrize("name", ["zarr.json", "points/zarr.json"])
+def test_read_group__deep_and_wrong_metadata(tmp_path: Path, name: str) -> None:
+    a_coreset().to_zarr(tmp_path / "s")
+    path = tmp_path / "s" / name
+    content = path.read_text()
+    deep = "[" * 100_000
+    for wrong in (deep, content.replace("{", '{"a":' + deep, 1), "null", "1e999", '{"a": NaN}'):
+        path.write_text(wrong)
+        with pytest.raises(CoresetError):
+            Coreset.from_zarr(tmp_path / "s")
+
+
+def test_read_group__names_that_lead_outside(tmp_path: Path) -> None:
+    a_coreset().to_zarr(tmp_path / "s")
+
+    def outside(values: Any) -> None:
+        arrays = values["attributes"]["daskcoreset"]["arrays"]
+        arrays["../s/points"] = arrays.pop("points")
+
+    edited(tmp_path / "s", outside)
+    with pytest.raises(StoreError, match="no array has a name such as"):
+        Coreset.from_zarr(tmp_path / "s")
+
+
+def test_read_group__large_arrays_that_are_whole(tmp_path: Path) -> None:
+    """Rows that pack a thousandfold are no bomb."""
+    n = 3_000_000
+    Coreset(np.zeros((n, 2)), np.ones(n), np.zeros(n, dtype=np.int64)).to_zarr(tmp_path / "s")
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < n
+    assert len(Coreset.from_zarr(tmp_path / "s")) == n
+
+
+# --- kills and overwrites ------------------------------------------------------------------
+
+WRITER = """
+import sys, time
+import numpy as np
+from daskcoreset import Coreset
+from daskcoreset.cli import convert
+from daskcoreset.core import storage
+
+def hang(*_):
+    print("writing", flush=True)
+    time.sleep(600)
+
+def coreset(n):
+    return Coreset(np.full((200, 2), float(n)), np.ones(200), np.arange(200))
+
+what, path = sys.argv[1:]
+if what == "loop":
+    print("writing", flush=True)
+    for n in range(10**9):
+        coreset(n).to_zarr(path, overwrite=True)
+elif what == "coreset":
+    storage.write_array = hang
+    coreset(1).to_zarr(path, overwrite=True)
+else:
+    convert._plain = hang
+    convert.write_store(np.eye(4), path)
+"""
+
+
+def writer(what: str, path: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITER, what, str(path)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "writing\n"
+    return process
+
+
+@POSIX
+@pytest.mark.parametrize("what", ["coreset", "store"])
+def test_writers__sweep_what_killed_ones_left(tmp_path: Path, what: str) -> None:
+    def write() -> None:
+        if what == "coreset":
+            a_coreset().to_zarr(tmp_path / "s", overwrite=True)
+        else:
+            shutil.rmtree(tmp_path / "s", ignore_errors=True)
+            write_store(np.eye(4), tmp_path / "s")
+
+    alive = writer(what, tmp_path / "s")
+    try:
+        for _ in range(2):
+            killed = writer(what, tmp_path / "s")
+            killed.kill()
+            killed.communicate()
+        assert len(names(tmp_path)) > 1
+        write()
+        (kept,) = names(tmp_path) - {"s"}  # of the one that lives
+        assert alive.poll() is None
+    finally:
+        alive.kill()
+        alive.communicate()
+    assert (tmp_path / kept).is_dir()
+    write()
+    assert names(tmp_path) == {"s"}
+
+
+def test_from_zarr__during_overwrites(tmp_path: Path) -> None:
+    process = writer("loop", tmp_path / "s")
+    try:
+        end = time.monotonic() + 60
+        while not (tmp_path / "s").exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        seen = set()
+        for _ in range(150):
+            coreset = Coreset.from_zarr(tmp_path / "s")
+            assert len(np.unique(coreset.points)) == 1
+            seen.add(coreset.points[0, 0])
+        assert len(seen) > 1
+    finally:
+        process.kill()
+        process.communicate()
+    Coreset.from_zarr(tmp_path / "s")

@@ -1,0 +1,113 @@
+"""Zarr stores that a worker of a cluster cannot see: real processes in folders of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+import daskcoreset
+from daskcoreset.core.errors import StoreError
+from tests.tools.cluster_harness import RealCluster, real_cluster
+
+pytestmark = [pytest.mark.distributed, pytest.mark.slow]
+
+X = np.random.default_rng(0).normal(5.0, 1.0, size=(2000, 2))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    pytest.importorskip("distributed")
+    with real_cluster(tmp_path_factory.mktemp("cluster"), 0) as running:
+        yield running
+
+
+def write(path: Path) -> None:
+    array = zarr.create_array(path, shape=X.shape, dtype="f8", chunks=(100, 2))
+    array[:] = X
+
+
+def sources(path: str) -> list[Any]:
+    import dask.array as da
+
+    opened = zarr.open_array(path)
+    return [path, opened, da.from_zarr(opened, inline_array=True)]
+
+
+def test_build__relative_path_and_workers_in_other_folders(
+    cluster: RealCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "X.zarr")
+    monkeypatch.chdir(tmp_path)
+    expected = daskcoreset.build("X.zarr", size=100, random_state=0)
+    with cluster.lent() as client:
+        folders = [cluster.joined(client).folder, cluster.joined(client).folder]
+        for source in sources("X.zarr"):
+            found = daskcoreset.build(source, size=100, chunks=100, random_state=0)
+            assert found.points.min() > 0.5
+            assert len(found) == 100
+        whole = daskcoreset.build("X.zarr", size=100, random_state=0)
+        np.testing.assert_array_equal(whole.points, expected.points)
+        model = daskcoreset.estimators.CoresetKMeans(2, size=100, random_state=0).fit("X.zarr")
+        assert model.cluster_centers_.min() > 0.5
+        assert not any((folder / "X.zarr").exists() for folder in folders)
+
+
+def build_until_all_have_read(path: Path, options: dict[str, Any]) -> None:
+    for _ in range(20):  # a worker may come too late for the blocks of one build
+        daskcoreset.build(path, **options)
+
+
+@pytest.mark.parametrize(
+    "missing_chunks", [pytest.param("raise", marks=pytest.mark.nightly), "fill"]
+)
+def test_build__one_worker_without_the_mount(
+    cluster: RealCluster, tmp_path: Path, missing_chunks: Any
+) -> None:
+    """The path leads through `/proc/self/cwd`, so that it is another folder for each process."""
+    here = Path("/proc/self/cwd")
+    if not here.exists():
+        pytest.skip("needs Linux: a path that is another one in each process")
+    before = Path.cwd()
+    (tmp_path / "client").mkdir()
+    os.chdir(tmp_path / "client")
+    try:
+        write(tmp_path / "client" / "X.zarr")
+        with cluster.lent() as client:
+            for _ in range(2):
+                folder = cluster.joined(client).folder
+                shutil.copytree(tmp_path / "client" / "X.zarr", folder / "X.zarr")
+            options: dict[str, Any] = {"size": 100, "chunks": 100, "random_state": 0}
+            options["missing_chunks"] = missing_chunks
+            with_mount = daskcoreset.build(here / "X.zarr", **options)
+            assert with_mount.points.min() > 0.5
+            lacking = cluster.joined(client).folder
+            with pytest.raises(StoreError, match=f"cannot be read on host .*{lacking.name}"):
+                build_until_all_have_read(here / "X.zarr", options)
+            assert not (lacking / "X.zarr").exists()
+    finally:
+        os.chdir(before)
+
+
+def test_tree__worker_without_the_mount(cluster: RealCluster, tmp_path: Path) -> None:
+    here = Path("/proc/self/cwd")
+    if not here.exists():
+        pytest.skip("needs Linux: a path that is another one in each process")
+    before = Path.cwd()
+    (tmp_path / "client").mkdir()
+    os.chdir(tmp_path / "client")
+    try:
+        write(tmp_path / "client" / "X.zarr")
+        with cluster.lent() as client:
+            cluster.joined(client)
+            tree = daskcoreset.CoresetTree.create(tmp_path / "tree", size=50)
+            with pytest.raises(StoreError, match="cannot be read on host"):
+                tree.append(here / "X.zarr")
+    finally:
+        os.chdir(before)

@@ -1,0 +1,129 @@
+"""Mutations of arguments of public calls; `main` runs in a process of `fuzzing`."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections import Counter
+from contextlib import suppress
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as with_seed
+from hypothesis import strategies as st
+
+from daskcoreset.core.errors import CoresetError, DataUnavailableError, MissingDependencyError
+from tests.tools import fuzzing
+from tests.tools.hostile_values import VALUES, HostileError
+from tests.tools.public_calls import NOTHING, PublicCall, public_calls
+
+ALSO_CALLED = {
+    "value": ("divergence",),
+    "leaf": ("leaves",),
+    "size": ("max_points",),
+    "k": ("pass a larger",),
+    "n": ("rows",),
+    "d": ("columns", "features"),
+    "X": ("rows",),
+    "others": ("coreset",),
+    "groups": ("sample_weight",),
+    "classes": ("labels",),
+    "random_state": ("pass a larger k",),
+    "report": ("oracle",),
+    "progress": ("oracle",),
+}
+"""What messages call some arguments, as users do."""
+
+ENDLESS = {("n_init", value) for value in ("huge", "2^63", "2^31", "10^9")}
+"""Numbers of runs that may be asked for, and are made one after the other."""
+
+SECRET = "password"  # noqa: S105 - part of a URL that no message may repeat
+
+
+def problem_of(call: PublicCall, argument: str, value: str) -> str | None:
+    """Spoil an argument of a call; return what is wrong with the answer, or None."""
+    where = f"{call.name}({argument}={value})"
+    options = {**call.good, argument: VALUES[value]()}
+    try:
+        fuzzing.watched(lambda: call.function(**options), where, pickles=True)
+    except (DataUnavailableError, MissingDependencyError):
+        return None
+    except CoresetError as error:
+        said = str(error)
+        if SECRET in said:
+            return f"{where}: tells a secret: {said}"
+        return None if is_named(call, argument, said) else f"{where}: names nothing: {said[:300]}"
+    except HostileError:
+        return None  # what a user's object raises goes to the user as it is
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is not ours
+        lines = traceback.extract_tb(error.__traceback__)
+        places = [
+            f"{line.filename.rpartition('daskcoreset/')[2]}:{line.lineno}"
+            for line in lines
+            if "daskcoreset/" in line.filename
+        ]
+        try:
+            said = str(error)[:160]
+        except BaseException:  # noqa: BLE001 - of a hostile object
+            said = "?"
+        return f"{where}: {type(error).__name__}: {said} @ {' '.join(places[-2:])}"
+    return None
+
+
+def is_named(call: PublicCall, argument: str, said: str) -> bool:
+    """Whether a message names the argument, or another one of the call that it does not fit."""
+    names = {argument, *call.known, *ALSO_CALLED.get(argument, ())}
+    return any(name in said for name in names if len(name) > 1) or any(
+        f"{name} " in said or f"{name}=" in said or f"'{name}'" in said for name in names
+    )
+
+
+def main(out: str, seed: str, count: str) -> None:
+    """Make mutations, and write down those that were answered wrongly."""
+    warnings.simplefilter("ignore")
+    calls = public_calls()
+    seen: Counter[str] = Counter()
+    failures: list[str] = []
+    for call in calls:  # in peace, so that loops are compiled
+        if not any(value is NOTHING for value in call.good.values()):
+            with suppress(CoresetError):  # some rows are not separable
+                call.function(**call.good)
+        seen[call.name] = 0
+    fuzzing.guard()
+    fuzzing.refuse_pickles()
+    pairs = [(call, argument) for call in calls for argument in call.known]
+
+    @with_seed(int(seed))
+    @settings(
+        max_examples=int(count), deadline=None, database=None, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(pair=st.sampled_from(pairs), value=st.sampled_from(list(VALUES)))
+    def mutate(pair: tuple[PublicCall, str], value: str) -> None:
+        call, argument = pair
+        seen[call.name] += 1
+        if (argument, value) in ENDLESS:
+            return
+        if problem := problem_of(call, argument, value):
+            failures.append(problem)
+
+    mutate()
+    fuzzing.report(out, sum(seen.values()), failures, calls=len(calls), pairs=len(pairs))
+
+
+def exhaust(out: str, first: str, step: str) -> None:
+    """Make every mutation, or every `step`-th of them."""
+    warnings.simplefilter("ignore")
+    calls = public_calls()
+    fuzzing.guard()
+    fuzzing.refuse_pickles()
+    every: list[Any] = [
+        (call, argument, value)
+        for call in calls
+        for argument in call.known
+        for value in VALUES
+        if (argument, value) not in ENDLESS
+    ]
+    chosen = every[int(first) :: int(step)]
+    problems = [problem_of(*mutation) for mutation in chosen]
+    fuzzing.report(out, len(chosen), [problem for problem in problems if problem])

@@ -1,0 +1,241 @@
+"""Every call that computes on a cluster, on the same small rows, with what it gives as a digest."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import zarr
+from sklearn.cluster import KMeans
+
+import daskcoreset as dc
+from daskcoreset import estimators, metrics
+from tests.tools.cluster_harness import Gate, GatedRows, until
+
+BLOCK, BLOCKS = 250, 12
+
+
+@dataclass(frozen=True)
+class Data:
+    """Rows on disk, whose second half passes a gate, and their labels."""
+
+    folder: Path
+    greed: int = 0
+
+    @classmethod
+    def make(cls, folder: Path, **options: Any) -> Data:
+        """Write rows of two classes with a margin between them, in clusters."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(BLOCK * BLOCKS, 4)) + 8.0 * rng.integers(0, 2, (BLOCK * BLOCKS, 1))
+        X[:, 0] += np.where(X[:, 0] > 4.0, 1.0, -1.0)
+        y = (X[:, 0] > 4.0).astype(np.int64)
+        zarr.create_array(folder / "X.zarr", data=X, chunks=(BLOCK, 4))
+        zarr.create_array(folder / "y.zarr", data=y, chunks=(BLOCK,))
+        return cls(folder, **options)
+
+    @property
+    def gate(self) -> Gate:
+        return Gate(self.folder / "gate")
+
+    @property
+    def X(self) -> GatedRows:  # noqa: N802 - the field's name for rows
+        """Rows that tasks read themselves."""
+        return GatedRows(self.folder / "X.zarr", self.gate, self.greed)
+
+    @property
+    def dask_X(self) -> Any:  # noqa: N802 - likewise
+        """The same as a Dask array."""
+        return da.from_array(self.X, chunks=(BLOCK, 4), inline_array=True, asarray=False)
+
+    @property
+    def y(self) -> Any:
+        return zarr.open_array(self.folder / "y.zarr", mode="r")
+
+    @property
+    def in_memory(self) -> tuple[Any, Any]:
+        """All rows and labels as NumPy arrays, past the gate."""
+        return zarr.open_array(self.folder / "X.zarr", mode="r")[:], self.y[:]
+
+    @property
+    def pair(self) -> tuple[Any, Any]:
+        return self.X, self.y
+
+
+def bits(*parts: Any) -> str:
+    """Return a digest of arrays and numbers, to the last bit."""
+    digest = hashlib.sha256()
+    for part in parts:
+        array = np.asarray(part)
+        digest.update(f"{array.dtype.str} {array.shape} ".encode() + array.tobytes())
+    return digest.hexdigest()[:16]
+
+
+def of_coreset(coreset: Any) -> str:
+    return bits(coreset.points, coreset.weights, coreset.indices)
+
+
+def _build(data: Data, *, labels: bool = False, **options: Any) -> str:
+    settings: dict[str, Any] = {"size": 60, "random_state": 0, "chunks": BLOCK} | options
+    return of_coreset(dc.build(data.X, data.y if labels else None, **settings))
+
+
+def _defined(data: Data) -> str:
+    lazy = dc.build(data.X, size=60, random_state=0, chunks=BLOCK, compute=False)
+    return of_coreset(lazy.compute())
+
+
+def _fitted(name: str, attribute: str, data: Data, *, labels: bool = False, **options: Any) -> str:
+    model = getattr(estimators, name)(**options)
+    if "random_state" in model.get_params():
+        model.set_params(random_state=0)
+    model.fit(data.dask_X, data.y) if labels else model.fit(data.dask_X)
+    value = model
+    for part in attribute.split("."):
+        value = getattr(value, part)
+    return bits(value)
+
+
+def _scored(data: Data) -> str:
+    X, _ = data.in_memory
+    return bits(estimators.CoresetKMeans(2, random_state=0).fit(X).score(data.dask_X))
+
+
+def _tree(data: Data) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        tree = dc.CoresetTree.create(Path(folder) / "tree", size=60, random_state=0)
+        tree.append(data.X, name="first")
+        tree.replace("first", data.dask_X)
+        return of_coreset(tree.coreset())
+
+
+def _stream(data: Data) -> str:
+    stream = dc.CoresetStream("lightweight", size=60, leaf_size=500, random_state=0)
+    return of_coreset(stream.partial_fit(data.dask_X).coreset())
+
+
+def _audit(data: Data) -> str:
+    X, _ = data.in_memory
+    coreset = dc.build(X, size=60, random_state=0)
+    return bits(coreset.audit(data.X, n_clusters=2, random_state=0, chunks=BLOCK).distortion)
+
+
+def _sensitivity(data: Data) -> str:
+    return bits(metrics.svm_sensitivity(data.dask_X, data.y))
+
+
+def _margin(data: Data) -> str:
+    return bits(dc.MaxMarginCoreset(intercept=True, chunks=BLOCK).run(data.X, data.y).w)
+
+
+def _outlier(data: Data) -> str:
+    return bits(dc.OutlierMaxMargin(k=1, intercept=True, random_state=0).run(data.dask_X, data.y).w)
+
+
+def _oracle(rows: Any) -> Any:
+    return rows[:, 0] > 4.0
+
+
+def _active(data: Data) -> str:
+    learner = dc.ActiveMaxMargin(_oracle, batch=20, max_labels=40, random_state=0)
+    return bits(learner.run(data.X, chunks=BLOCK).w)
+
+
+Entry = Callable[[Data], str]
+
+BUILDS: dict[str, Entry] = {
+    "one read": _build,
+    "two passes": partial(_build, passes=2),
+    "multinomial": partial(_build, passes=2, sampling="multinomial"),
+    "tree strategy": partial(_build, strategy="tree"),
+    "coverage": partial(_build, method="coverage", random_state=None, size=40),
+    "kmeans": partial(_build, method=dc.StrongKMeans(2), passes=2),
+    "svm": partial(_build, method="svm", labels=True),
+    "logistic": partial(_build, method="logistic", labels=True),
+    "least_squares": partial(_build, method="least_squares", labels=True, passes=2),
+    "bregman": partial(_build, method=dc.BregmanLightweight()),
+    "mixtures": partial(_build, method=dc.MixtureCoreset(2), passes=2),
+    "size=auto": partial(_build, size="auto", n_clusters=2, epsilon=0.3),
+    "compute=False": _defined,
+}
+"""`build` in all modes."""
+
+OTHERS: dict[str, Entry] = {
+    "CoresetKMeans": partial(_fitted, "CoresetKMeans", "cluster_centers_", n_clusters=2, size=60),
+    "CoresetKMeans.score": _scored,
+    "CoresetBregman": partial(_fitted, "CoresetBregman", "cluster_centers_", n_clusters=2, size=60),
+    "CoresetGaussianMixture": partial(
+        _fitted, "CoresetGaussianMixture", "means_", n_components=2, size=60
+    ),
+    "CoresetSVC": partial(_fitted, "CoresetSVC", "coef_", labels=True, size=60),
+    "CoresetLogisticRegression": partial(
+        _fitted, "CoresetLogisticRegression", "coef_", labels=True, size=60
+    ),
+    "CoresetEstimator": partial(
+        _fitted,
+        "CoresetEstimator",
+        "estimator_.cluster_centers_",
+        estimator=KMeans(2, n_init=1, random_state=0),
+        size=60,
+    ),
+    "MaxMarginClassifier": partial(_fitted, "MaxMarginClassifier", "coef_", labels=True),
+    "OutlierMaxMarginClassifier": partial(
+        _fitted, "OutlierMaxMarginClassifier", "coef_", labels=True, k=1
+    ),
+    "StructuredMaxMargin": partial(_fitted, "StructuredMaxMargin", "coef_", labels=True),
+    "ActiveMaxMarginClassifier": partial(
+        _fitted, "ActiveMaxMarginClassifier", "coef_", labels=True, batch=20, max_labels=40
+    ),
+    "AVMClassifier": partial(_fitted, "AVMClassifier", "dual_coef_", labels=True),
+    "CSVRGClassifier": partial(_fitted, "CSVRGClassifier", "dual_coef_", labels=True),
+    "CoresetTree": _tree,
+    "CoresetStream": _stream,
+    "audit": _audit,
+    "svm_sensitivity": _sensitivity,
+    "MaxMarginCoreset": _margin,
+    "OutlierMaxMargin": _outlier,
+    "ActiveMaxMargin": _active,
+}
+"""Everything else that reads."""
+
+ENTRY_POINTS = BUILDS | OTHERS
+
+
+@contextmanager
+def running(name: str, data: Data, client: Any, *signs: str, **limit: Any) -> Iterator[Any]:
+    """Start an entry point on a cluster, and wait until a read of it stands at the gate.
+
+    With a `timeout` it may have ended before.
+
+    Yields
+    ------
+    concurrent.futures.Future, int
+        Of the digest, and the number of a process that waits; the gate opens at the end.
+    """
+
+    def run() -> str:
+        with client.as_current(), dc.time_limit(limit.get("timeout")):
+            return ENTRY_POINTS[name](data)
+
+    data.gate.close(*signs)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            try:
+                result = pool.submit(run)
+                until(lambda: result.done() or data.gate.waiting(), f"{name} reads")
+                if not (data.gate.waiting() or limit):
+                    result.result()
+                    raise AssertionError(f"{name} reads nothing on the cluster")
+                yield result, data.gate.waiting()
+            finally:
+                data.gate.open()
+    finally:
+        data.gate.open()
