@@ -25,6 +25,7 @@ import xarray as xr
 from daskcoreset.build import build
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import CoresetKMeans
+from daskcoreset.inputs.options import MissingChunks
 
 __all__ = ["CoresetAccessor"]
 
@@ -92,6 +93,7 @@ class CoresetAccessor:
         feature_dims: Dims = None,
         weights: Any = None,
         columns: Sequence[str] | None = None,
+        missing_chunks: MissingChunks = "raise",
     ) -> Any:
         """Fit an estimator of `daskcoreset.estimators`, and return it.
 
@@ -104,13 +106,19 @@ class CoresetAccessor:
             As in `build`.
         columns : sequence of str or None, default=None
             Variables that are features.
+        missing_chunks : {"raise", "fill"}, default="raise"
+            What a chunk of a Zarr array is that is not stored, see `daskcoreset.build`.
 
         Returns
         -------
         estimator object
             Its ``predict`` and ``transform`` take xarray objects and return them.
         """
-        options = {"columns": columns, **_dims(sample_dims, feature_dims)}
+        options = {
+            "columns": columns,
+            "missing_chunks": missing_chunks,
+            **_dims(sample_dims, feature_dims),
+        }
         return estimator.fit(self._data, y, sample_weight=weights, **options)
 
     def kmeans(
@@ -121,6 +129,7 @@ class CoresetAccessor:
         feature_dims: Dims = None,
         weights: Any = None,
         columns: Sequence[str] | None = None,
+        missing_chunks: MissingChunks = "raise",
         **parameters: Any,
     ) -> CoresetKMeans:
         """Return k-means of the cells: `daskcoreset.estimators.CoresetKMeans`, fitted.
@@ -128,7 +137,7 @@ class CoresetAccessor:
         Parameters
         ----------
         n_clusters : int, default=8
-        sample_dims, feature_dims, weights, columns
+        sample_dims, feature_dims, weights, columns, missing_chunks
             As in `fit`.
         **parameters
             Of `CoresetKMeans`.
@@ -146,6 +155,7 @@ class CoresetAccessor:
             feature_dims=feature_dims,
             weights=weights,
             columns=columns,
+            missing_chunks=missing_chunks,
         )
         return model
 

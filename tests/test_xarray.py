@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,15 @@ from sklearn.cluster import KMeans
 
 import daskcoreset.xarray
 from daskcoreset import Coreset, CoresetStream, build
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.estimators import (
     CoresetEstimator,
     CoresetGaussianMixture,
     CoresetKMeans,
     CoresetLogisticRegression,
 )
+from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.inputs.options import ReadOptions, reading
 from daskcoreset.testing.tools import CountingScheduler
 from tests.tools.cubes import DIMS, SHAPE, rows_of, stored, weather
 
@@ -214,6 +217,80 @@ def test_chunks__that_differ_between_variables() -> None:
     np.testing.assert_array_equal(model.predict(mixed), labels)
 
 
+# --- what is not there, and what is not as declared -----------------------------------------
+
+
+@pytest.mark.parametrize("chunks", [None, {}, {"time": 10}], ids=["lazy", "dask", "merged"])
+def test_missing_chunks__are_errors_unless_they_are_to_be_filled(
+    tmp_path: Path, chunks: Any
+) -> None:
+    path = tmp_path / "cube.zarr"
+    encoding = {name: {"chunks": (5, 8, 4)} for name in ("t2m", "u10")}
+    cube = abs(weather(masked=0.0))
+    cube.to_zarr(path, encoding=encoding, consolidated=False, zarr_format=3)
+    model = CoresetKMeans(2, random_state=0).fit(cube, sample_dims=DIMS)
+    (path / "u10" / "c" / "1" / "0" / "2").unlink()
+    lost = xr.open_zarr(path, chunks=chunks, consolidated=False)
+    for work in (
+        lambda: lost.coreset.build(10),
+        lambda: lost[["t2m"]].coreset.build(10, weights=lost.u10),
+        lambda: lost.coreset.build(10, compute=False).compute(),
+        lambda: lost.coreset.build(10, strategy="tree", timeout=600),
+        lambda: model.predict(lost).compute(),
+    ):
+        with pytest.raises(StoreError, match=r"(?s)c(/1/0/2|hunk) .* is not stored"):
+            work()
+    filled = lost.coreset.build(10, missing_chunks="fill")
+    assert filled.provenance["n_dropped"] == 5 * 8 * 2
+    predicted = model.predict(lost, missing_chunks="fill")
+    shutil.rmtree(path)
+    with pytest.raises(StoreError, match="cannot be read on host"):
+        predicted.compute()
+
+
+def test_blocks__that_are_not_as_declared_are_errors() -> None:
+    ones = dask.array.ones((12, 8, 10), chunks=(6, 8, 5))
+    short = xr.Dataset({"t2m": (DIMS, ones.map_blocks(lambda block: block[:1], dtype="f8"))})
+    wide = ones.astype("f4").map_blocks(
+        lambda block: block.astype("f8"), dtype="f4", meta=np.empty((0, 0, 0), "f4")
+    )
+    with pytest.raises(InvalidInputError, match=r"X has shape \(1, 8, 5\) in its block at time"):
+        short.coreset.build(10)
+    with pytest.raises(InvalidInputError, match=r"sample_weight has shape \(1, 8, 5\)"):
+        weather().coreset.build(10, weights=short.t2m)
+    with pytest.raises(InvalidInputError, match=r"X has shape \(1, 8, 5\) in its block \("):
+        short.assign(u10=weather().u10.astype("f8").chunk(time=4)).coreset.build(10)
+    with pytest.raises(InvalidInputError, match="X has dtype float64 in block 0"):
+        xr.Dataset({"t2m": (DIMS, wide)}).coreset.build(10)
+
+
+def test_blocks__whose_cells_are_masked_arrays() -> None:
+    ones = dask.array.arange(960, chunks=480).reshape(12, 8, 10)
+    masked = ones.map_blocks(lambda block: np.ma.masked_array(block, block % 2 == 0))
+    coreset = xr.DataArray(masked, dims=DIMS).coreset.build(100, random_state=0)
+    assert (coreset.indices % 2 == 1).all()
+
+
+def test_build__of_many_blocks_in_waves(monkeypatch: pytest.MonkeyPatch) -> None:
+    cube = weather().chunk(time=2, lat=2, lon=5)
+    options: dict[str, Any] = {"random_state": 0, "split_every": 2}
+    expected = cube.coreset.build(40, **options)
+    monkeypatch.setattr("daskcoreset.execution.waves.GRAPH_BLOCKS", 16)
+    assert cube.coreset.build(40, **options).equals(expected)
+    assert cube.coreset.build(40, compute=False, **options).compute().equals(expected)
+    assert expected.provenance["n_blocks"] == 6 * 4 * 2
+
+
+def test_build__of_large_arrays_in_memory_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    cube = weather()
+    monkeypatch.setattr("daskcoreset.inputs.blocks.MEMORY_BYTES", 1000)
+    monkeypatch.setattr("daskcoreset.inputs.blocks.TARGET_BYTES", 1000)
+    coreset = cube.coreset.build(40, random_state=0)
+    assert coreset.provenance["n_blocks"] > 1
+    np.testing.assert_array_equal(coreset.points, rows_of(cube)[coreset.indices])
+    assert row_blocks(reading(cube, ReadOptions(sample_dims=DIMS))).memory_bytes == 2 * 960 * 4
+
+
 # --- what models remember ------------------------------------------------------------------
 
 
@@ -227,10 +304,16 @@ def test_predict__takes_other_cubes_with_these_features() -> None:
     rows = rows_of(cube)[np.isfinite(rows_of(cube)).all(axis=1)]
     with pytest.warns(UserWarning, match="valid feature names"):
         assert model.predict(rows).shape == (len(rows),)
-    with pytest.raises(InvalidInputError, match=r"columns \['u10', 't2m'\], and CoresetKMeans was"):
-        model.predict(cube[["u10", "t2m"]])
+    # Variables go by their names: stores hand them out in any order, and more of them are ignored.
+    for other in (cube[["u10", "t2m"]], cube.assign(name=("time", list("abcdefghijkl")))):
+        np.testing.assert_array_equal(model.predict(other), model.predict(cube))
+    weighted = cube.assign(area=("lat", np.ones(8, np.float32)))
+    again = weighted.coreset.kmeans(3, weights="area", n_init=1, random_state=0)
+    np.testing.assert_array_equal(again.predict(weighted), model.predict(cube))
     with pytest.raises(InvalidInputError, match="X has 1 features"):
         model.predict(cube[["t2m"]])
+    with pytest.raises(InvalidInputError, match=r"columns \['t2', 'u10'\], and CoresetKMeans was"):
+        model.predict(cube.rename(t2m="t2"))
     with pytest.raises(TypeError, match="sample_dims"):
         CoresetKMeans(3).fit(rows).predict(cube)
 

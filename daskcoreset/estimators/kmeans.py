@@ -30,6 +30,7 @@ from daskcoreset.estimators.base import (
     coreset_is_all,
     count_features,
 )
+from daskcoreset.estimators.labelled import is_frame, series_in_memory
 from daskcoreset.inputs.blocks import RowBlocks
 from daskcoreset.inputs.cubes import dataset_of
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
@@ -127,7 +128,9 @@ class ClusteringModel(
     ) -> Any:
         """Fit, and return the cluster of every row; lazily where X is out of core."""
         self.fit(X, y, sample_weight)
-        return self.predict(X) if self._labels is None else self._labels
+        if self._labels is None:
+            return self.predict(X)
+        return series_in_memory(X, self._labels, "cluster") if is_frame(X) else self._labels
 
     @abstractmethod
     @takes_reading

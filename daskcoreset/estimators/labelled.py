@@ -14,13 +14,17 @@ from daskcoreset.inputs.dataframes import to_numpy
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a data frame of pandas or Dask."""
+    """Whether X is a data frame of pandas, Dask or polars."""
     # The class is asked, for a Delayed object claims to have every attribute.
-    return hasattr(type(X), "columns") and hasattr(type(X), "iloc")
+    return hasattr(type(X), "columns") and (hasattr(type(X), "iloc") or _is_polars(X))
+
+
+def _is_polars(X: Any) -> bool:
+    return type(X).__module__.partition(".")[0] == "polars"
 
 
 def series_in_memory(frame: Any, values: Any, name: str) -> Any:
-    """Return a value for every row of a pandas data frame as a series with its index.
+    """Return a value for every row of a data frame in memory as a series, with its index.
 
     Examples
     --------
@@ -29,6 +33,10 @@ def series_in_memory(frame: Any, values: Any, name: str) -> Any:
     >>> series_in_memory(frame, np.array([0, 1]), "cluster").index.tolist()
     [5, 7]
     """
+    if _is_polars(frame):
+        import polars as pl
+
+        return pl.Series(name, values)
     import pandas as pd
 
     return pd.Series(values, index=frame.index, name=name)

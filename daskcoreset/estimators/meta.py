@@ -30,6 +30,7 @@ from daskcoreset.estimators.base import (
     solver_seed,
     warn_lost_classes,
 )
+from daskcoreset.estimators.labelled import is_frame, series_in_memory
 from daskcoreset.estimators.scoring import accuracy, r_squared
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
@@ -372,7 +373,9 @@ class CoresetEstimator(CoresetModel):
     ) -> Any:
         """Fit, and predict for the same rows; lazily where X is out of core."""
         self.fit(X, y, sample_weight)
-        return self.predict(X) if self._labels is None else self._labels
+        if self._labels is None:
+            return self.predict(X)
+        return series_in_memory(X, self._labels, "prediction") if is_frame(X) else self._labels
 
     @_where_inner_has("score")
     @takes_reading

@@ -16,6 +16,10 @@ _UNITS = {
 }
 _AXES = {"latitude": "Y", "longitude": "X"}
 
+# UDUNITS has more names, and these are the ones in use.
+_DEGREES = (*_UNITS["latitude"], "degrees", "degree", "deg")
+_RADIANS = ("radians", "radian", "rad")
+
 
 def variable_of(part: Any, name: str, layout: Layout) -> Any:
     """Return labels or weights as a variable with some of the sample dimensions.
@@ -79,13 +83,15 @@ def area_weights(layout: Layout) -> Any:
     """Return the cosine of latitude: areas of the cells of a regular grid, but for a factor.
 
     Latitude is the coordinate that the attributes of the CF conventions name: ``units``,
-    ``standard_name`` or ``axis``.
+    ``standard_name`` or ``axis``. Its units are degrees or radians; those that have none are
+    degrees, if there are values that cannot be radians.
     """
     latitude = _coordinate("latitude", layout)
     if latitude is None:
         raise InvalidInputError(
             'sample_weight is "area", and X has no coordinate of latitude; set '
-            'X["lat"].attrs["units"] = "degrees_north", or pass the areas as a DataArray.'
+            'X["lat"].attrs["standard_name"] = "latitude" and its "units", or pass the areas as a '
+            "DataArray."
         )
     longitude = _coordinate("longitude", layout)
     shared = longitude is not None and set(longitude.dims) & set(latitude.dims)
@@ -95,8 +101,19 @@ def area_weights(layout: Layout) -> Any:
             f"{list(latitude.dims)} of a grid that is not regular, where cells of one latitude "
             f"differ in area; pass the areas as a DataArray."
         )
-    degrees = latitude.to_numpy().astype(np.float64)
-    if not (np.abs(degrees) <= 90.0 + 1e-6).all():
+    angles, units = latitude.to_numpy().astype(np.float64), _attribute(latitude, "units")
+    if units is not None and units not in (*_DEGREES, *_RADIANS):
+        raise InvalidInputError(
+            f'sample_weight is "area", and {latitude.name!r} has the units {units!r}; pass '
+            f"degrees or radians of latitude, or the areas as a DataArray."
+        )
+    if units is None and (np.abs(angles) <= np.pi / 2).all():
+        raise InvalidInputError(
+            f'sample_weight is "area", and {latitude.name!r} has no units and may be in degrees or '
+            f'in radians; set X[{latitude.name!r}].attrs["units"] to "degrees_north" or "radians".'
+        )
+    degrees = np.rad2deg(angles) if units in _RADIANS else angles
+    if not (np.abs(degrees) <= 90.0 + 1e-4).all():
         raise InvalidInputError(
             f'sample_weight is "area", and {latitude.name!r} goes from {degrees.min():g} to '
             f"{degrees.max():g}, which are no degrees of latitude; correct it, or pass the areas "
@@ -119,6 +136,12 @@ def _coordinate(kind: str, layout: Layout) -> Any:
         ("axis", (_AXES[kind],)),
     ):
         for coord in coords:
-            if coord.attrs.get(attribute, coord.encoding.get(attribute)) in values:
+            if _attribute(coord, attribute) in values:
                 return coord
     return None
+
+
+def _attribute(coord: Any, name: str) -> str | None:
+    """Return an attribute that is text, be it in a list of one."""
+    found = np.asarray(coord.attrs.get(name, coord.encoding.get(name)), dtype=object)
+    return str(found.item()).strip() if found.size == 1 and found.item() is not None else None

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from daskcoreset.core.blocks import plain_labels
 from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import AnyArray, IndexArray
@@ -134,9 +135,10 @@ class Cube:
         for name, coord in self.coords.coords.items():
             if coord.dims and coord.chunks is None:
                 values = coord.isel({dim: at[dim] for dim in coord.dims}).to_numpy()
-                plain = values.dtype.kind in _KEPT_KINDS
-                # Tuples of several levels and dates of other calendars, for example.
-                found[str(name)] = values if plain else np.array([*map(str, values.tolist())])
+                if values.dtype.kind not in _KEPT_KINDS:
+                    # Tuples of several levels and dates of other calendars, for example.
+                    values = plain_labels(values.astype(object))
+                found[str(name)] = values
         return found
 
     @property
@@ -151,13 +153,18 @@ class Cube:
     def asked(self, X: Any) -> Any:
         """Return an xarray object as it is to be opened by a model fitted on this one."""
         data, options = ReadOptions.of(X)
-        if options.has_dims or not is_xarray(data):
+        if not is_xarray(data):
             return X
-        present = dict.fromkeys(map(str, data.dims))
-        same = set(self.dims) == present.keys() - set(self.feature_dims)
-        samples = self.dims if same else None
-        asked = replace(options, sample_dims=samples, feature_dims=self.feature_dims)
-        return Reading(data, asked)
+        names = [feature.name for feature in self.features]
+        if options.columns is None and set(names) <= {*map(str, getattr(data, "data_vars", ()))}:
+            # By name, for stores hand variables out in any order.
+            options = replace(options, columns=tuple(names))
+        if not options.has_dims:
+            present = dict.fromkeys(map(str, data.dims))
+            same = set(self.dims) == present.keys() - set(self.feature_dims)
+            samples = self.dims if same else None
+            options = replace(options, sample_dims=samples, feature_dims=self.feature_dims)
+        return Reading(data, options)
 
     def labelled(self, array: Any, name: str, dim: str) -> Any:
         """Return what was computed for every row, with the labels of the input.
@@ -267,13 +274,18 @@ def layout_of(X: Any, options: ReadOptions, keys: Mapping[str, str]) -> Layout:
     InvalidTypeError
         For variables that hold no real numbers.
     """
-    if not is_xarray(X):
+    if not is_xarray(X) or not hasattr(X, "coords"):
         raise InvalidTypeError(
-            f"sample_dims and feature_dims are for xarray objects, and X is a {type(X).__name__}; "
-            f"leave them out, or open X with xarray."
+            f"sample_dims and feature_dims are for a DataArray or Dataset of xarray, and X is a "
+            f"{type(X).__name__}; leave them out, or open X with xarray."
         )
     if hasattr(X, "data_vars"):
-        data, names = X, [str(name) for name in X.data_vars]
+        data, names = X, list(X.data_vars)
+        if unnamed := [name for name in names if not isinstance(name, str)]:
+            raise InvalidTypeError(
+                f"X has variables whose names are no text: {unnamed}; rename them, for example "
+                f"with X.rename({{{unnamed[0]!r}: 'x{unnamed[0]}'}})."
+            )
     else:
         if options.columns is not None:
             raise InvalidInputError(

@@ -58,3 +58,19 @@ def test_predict__of_a_dask_frame_names_the_bad_row() -> None:
 def test_predict__of_an_array_is_an_array() -> None:
     model = CoresetKMeans(2, random_state=0).fit(FRAME.to_numpy())
     assert isinstance(model.predict(FRAME.to_numpy()), np.ndarray)
+
+
+def test_predict__of_a_polars_frame_is_a_series_of_polars() -> None:
+    pl = pytest.importorskip("polars")
+    model = CoresetKMeans(2, random_state=0).fit(FRAME)
+    frame = pl.from_pandas(FRAME)
+    clustered = frame.with_columns(model.predict(frame))
+    assert clustered.columns == ["a", "b", "cluster"]
+    np.testing.assert_array_equal(clustered["cluster"].to_numpy(), model.predict(FRAME))
+
+
+def test_fit_predict__of_a_frame_is_a_series_with_its_index() -> None:
+    model = CoresetKMeans(2, random_state=0)
+    clusters = model.fit_predict(FRAME)
+    assert clusters.index.equals(FRAME.index)
+    np.testing.assert_array_equal(clusters, model.labels_)

@@ -106,3 +106,23 @@ def test_labels__that_hold_no_labels() -> None:
         build(weather(), times, size=3, sample_dims=DIMS)
     with pytest.raises(InvalidTypeError, match="sample_weight must hold numbers, found"):
         build(weather(), size=3, sample_weight=times, sample_dims=DIMS)
+
+
+def test_area__of_latitude_in_radians() -> None:
+    cube = weather(masked=0.0)
+    degrees = cube.lat.to_numpy()
+    expected = build(cube, size=50, sample_dims=DIMS, sample_weight="area", random_state=0)
+    for units, lat in (("radians", np.deg2rad(degrees)), ("degrees", degrees), (None, degrees)):
+        attrs = {"standard_name": "latitude"} | ({} if units is None else {"units": units})
+        named = cube.assign_coords(lat=("lat", lat, attrs))
+        coreset = build(named, size=50, sample_dims=DIMS, sample_weight="area", random_state=0)
+        np.testing.assert_array_equal(coreset.indices, expected.indices)
+        np.testing.assert_allclose(coreset.weights, expected.weights)
+    for attrs, message in (
+        ({}, "may be in degrees or in radians"),
+        ({"units": "m"}, "has the units 'm'"),
+    ):
+        attrs["standard_name"] = "latitude"
+        named = cube.assign_coords(lat=("lat", np.deg2rad(degrees), attrs))
+        with pytest.raises(InvalidInputError, match=message):
+            build(named, size=50, sample_dims=DIMS, sample_weight="area")

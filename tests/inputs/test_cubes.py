@@ -110,7 +110,9 @@ def test_cubes__that_cannot_be_used(
 
 @pytest.mark.parametrize("X", [np.ones((3, 2)), da.ones((3, 2)), "a.zarr"])
 def test_dims__of_what_has_none(X: Any) -> None:
-    with pytest.raises(InvalidTypeError, match="are for xarray objects, and X is a"):
+    with pytest.raises(
+        InvalidTypeError, match="are for a DataArray or Dataset of xarray, and X is"
+    ):
         build(X, size=3, sample_dims="time")
 
 
@@ -136,3 +138,17 @@ def test_on_invalid__says_where_in_the_dimensions() -> None:
     broken = weather(masked=0.0).assign(t2m=(DIMS, values)).chunk(time=5, lat=3)
     with pytest.raises(InvalidInputError, match=r"row 602 \(time 7, lat 4, lon 2\)"):
         build(broken, size=3, sample_dims=DIMS, on_invalid="raise")
+
+
+def test_layout__refuses_what_has_no_names() -> None:
+    with pytest.raises(InvalidTypeError, match="names are no text: \\[0\\]"):
+        layout_of(xr.Dataset({0: ("x", np.ones(2))}), ReadOptions(sample_dims="x"), {})
+    with pytest.raises(InvalidTypeError, match="X is a Variable"):
+        layout_of(xr.Variable("x", np.ones(2)), ReadOptions(sample_dims="x"), {})
+
+
+def test_coordinates__that_are_bytes_become_text() -> None:
+    cells = xr.DataArray(np.ones((2, 1)), {"x": np.array([b"a", b"b"])}, ("x", "f"))
+    with pytest.warns(UserWarning, match="is not below"):
+        coreset = build(cells, size=9, sample_dims="x")
+    assert coreset.coordinates["x"].tolist() == ["a", "b"]
