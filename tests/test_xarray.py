@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -231,13 +232,14 @@ def test_missing_chunks__are_errors_unless_they_are_to_be_filled(
     model = CoresetKMeans(2, random_state=0).fit(cube, sample_dims=DIMS)
     (path / "u10" / "c" / "1" / "0" / "2").unlink()
     lost = xr.open_zarr(path, chunks=chunks, consolidated=False)
-    for work in (
+    works: list[Callable[[], Any]] = [
         lambda: lost.coreset.build(10),
         lambda: lost[["t2m"]].coreset.build(10, weights=lost.u10),
         lambda: lost.coreset.build(10, compute=False).compute(),
         lambda: lost.coreset.build(10, strategy="tree", timeout=600),
         lambda: model.predict(lost).compute(),
-    ):
+    ]
+    for work in works:
         with pytest.raises(StoreError, match=r"(?s)c(/1/0/2|hunk) .* is not stored"):
             work()
     filled = lost.coreset.build(10, missing_chunks="fill")
