@@ -206,7 +206,8 @@ def _open_zarr(array: Any, missing_chunks: MissingChunks) -> Source:
 def _open_xarray(part: Any, name: str, missing_chunks: MissingChunks) -> Any:
     if not hasattr(part, "dims") or not hasattr(part, "variable"):
         raise InvalidTypeError(
-            f"{name} is an xarray {type(part).__name__}; pass one DataArray, for example "
+            f"{name} is an xarray {type(part).__name__}; pass its dimensions, for example "
+            f'sample_dims=("time", "lat", "lon"), or pass one DataArray, for example '
             f'{name}["variable"].'
         )
     data = part.variable._data  # noqa: SLF001 - `.data` would load a lazily opened file whole

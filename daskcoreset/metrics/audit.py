@@ -304,7 +304,7 @@ def audit(
         so, and raises otherwise.
     progress : bool or None, default=None
         As in `build`.
-    storage_options, columns, missing_chunks
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
     timeout : float or None, default=None
         As in `build`.

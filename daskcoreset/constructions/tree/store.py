@@ -248,7 +248,7 @@ class CoresetTree:
             Kept with it, as text.
         progress : bool or None, default=False
             As in `daskcoreset.build`.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
         timeout : float or None, default=None
             As in `daskcoreset.build`; the tree is as it was where it has passed.
@@ -293,7 +293,7 @@ class CoresetTree:
             As in `append`.
         time : str, date, datetime or number, optional
             The new time; None keeps the old one.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -314,6 +314,7 @@ class CoresetTree:
         manifest, settings = self._manifest, self._settings
         manifest.check_current()  # before the data are read
         blocks = row_blocks(*data, on_invalid=settings.on_invalid)
+        blocks.refuse_cube("a stored tree")
         schema = RowSchema.of(blocks, manifest.schema)
         # Another seed for every leaf, and every time it is replaced.
         rng = stream(settings.seed, Stage.TREE_LEAVES, leaf.uid, leaf.revision)

@@ -375,7 +375,7 @@ class CoresetStream:
             Labels: for all rows of the stream or for none.
         sample_weight : array-like of shape (n,), or str, optional
             Input weights; ones by default.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
         timeout : float or None, default=None
             As in `daskcoreset.build`; blocks before were taken where it has passed, as below.
@@ -410,6 +410,7 @@ class CoresetStream:
             return
         settings, start = self._settings, 0
         blocks = row_blocks(X, y, sample_weight, on_invalid=settings.on_invalid)
+        blocks.refuse_cube("a stream")
         if blocks.are_views and blocks.n_blocks > 1:  # one block, which is checked as a whole
             rows = blocks.n_rows or 1
             blocks = row_blocks(X, y, sample_weight, chunks=rows, on_invalid=settings.on_invalid)
