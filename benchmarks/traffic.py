@@ -10,6 +10,7 @@ is counted apart.
 
 from __future__ import annotations
 
+import json
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -81,17 +82,29 @@ def jobs(path: str) -> dict[str, Callable[[], Any]]:
 def report(data: dict[str, Any]) -> str:
     """Return the table."""
     rows = [
-        [name, *(f"{cell[part] / 2**20:.1f}" for part in ("scheduler", "workers"))]
+        [name, *(f"{cell[part] / 2**20:.1f}" for part in ("scheduler", "workers")), cell["commit"]]
         for name, cell in data["results"].items()
         if "error" not in cell
     ]
-    heads = ["job", "scheduler, MiB in and out", "between workers, MiB"]
+    heads = ["job", "scheduler, MiB in and out", "between workers, MiB", "commit"]
     stamp = data["stamp"]
     text = (
         f"{stamp['rows']:,} rows of {COLUMNS} float32 columns, {stamp['mebibytes']:.0f} MiB, on "
         f"two workers. {common.stamped(data)}"
     )
     return "\n".join([text, "", *common.table(heads, rows), ""])
+
+
+def earlier(folder: Path, stamp: dict[str, Any]) -> dict[str, Any]:
+    """Return results of jobs that were run on as many rows before, to go on with others."""
+    file = folder / "traffic.json"
+    if not file.exists():
+        return {}
+    data = json.loads(file.read_text())
+    was = data["stamp"]
+    if was["rows"] != stamp["rows"]:
+        return {}
+    return {name: {"commit": was["commit"], **cell} for name, cell in data["results"].items()}
 
 
 def main() -> None:
@@ -104,9 +117,9 @@ def main() -> None:
     from distributed import Client
 
     warnings.simplefilter("ignore")
-    results: dict[str, Any] = {}
     size = args.rows * COLUMNS * 4 / 2**20
     stamp = common.stamp(rows=args.rows, mebibytes=size)
+    results = earlier(args.out, stamp) if args.jobs else {}
     with (
         tempfile.TemporaryDirectory(dir=args.folder) as folder,
         common.workers(2) as cluster,
@@ -118,10 +131,12 @@ def main() -> None:
         for name in args.jobs or known:
             with Traffic(client) as bytes_:
                 known[name]()
-            results[name] = {"scheduler": bytes_.scheduler, "workers": bytes_.workers}
+            cell = {"scheduler": bytes_.scheduler, "workers": bytes_.workers}
+            results[name] = {**cell, "commit": stamp["commit"]}
             common.printed([name, *results[name].values()])
             # After every job: a table of some is better than none.
-            common.write("traffic", {"stamp": stamp, "results": results}, args.out, report)
+            in_order = {job: results[job] for job in known if job in results}
+            common.write("traffic", {"stamp": stamp, "results": in_order}, args.out, report)
 
 
 if __name__ == "__main__":

@@ -22,9 +22,9 @@ from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core import errors
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.data_summary import DataSummary
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.portfolio import Portfolio
-from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.plan import BuildPlan
 from daskcoreset.metrics import plot as plotting

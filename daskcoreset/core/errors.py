@@ -10,9 +10,11 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 import numpy as np
 
+from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.typing import AnyArray
 
 __all__ = [
@@ -30,7 +32,14 @@ __all__ = [
 
 
 class CoresetError(Exception):
-    """Base class of every error raised on purpose by the library."""
+    """Base class of every error raised on purpose by the library.
+
+    Users, passwords, tokens and queries of URLs are left out of its message.
+    """
+
+    def __init__(self, *args: object, **attributes: Any) -> None:
+        clean = (without_secrets(one) if isinstance(one, str) else one for one in args)
+        super().__init__(*clean, **attributes)
 
 
 class InvalidInputError(CoresetError, ValueError):
@@ -80,6 +89,14 @@ def overflow_error() -> InvalidInputError:
     return InvalidInputError(
         "X has values so large that squared distances overflow, or so small that quotients by them "
         "do; scale the columns, for example with sklearn.preprocessing.StandardScaler."
+    )
+
+
+def scores_error() -> InvalidInputError:
+    """Return the error of scores that overflow, or vanish, only when they are divided."""
+    return InvalidInputError(
+        "scores are no finite numbers: X, sample_weight, or a parameter such as lam or C has "
+        "values too large or too small for them; scale it."
     )
 
 
@@ -154,7 +171,7 @@ def warn_user(message: str) -> None:
     """Give a `CoresetWarning` that points at the first caller outside this package."""
     if (name := _member.get()) is not None:
         message = f"member {name!r}: {message}"
-    warnings.warn(message, CoresetWarning, stacklevel=caller_level())
+    warnings.warn(without_secrets(message), CoresetWarning, stacklevel=caller_level())
 
 
 def warn_complete(size: int, rows: int, *, given: bool) -> None:

@@ -102,7 +102,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
             Labels. A string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -161,7 +161,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
             predicted. Without it, classes are those seen so far, at least two: a new one may come
             at any time, also after `fit`, which `CSVRGClassifier` refuses.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -256,7 +256,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -273,7 +273,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -294,7 +294,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         X : array-like of shape (n, d), or path
         y : array-like of shape (n,), or str
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -527,7 +527,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -544,7 +544,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

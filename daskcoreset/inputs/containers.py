@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.inside import HEADER
 from daskcoreset.core.secrets import without_secrets
-from daskcoreset.core.storage import HEADER
+from daskcoreset.core.validation import shown as briefly
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns
 from daskcoreset.inputs.files import open_numpy
 from daskcoreset.inputs.hdf5 import Hdf5File, open_hdf5_file
@@ -35,7 +36,7 @@ from daskcoreset.inputs.places import (
     shortened,
 )
 from daskcoreset.inputs.sources import Table, import_reader
-from daskcoreset.inputs.zarr_stores import is_store, open_store, open_zarr
+from daskcoreset.inputs.zarr_stores import is_store, open_store, open_zarr, store_name
 
 _CSR = ("data", "indices", "indptr", "shape")  # a sparse X in an .npz file, with y beside it
 _ZARR = ("zarr.json", ".zarray", ".zgroup")
@@ -84,7 +85,7 @@ def split_container(
     beside = {"y": y, "sample_weight": sample_weight}
     arguments = {name: part for name, part in beside.items() if part is not None}
     keys = {name: part for name, part in arguments.items() if isinstance(part, str)}
-    name = _name_of(X) if is_path(X) else None
+    name = shown_location(X) if is_path(X) else None
     paths = _Paths(stack, options)
     paths.check_needed(X, y, sample_weight)
     container = paths.opened(X, "X", tuple(keys.values()))
@@ -97,8 +98,10 @@ def split_container(
     return NamedArrays({**members.parts, **parts}, members.columns, name)
 
 
-def _name_of(path: Any) -> str:
-    """Return the name of a path, or of a list of them, for the provenance."""
+def shown_location(path: Any) -> str:
+    """Return the name of a path, of a list of them, or of a Zarr store, without secrets."""
+    if is_store(path):
+        return store_name(path)
     names = [os.fspath(one) for one in (path if isinstance(path, (list, tuple)) else [path])]
     return shortened([without_secrets(name, name) for name in names])
 
@@ -165,10 +168,10 @@ def _single(part: Any, name: str, paths: _Paths) -> Any:
     if isinstance(part, (list, tuple)) and any(isinstance(one, str) for one in part):
         return part  # labels, and no paths
     is_missing = isinstance(part, str) and "://" not in part and not is_glob(part)
-    if is_missing and not Path(part).expanduser().exists():
+    if is_missing and not _exists(part):
         check_slashes(name, part)
         raise InvalidInputError(
-            f"{name} is {part!r}, which is no file, and X has no columns or arrays by name; "
+            f"{name} is {briefly(part)}, which is no file, and X has no columns or arrays by name; "
             f"pass the array."
         )
     opened = paths.opened(part, name)
@@ -176,6 +179,14 @@ def _single(part: Any, name: str, paths: _Paths) -> Any:
         vectors = [_vector(one, name) for one in opened.opened]
         return Rows(vectors, opened.places, name)
     return _vector(opened, name) if is_path(part) or is_store(part) else opened
+
+
+def _exists(path: str) -> bool:
+    """Whether a text is the path of something: no label and no name of a column is."""
+    try:
+        return Path(path).expanduser().exists()
+    except (OSError, RuntimeError):  # longer than any name; no such user
+        return False
 
 
 def _vector(opened: Any, name: str) -> Any:

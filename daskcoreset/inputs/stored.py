@@ -347,6 +347,13 @@ def with_stored(value: Any, missing_chunks: MissingChunks) -> Any:
     return value
 
 
+def find_stored(value: Any) -> StoredArray | None:
+    """Return the checked Zarr array inside of xarray's wrappers, or None."""
+    while type(value).__module__.startswith("xarray."):
+        value = getattr(value, "array", getattr(value, "_array", None))
+    return value if isinstance(value, StoredArray) else None
+
+
 def with_stored_in_graph(array: Any, missing_chunks: MissingChunks) -> Any:
     """Return a Dask array whose graph reads the Zarr arrays that it holds with checks.
 

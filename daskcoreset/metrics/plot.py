@@ -40,6 +40,9 @@ __all__ = ["plot_audit", "plot_coreset", "plot_error"]
 # Cells along an axis at most: a few pixels each.
 _MAX_BINS = 120
 
+# Of a user: pictures have fewer points, and a square of cells takes a gigabyte.
+_MOST_BINS = 10_000
+
 # Sizes named on the axis; more would run into each other.
 _MAX_TICKS = 8
 
@@ -82,7 +85,7 @@ def plot_coreset(
         Whether to explain sizes, and the colours of labels.
     on_invalid : {"raise", "drop"} or None, default=None
         As in `daskcoreset.audit`.
-    storage_options, columns, missing_chunks
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
     **style
         For ``Axes.scatter``, over what is chosen here: ``alpha``, ``cmap``, ``color``, ...
@@ -278,13 +281,14 @@ def plot_audit(
     return ax
 
 
-def _means(
-    name: str, by_size: Mapping[int, Sequence[float]], confidence: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _means(name: str, by_size: Any, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Sizes, mean errors, and half the widths of their intervals."""
     from scipy.special import stdtrit
 
     rows = []
+    if not isinstance(by_size, Mapping):
+        problem = f"results[{name!r}] is {shown(by_size)}; pass errors by size."
+        raise InvalidTypeError(problem)
     for size, errors in sorted(by_size.items()):
         values = np.asarray(errors, dtype=np.float64)
         if size <= 0 or values.ndim != 1 or not len(values) or not np.isfinite(values).all():
@@ -333,6 +337,8 @@ def _check_bins(bins: Any) -> None:
         raise InvalidTypeError(f"bins must be an int or None, got {bins!r}; pass an int.")
     if int(bins) < 1:
         raise InvalidInputError(f"bins must be at least 1, got {bins}; pass a larger int.")
+    if int(bins) > _MOST_BINS:
+        raise InvalidInputError(f"bins must be at most {_MOST_BINS}, got {bins}; pass fewer.")
 
 
 def _auto_bins(n_rows: int | None) -> int:

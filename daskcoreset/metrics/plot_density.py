@@ -11,6 +11,7 @@ import numpy as np
 
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import dense
 from daskcoreset.core.moments import Scatter, merge_scatters, scatter_of_block
 from daskcoreset.core.typing import AnyArray, FloatArray
@@ -232,6 +233,11 @@ def frame_of(scatter: Scatter) -> Frame:
     d = len(scatter.mean)
     if d <= 2:
         return Frame(np.zeros(d), np.eye(d))
+    if not np.isfinite(scatter.covariance).all():
+        raise InvalidInputError(
+            "X has no axes to be shown: sample_weight sums to zero, or X has values too large; "
+            "correct them."
+        )
     values, vectors = np.linalg.eigh(scatter.covariance)
     axes, shares = _upright(vectors[:, [-1, -2]], values[[-1, -2]], float(values.sum()))
     return Frame(scatter.mean, axes, shares)

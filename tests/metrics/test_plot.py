@@ -264,7 +264,7 @@ def test_plot_coreset__of_a_portfolio_has_the_axes_of_all_rows() -> None:
     )
     assert found.get_xlabel() == expected.get_xlabel()
     marks = [np.asarray(ax.collections[-1].get_offsets()) for ax in (found, expected)]
-    np.testing.assert_allclose(*marks, atol=1e-9)
+    np.testing.assert_allclose(marks[0], marks[1], atol=1e-9)
     other = daskcoreset.build(X[:, :3], size=300, method="uniform")
     with pytest.raises(InvalidInputError, match="4 columns and the coreset has 3"):
         plot_coreset(other, portfolio)

@@ -239,7 +239,7 @@ def public_calls() -> list[PublicCall]:
     def pooled(construction: Any) -> Any:
         return construction.run(ROWS)
 
-    oracle: dict[str, Any] = {"oracle": lambda indices, _: SIDES[indices], "random_state": 0}
+    oracle: dict[str, Any] = {"oracle": lambda _, indices: SIDES[indices], "random_state": 0}
 
     gaussians: dict[str, Any] = {"n": 300, "d": 2, "n_clusters": 3, "random_state": 0}
     calls: list[PublicCall] = [

@@ -347,3 +347,28 @@ def test_compute__of_lazy_builds_of_a_dask_array_shares_the_first_read(scheduler
         alone = own(X, y, name, size=2000, chunks=CHUNK)
         np.testing.assert_array_equal(coreset.indices, alone.indices)
         np.testing.assert_array_equal(coreset.weights, alone.weights)
+
+
+def test_build__of_a_cube_keeps_the_coordinates_of_every_member() -> None:
+    xr = pytest.importorskip("xarray")
+    X, _ = make_data(6000)
+    cube = xr.DataArray(
+        X.reshape(10, 20, 30, D),
+        dims=("time", "lat", "lon", "level"),
+        coords={"lat": np.arange(20)},
+    ).chunk(time=2, lat=10)
+    dims: dict[str, Any] = {"sample_dims": ("time", "lat", "lon"), "feature_dims": "level"}
+    options: dict[str, Any] = {"size": 50, "random_state": 1, **dims}
+    methods: dict[str, Any] = {"means": Lightweight(), "plain": Uniform()}
+    portfolio = daskcoreset.build(cube, method=methods, summaries=["sample"], **options)
+    for name, method in methods.items():
+        assert portfolio[name].equals(daskcoreset.build(cube, method=method, **options))
+    np.testing.assert_array_equal(portfolio["plain"].points, X[portfolio["plain"].indices])
+    assert portfolio.sample is not None
+    np.testing.assert_array_equal(portfolio.sample.points, X[portfolio.sample.indices])
+    np.testing.assert_allclose(portfolio.all_rows.mean, X.mean(axis=0))
+    lazy = daskcoreset.build(cube, method=methods, compute=False, **options)
+    assert lazy.compute()["means"].equals(portfolio["means"])
+    store = zarr.storage.MemoryStore()
+    portfolio.to_zarr(store)
+    assert Portfolio.from_zarr(store).equals(portfolio)
