@@ -44,6 +44,7 @@ from daskcoreset.execution.progress import show_progress
 from daskcoreset.execution.waves import MANY_BLOCKS, waves_of
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.cube_opening import placed
+from daskcoreset.inputs.cubes import Cube
 from daskcoreset.inputs.options import MissingChunks, ReadOptions, reading
 from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
 
@@ -581,18 +582,18 @@ def _run(
         lazy = job.lazy(progress)
         return lazy if cube is None else lazy.then(partial(_placed, cube=cube))
     if not job.is_graph:
-        built: Coreset | Portfolio = _placed(job.compute_now(progress), cube)
-        return built
+        return _placed(job.compute_now(progress), cube)
     lazy = job.lazy()
     with show_progress(progress, lazy):
-        built = _placed(lazy.compute(**compute_options(job.blocks)), cube)
-        return built
+        return _placed(lazy.compute(**compute_options(job.blocks)), cube)
 
 
-def _placed(built: Any, cube: Any) -> Any:
+def _placed(built: Coreset | Portfolio, cube: Cube | None) -> Coreset | Portfolio:
     """Return what was built with the row numbers and coordinates of a cube."""
-    if cube is None or not isinstance(built, Portfolio):
+    if isinstance(built, Coreset):
         return placed(built, cube)
+    if cube is None:
+        return built
     sample = None if built.sample is None else placed(built.sample, cube)
     members = {name: placed(member, cube) for name, member in built.items()}
     return replace(built, members=members, sample=sample)

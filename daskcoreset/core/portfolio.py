@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from daskcoreset.core.coreset import Coreset, freeze, thaw
+from daskcoreset.core.coreset import Coreset, freeze, loaded_coreset, stored_coreset, thaw
 from daskcoreset.core.data_summary import DataSummary
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.points import from_arrays, to_arrays
 from daskcoreset.core.storage import Location, read_group, refuse_inconsistent, write_group
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.validation import shown
@@ -260,13 +259,13 @@ class Portfolio(Mapping[str, Coreset]):
         records = []
         members = [*self.members.items(), *([("", self.sample)] if self.sample else [])]
         for i, (name, member) in enumerate(members):
-            parts, axes, attributes = to_arrays(member)
+            parts, axes, attributes = stored_coreset(member)
             for part, array in parts.items():
                 arrays[f"{_prefix(i)}{part}"] = array
                 dims[f"{_prefix(i)}{part}"] = tuple(
                     axis if axis == _SHARED else f"{_prefix(i)}{axis}" for axis in axes[part]
                 )
-            records.append({**attributes, "name": name, "provenance": thaw(member.provenance)})
+            records.append({**attributes, "name": name})
         summary = None
         if self.summary is not None:
             parts, summary = self.summary.to_stored()
@@ -311,17 +310,9 @@ class Portfolio(Mapping[str, Coreset]):
             members: dict[str, Coreset] = {}
             for i, record in enumerate(attributes["members"]):
                 prefix = _prefix(i)
-                part = from_arrays(
-                    {
-                        name.removeprefix(prefix): arrays.pop(name)
-                        for name in list(arrays)
-                        if name.startswith(prefix)
-                    },
-                    record,
-                )
-                members[record["name"]] = Coreset(
-                    part.points, part.weights, part.indices, part.labels, record["provenance"]
-                )
+                named = [name for name in arrays if name.startswith(prefix)]
+                parts = {name.removeprefix(prefix): arrays.pop(name) for name in named}
+                members[record["name"]] = loaded_coreset(parts, record)
             if arrays or len(members) != len(attributes["members"]):
                 raise InvalidInputError("members and arrays do not fit together")
             sample = members.pop("", None)
