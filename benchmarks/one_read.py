@@ -1,8 +1,9 @@
 """Several coresets from the same reads against one build after another, from a Zarr store.
 
 Five constructions of a mixture with labels: bytes and reads of the store as counted by a wrapper
-around it, seconds, and the largest peak of memory, each build in a process of its own; the members
-of the portfolio are compared with the coresets of their own builds, bit by bit, and the cost of
+around it, seconds, and the largest peak of memory, each build in a process of its own, from a
+local disk and from a store that waits as an object store does: 30 ms and 50 MB/s a request. The
+members of the portfolio are compared with the coresets of their own builds, bit by bit, and the cost of
 ten random solutions on each with that on all rows. Writes ``results/one_read.json`` and
 ``results/one_read.md``.
 
@@ -12,6 +13,7 @@ ten random solutions on each with that on all rows. Writes ``results/one_read.js
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import tempfile
@@ -34,6 +36,8 @@ METHODS: dict[str, Any] = {
     "plain": daskcoreset.Uniform(),
 }
 ALL = "all together"
+DISK, REMOTE = "local disk", "30 ms and 50 MB/s a request"
+LATENCY, RATE = 0.03, 50e6
 
 
 def write_data(folder: Path, rows: int) -> None:
@@ -51,7 +55,7 @@ def write_data(folder: Path, rows: int) -> None:
         y[start:stop] = (cluster < 3) ^ (rng.random(stop - start) < 0.05)
 
 
-def measure(store: str, name: str) -> None:
+def measure(store: str, name: str, place: str) -> None:
     """Build one coreset, or all of them, and print what it took as JSON."""
     import zarr
     from zarr.storage import LocalStore, WrapperStore
@@ -67,6 +71,8 @@ def measure(store: str, name: str) -> None:
             if value is not None and key.startswith("c/"):
                 self.chunks += 1
                 self.bytes += len(value)
+                if place == REMOTE:
+                    await asyncio.sleep(LATENCY + len(value) / RATE)
             return value
 
     stored = Counting(LocalStore(Path(store) / "X", read_only=True))
@@ -126,10 +132,11 @@ def _parts(X: Any) -> Any:
 
 
 def report(data: dict[str, Any]) -> str:
-    """Return the table of the results."""
-    rows = []
-    for name, one in data["results"].items():
-        rows.append(
+    """Return the tables of the results."""
+    heads = ("build", "reads", "MB read", "seconds", "peak MB", "largest error, %")
+    lines = ["# One read, many answers", ""]
+    for place, results in data["results"].items():
+        rows = [
             (
                 name,
                 f"{one['reads']:.2f}",
@@ -138,30 +145,30 @@ def report(data: dict[str, Any]) -> str:
                 f"{one['peak'] / 1e6:.0f}",
                 f"{100 * max(one['errors'].values()):.2f}",
             )
-        )
-    heads = ("build", "reads", "MB read", "seconds", "peak MB", "largest error, %")
-    alone = [one for name, one in data["results"].items() if name != ALL]
-    shared = data["results"][ALL]
-    seconds = shared["seconds"] / max(one["seconds"] for one in alone)
-    peak = shared["peak"] / max(one["peak"] for one in alone)
-    facts = [
-        (
-            f"One after another: {sum(one['reads'] for one in alone):.2f} reads, "
-            f"{sum(one['seconds'] for one in alone):.2f} s. Together: {seconds:.2f} times the "
-            f"seconds and {peak:.2f} times the peak of the dearest single build; the same bits: "
-            f"{data['same_bits']}."
-        ),
-        "",
-        common.stamped(data),
-    ]
-    return "\n".join(["# One read, many answers", "", *common.table(heads, rows), "", *facts, ""])
+            for name, one in results.items()
+        ]
+        alone = [one for name, one in results.items() if name != ALL]
+        shared = results[ALL]
+        seconds = shared["seconds"] / max(one["seconds"] for one in alone)
+        peak = shared["peak"] / max(one["peak"] for one in alone)
+        lines += [f"## From a store: {place}", "", *common.table(heads, rows), ""]
+        lines += [
+            (
+                f"One after another: {sum(one['reads'] for one in alone):.2f} reads, "
+                f"{sum(one['seconds'] for one in alone):.2f} s. Together: {seconds:.2f} times the "
+                f"seconds and {peak:.2f} times the peak of the dearest single build."
+            ),
+            "",
+        ]
+    lines += [f"The same bits: {data['same_bits']}.", "", common.stamped(data), ""]
+    return "\n".join(lines)
 
 
 def main() -> None:
     """Measure every build in a process of its own."""
     parser = common.arguments(__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--build", nargs=2, help="of the processes of single builds")
+    parser.add_argument("--build", nargs=3, help="of the processes of single builds")
     options = parser.parse_args()
     if options.build:
         measure(*options.build)
@@ -169,10 +176,16 @@ def main() -> None:
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         write_data(Path(folder), options.rows)
-        for name in (*METHODS, ALL):
-            results[name] = common.in_child(__file__, "--build", folder, name)
-            print(name, results[name], file=sys.stderr)
-    same = all(results[name]["digests"][name] == results[ALL]["digests"][name] for name in METHODS)
+        for place in (DISK, REMOTE):
+            for name in (*METHODS, ALL):
+                made = common.in_child(__file__, "--build", folder, name, place)
+                results.setdefault(place, {})[name] = made
+                print(place, name, made, file=sys.stderr)
+    same = all(
+        found[name]["digests"][name] == found[ALL]["digests"][name]
+        for found in results.values()
+        for name in METHODS
+    )
     made = common.stamp(rows=options.rows, size=SIZE)
     data = {"stamp": made, "results": results, "same_bits": same}
     common.write(NAME, data, options.out, report)
