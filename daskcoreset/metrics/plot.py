@@ -267,9 +267,7 @@ def plot_audit(
     return ax
 
 
-def _means(
-    name: str, by_size: Mapping[int, Sequence[float]], confidence: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _means(name: str, by_size: Any, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Sizes, mean errors, and half the widths of their intervals."""
     from scipy.special import stdtrit
 
