@@ -21,8 +21,8 @@ from daskcoreset.constructions.tree.store import CoresetTree
 from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core import errors
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.plan import BuildPlan
 from daskcoreset.metrics import plot as plotting

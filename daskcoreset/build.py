@@ -24,17 +24,18 @@ from daskcoreset.constructions.tree.job import (
 )
 from daskcoreset.constructions.tree.reducer import Reducer, resolve_reducer
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.deadline import check_timeout, time_limit
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import Sampling
 from daskcoreset.core.validation import check_choice, check_flag, is_choice, is_int
-from daskcoreset.execution.deadline import check_timeout, time_limit
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import BuildPlan, plan_build
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.execution.waves import MANY_BLOCKS, waves_of
 from daskcoreset.inputs.blocks import row_blocks
+from daskcoreset.inputs.cube_opening import placed
 from daskcoreset.inputs.options import MissingChunks, ReadOptions, reading
 from daskcoreset.sensitivities import Sensitivity, construction_for, resolve_method
 
@@ -54,7 +55,7 @@ class _Options(TypedDict, total=False):
     sampling: Sampling
     passes: Literal[1, 2]
     chunks: int | Literal["auto"]
-    on_invalid: Literal["raise", "drop"]
+    on_invalid: Literal["raise", "drop"] | None
     normalize: bool
     strategy: Literal["sampling", "tree"]
     inner_size: int | None
@@ -67,6 +68,8 @@ class _Options(TypedDict, total=False):
     storage_options: Mapping[str, Any] | None
     columns: Sequence[str] | None
     missing_chunks: MissingChunks
+    sample_dims: str | Sequence[str] | None
+    feature_dims: str | Sequence[str] | None
     timeout: float | None
 
 
@@ -114,7 +117,7 @@ def build(
     sampling: Sampling = "systematic",
     passes: Literal[1, 2] = 1,
     chunks: int | Literal["auto"] = "auto",
-    on_invalid: Literal["raise", "drop"] = "raise",
+    on_invalid: Literal["raise", "drop"] | None = None,
     normalize: bool = False,
     strategy: Literal["sampling", "tree"] = "sampling",
     inner_size: int | None = None,
@@ -129,6 +132,8 @@ def build(
     storage_options: Mapping[str, Any] | None = None,
     columns: Sequence[str] | None = None,
     missing_chunks: MissingChunks = "raise",
+    sample_dims: str | Sequence[str] | None = None,
+    feature_dims: str | Sequence[str] | None = None,
     timeout: float | None = None,
 ) -> Coreset | Lazy[Coreset] | BuildPlan:
     r"""Build a coreset: a small weighted subset that stands for all rows.
@@ -142,10 +147,11 @@ def build(
     X : array-like of shape (n, d), or path
         A Dask array (dense or sparse blocks, unknown chunk sizes allowed), NumPy array or
         memmap, Zarr array, or group with the array "X", HDF5 data set, xarray DataArray
-        (rows along its first dimension), pandas, polars or Dask DataFrame, table or Parquet
-        data set of pyarrow, SciPy sparse matrix, Zarr store; or the path or URL of a Zarr store,
-        a Parquet file or folder, an HDF5, .npy or .npz file, a glob such as ``"data/*.parquet"`` or
-        a list of paths, whose rows follow one another. Integers, booleans and float16 are
+        (rows along its first dimension, or see `sample_dims`) or Dataset, pandas, polars or Dask
+        DataFrame, table or Parquet data set of pyarrow, SciPy sparse matrix, Zarr store; or the
+        path or URL of a Zarr store, a Parquet file or folder, an HDF5, .npy or .npz file, a glob
+        such as ``"data/*.parquet"`` or a list of paths, whose rows follow one another. Integers,
+        booleans and float16 are
         promoted; float32 stays float32. All sums are float64; rows less than about
         :math:`10^{-154}` apart have squared distances of zero, and count as equal. Blocks that
         are not what their Dask array declares are errors: other rows or columns, and dtypes that
@@ -170,7 +176,9 @@ def build(
         ``StrongKMeans(10)`` or ``SVM(lam=0.1)``; with ``strategy="tree"`` also a
         `daskcoreset.Reducer` of one's own. "coverage" draws nothing: see `diameter`.
     sample_weight : array-like of shape (n,), or str, optional
-        Input weights u, finite and non-negative; ones by default.
+        Input weights u, finite and non-negative; ones by default. Of xarray objects with
+        `sample_dims` also a DataArray with some of these, the name of a variable or coordinate, or
+        "area" for the cosine of latitude, which the attributes of the CF conventions name.
     random_state : int, Generator, RandomState or None, default=None
         With an int, the same input, chunks and versions give the same bits on every
         scheduler. The seed used is in ``coreset.provenance["seed"]`` in any case.
@@ -191,11 +199,12 @@ def build(
     chunks : int or "auto", default="auto"
         Rows per block. "auto" keeps sensible chunks, groups tiny ones, splits huge ones,
         and aims at 32 MiB where it is free to choose. Part of what determines the bits.
-    on_invalid : {"raise", "drop"}, default="raise"
+    on_invalid : {"raise", "drop"} or None, default=None
         What becomes of rows with NaN or infinity: an error with the first such row, or
-        they are left out and counted in ``provenance["n_dropped"]``. Values so large that
-        squared distances overflow, some 1e146, are an error in either case, but for rows of
-        weight zero.
+        they are left out and counted in ``provenance["n_dropped"]``. None leaves them out of xarray
+        objects with `sample_dims`, where they are masked cells, and raises for all else. Values so
+        large that squared distances overflow, some 1e146, are an error in either case, but for rows
+        of weight zero.
     normalize : bool, default=False
         Whether to scale the weights to the total weight of the data. False keeps every
         weighted cost unbiased. True makes totals exact at the price of a bias of order 1 / m;
@@ -239,7 +248,8 @@ def build(
         says. They are handed to the workers, and never kept, printed or saved.
     columns : sequence of str or None, default=None
         Features to read, in this order, of a data frame, a table or Parquet files; None takes
-        all columns. Those that `y` and `sample_weight` name are no features in either case.
+        all columns. Those that `y` and `sample_weight` name are no features in either case. Also of
+        the variables of a Dataset.
     missing_chunks : {"raise", "fill"}, default="raise"
         What a chunk of a Zarr array is that is not stored, be it a whole one or one inside a
         shard: a `StoreError` that names chunk and store, or, by "fill", rows of the array's fill
@@ -250,11 +260,19 @@ def build(
         format 2), and a store that a worker cannot see, or that holds another array there, is an
         error in any case. Checked are Zarr arrays, also inside Dask arrays by ``da.from_zarr``
         and in what xarray opened; not those that functions in a graph open for themselves.
+    sample_dims, feature_dims : str or sequence of str, or None, default=None
+        Of an xarray DataArray or Dataset of any number of dimensions: those whose cells are rows,
+        such as ``("time", "lat", "lon")``, and those whose cells are columns, such as ``"level"``.
+        Where one is None, it is all dimensions that the other does not name. Variables of a Dataset
+        are columns, too. Blocks are read as they lie, in the chunks of the dimensions, and
+        flattened in the task; rows have their numbers in C order of `sample_dims`.
     timeout : float or None, default=None
-        Seconds that the build may take; None waits as long as it goes on. On a cluster it ends in
-        time, and what waits there is cancelled; a block that a worker is reading is read to its
-        end. Without one it ends before the next block would be read, for no thread can be ended:
-        a read that never comes back is waited for. With ``compute=False`` pass it to `compute`.
+        Seconds that the build may take, the opening of `X`, `y` and `sample_weight` included; None
+        waits as long as it goes on. It ends in time, and what waits is cancelled. Blocks that are
+        being read are read to their end, by a worker or by threads that are left behind, for no
+        thread can be ended: a program waits at its own end for one whose server does not answer,
+        until the file system gives up. With ``compute=False`` pass it to `compute`, and bound the
+        opening by `daskcoreset.time_limit`.
         Where nothing is finished for a minute on a cluster, the logger "daskcoreset" says where
         the build stands, whatever the timeout.
 
@@ -300,7 +318,7 @@ def build(
     flags = {"normalize": normalize, "compute": compute, "dry_run": dry_run}
     _check_flags(epsilon, delta, progress, **flags)
     _check_strategy(strategy, inner_size)
-    options = ReadOptions(storage_options, columns, missing_chunks)
+    options = ReadOptions(storage_options, columns, missing_chunks, sample_dims, feature_dims)
     _check_waiting(timeout, waits=compute and not dry_run)
     # All arguments are checked before the data are opened, which may take long for remote stores.
     rule, coverage = None, None
@@ -349,7 +367,8 @@ def build(
         X = reading(X, options, (y, sample_weight))
         blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
         if coverage is not None:
-            return build_cover(coverage, blocks, split_every=split_every, progress=progress)
+            cover = build_cover(coverage, blocks, split_every=split_every, progress=progress)
+            return placed(cover, blocks.cube)
         job = define(
             blocks=blocks,
             split_every=int(split_every),
@@ -358,7 +377,7 @@ def build(
         )
         # A search reads the data several times, and decides after each read whether to go on.
         if rule is not None and isinstance(job, SamplingJob):
-            return auto_size(job, rule, progress=progress)
+            return placed(auto_size(job, rule, progress=progress), blocks.cube)
         return _run(job, compute=compute, dry_run=dry_run, progress=progress)
 
 
@@ -372,13 +391,15 @@ def _run(
         if len(waves) > 1:  # so many blocks show what one of them takes
             sample = replace(job, blocks=job.blocks.select(list(waves[0][:_SAMPLE_BLOCKS])))
         return plan_build(job.blocks, sample.lazy(), job.reads, job.n_candidates, waves=len(waves))
+    cube = job.blocks.cube
     if not compute:
-        return job.lazy(progress)
+        lazy = job.lazy(progress)
+        return lazy if cube is None else lazy.then(partial(placed, cube=cube))
     if not job.is_graph:
-        return job.compute_now(progress)
+        return placed(job.compute_now(progress), cube)
     lazy = job.lazy()
     with show_progress(progress, lazy):
-        return lazy.compute(**compute_options(job.blocks))
+        return placed(lazy.compute(**compute_options(job.blocks)), cube)
 
 
 def _check_flags(epsilon: Any, delta: Any, progress: Any, **flags: Any) -> None:
@@ -395,7 +416,8 @@ def _check_waiting(timeout: Any, *, waits: bool) -> None:
     if check_timeout(timeout) is not None and not waits:
         raise InvalidInputError(
             f"timeout={timeout!r}, but nothing is computed now; leave it out, or pass it to the "
-            f"compute() of what compute=False returns."
+            f"compute() of what compute=False returns. What is opened now, "
+            f"daskcoreset.time_limit bounds."
         )
 
 

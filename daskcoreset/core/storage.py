@@ -6,30 +6,41 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from daskcoreset.core.atomic import find_previous, is_leftover, new_store
+from daskcoreset.core.deadline import NO_ANSWER, in_time
 from daskcoreset.core.errors import (
     CoresetError,
     InvalidInputError,
     InvalidTypeError,
     MissingDependencyError,
+    OutOfTimeError,
     StoreError,
 )
+from daskcoreset.core.inside import HEADER, refuse_inside
 from daskcoreset.core.locations import locate, scheme_of
-from daskcoreset.core.objects import clear_errors, connect, is_remote, name_of
+from daskcoreset.core.objects import (
+    ObjectFolder,
+    RefusedError,
+    clear_errors,
+    connect,
+    is_remote,
+    name_of,
+)
 from daskcoreset.core.plain_files import hold_folder
+from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.stored_arrays import (
     find_padding_problem,
-    read_array,
+    read_arrays,
     spell_dtype,
-    write_array,
+    write_arrays,
 )
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import check_flag, check_options
@@ -41,9 +52,6 @@ if TYPE_CHECKING:
 
 # What an attribute can be; tuples come back as lists.
 JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
-
-# Name of the attribute that makes a Zarr group one of ours.
-HEADER = "daskcoreset"
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
@@ -270,6 +278,7 @@ def write_group(
     if target.read_only or not target.store.supports_deletes:
         msg = f"store {target} is read-only or cannot delete; write to a directory and copy that"
         raise InvalidInputError(msg)
+    refuse_inside(store if path is None else path, storage_options)
     with _clear_errors(target, "written"):
         members = _replaceable(target, path, kind, overwrite=overwrite)
         if path is None:
@@ -353,8 +362,17 @@ def read_group(
     return dict(contents.arrays), dict(contents.attributes)
 
 
+# What else is wrong with a header, before anything else is read; None for nothing.
+FindProblem: TypeAlias = "Callable[[Mapping[str, Any]], str | None]"
+
+
 def read_folder(
-    path: Path, *, kind: str, schema_version: int, oldest: int | None = None
+    path: Path,
+    *,
+    kind: str,
+    schema_version: int,
+    oldest: int | None = None,
+    find_problem: FindProblem | None = None,
 ) -> GroupContents:
     """Read a group on a local disk as `read_group` does, with its version and its digest.
 
@@ -368,6 +386,8 @@ def read_folder(
         As in `read_group`.
     oldest : int, optional
         The oldest version that will do; `schema_version` by default.
+    find_problem : callable, optional
+        Returns what else is wrong with a header, or None.
     """
     from zarr.storage import StorePath
 
@@ -384,7 +404,9 @@ def read_folder(
             with hold_folder(place) as folder:
                 try:
                     place_in = StorePath(PlainStore(folder))
-                    return read_contents(place_in, str(path), kind, schema_version, oldest)
+                    return read_contents(
+                        place_in, str(path), kind, schema_version, oldest, find_problem
+                    )
                 except StoreError:
                     if not folder.is_replaced():
                         raise
@@ -394,16 +416,22 @@ def read_folder(
     raise StoreError(f"{path} was replaced at each of {_N_READS} reads; read it again")
 
 
-def read_contents(
-    target: StorePath, where: str, kind: str, schema_version: int, oldest: int | None
+def read_contents(  # noqa: PLR0917 - all of them are always given
+    target: StorePath,
+    where: str,
+    kind: str,
+    schema_version: int,
+    oldest: int | None,
+    find_problem: FindProblem | None = None,
 ) -> GroupContents:
     """Read a group of a Zarr store as `read_folder` does one on a disk; `where` is its name."""
     try:
         with _clear_errors(target, "read"):
             group = _open(target, "r")
     except FileNotFoundError as error:
+        _check_bucket(target)
         raise StoreError(f"{where}: no Zarr version 3 group; check the path") from error
-    except StoreError:
+    except (StoreError, OutOfTimeError):
         raise
     # A damaged store makes zarr, its codecs and the file system raise almost anything.
     except Exception as error:
@@ -413,21 +441,17 @@ def read_contents(
     header = attributes.pop(HEADER, None)
     if problem := find_header_problem(header, kind, schema_version, oldest):
         raise StoreError(f"{where}: {problem}")
-    if wrong := [name for name in header["arrays"] if not _NAME.fullmatch(name)]:
-        raise StoreError(
-            f"{where}: no array has a name such as {wrong[0]!r}; restore it from a copy"
-        )
+    _check_header(header, where, find_problem)
     arrays: dict[str, AnyArray] = {}
     dims: dict[str, tuple[str, ...]] = {}
-    for name, spec in header["arrays"].items():
-        try:
-            with _clear_errors(target, "read"):
-                arrays[name], dims[name] = read_array(group, name, spec)
-        except StoreError:
-            raise
-        except Exception as error:
-            msg = f"{where}: array {name!r} does not read ({error}); restore or rebuild the store"
-            raise StoreError(msg) from error
+    try:
+        with _clear_errors(target, "read"):
+            for name, array, axes in read_arrays(group, header["arrays"]):
+                arrays[name], dims[name] = array, axes
+    except (StoreError, OutOfTimeError):
+        raise
+    except Exception as error:
+        raise StoreError(f"{where}: {error}; restore or rebuild the store") from error
     contents = GroupContents(arrays, dims, attributes, kind, header["schema_version"])
     if contents.header(complete=True) != header:
         msg = f"{where}: changed or damaged since it was written (its digest does not match)"
@@ -435,20 +459,71 @@ def read_contents(
     return contents
 
 
+def _check_header(header: Mapping[str, Any], where: str, find_problem: FindProblem | None) -> None:
+    if wrong := [name for name in header["arrays"] if not _NAME.fullmatch(name)]:
+        raise StoreError(
+            f"{where}: no array has a name such as {wrong[0]!r}; restore it from a copy"
+        )
+    with refuse_inconsistent(f"{where}: its header is damaged"):
+        if find_problem is not None and (problem := find_problem(header)):
+            raise StoreError(f"{where}: {problem}; restore it from a copy")
+
+
 def _name(target: StorePath) -> str:
     """Return what errors call a place in a Zarr store."""
     from zarr.storage import ObjectStore
 
-    if isinstance(target.store, ObjectStore):
-        return "/".join(filter(None, (name_of(target.store.store), target.path)))
+    store = _untimed(target)
+    if isinstance(store, ObjectStore):
+        return "/".join(filter(None, (name_of(store.store), target.path)))
     return str(target)
 
 
 def _clear_errors(target: StorePath, done: str) -> AbstractContextManager[None]:
+    from zarr.storage import FsspecStore, ObjectStore
+
+    store = _untimed(target)
+    if isinstance(store, ObjectStore):
+        return clear_errors(_name(target), done)
+    if isinstance(store, FsspecStore):
+        return _clear_foreign(_name(target), done)
+    return nullcontext()
+
+
+def _untimed(target: StorePath) -> Any:
+    """Return the store of a place, without its deadline."""
+    return getattr(target.store, "timed", target.store)
+
+
+@contextmanager
+def _clear_foreign(name: str, done: str) -> Iterator[None]:
+    """Turn what file systems of fsspec raise, which is of many packages, into a `StoreError`."""
+    from zarr.errors import GroupNotFoundError
+
+    try:
+        yield
+    except (CoresetError, GroupNotFoundError):
+        raise
+    except Exception as error:  # noqa: BLE001 - of every file system
+        found = without_secrets(" ".join(str(error).split())[:200])
+        # Without the cause, whose text may hold a password.
+        raise StoreError(
+            f"{name} could not be {done} ({type(error).__name__}: {found}); check the URL, "
+            f"storage_options and the network"
+        ) from None
+
+
+def _check_bucket(target: StorePath) -> None:
+    """Raise an error where there is no bucket; Zarr takes it for one in which nothing is."""
     from zarr.storage import ObjectStore
 
-    is_object = isinstance(target.store, ObjectStore)
-    return clear_errors(_name(target), done) if is_object else nullcontext()
+    if isinstance(store := _untimed(target), ObjectStore) and not target.read_only:
+        try:
+            ObjectFolder(store.store, _name(target)).keys(most=1)
+        except RefusedError:
+            raise
+        except StoreError:  # it cannot be listed
+            return
 
 
 def _resolve(
@@ -456,7 +531,9 @@ def _resolve(
 ) -> tuple[StorePath, Path | None]:
     """Return the place in a Zarr store and, if it is on a local disk, its path."""
     from zarr.abc.store import Store
-    from zarr.storage import FsspecStore, LocalStore, ObjectStore, StorePath
+    from zarr.storage import LocalStore, ObjectStore, StorePath
+
+    from daskcoreset.core.bounded_objects import BoundedObjects
 
     check_options(storage_options)
     if isinstance(store, str | os.PathLike):
@@ -466,30 +543,50 @@ def _resolve(
         raise InvalidInputError(
             "storage_options belong to a URL, and store is none; leave them out"
         )
-    if isinstance(store, str) and is_remote(store) and find_spec("obstore"):
-        folder = connect(store, storage_options)
-        return StorePath(ObjectStore(folder, read_only=store.lower().startswith("http"))), None
     if isinstance(store, str):
-        scheme = scheme_of(store)
-        try:
-            options = None if storage_options is None else dict(storage_options)
-            return StorePath(FsspecStore.from_url(store, storage_options=options)), None
-        except ImportError as error:
-            msg = f"store is a URL ({scheme}) that needs a package ({error}); install it"
-            raise MissingDependencyError(msg) from error
-        except ValueError as error:
-            msg = f"store is a URL of no known protocol ({scheme}); check it"
-            raise InvalidInputError(msg) from error
+        store = _store_at(store, storage_options)
+    if isinstance(store, ObjectStore):
+        store = BoundedObjects(store.store, read_only=store.read_only)
     if isinstance(store, Store):
         store = StorePath(store)
     if not isinstance(store, StorePath):
         msg = f"store is a {type(store).__name__}; pass a path, a URL or a Zarr store"
         raise InvalidTypeError(msg)
     if not isinstance(store.store, LocalStore):
-        return store, None
+        return _timed(store), None
     # Followed through links, so that a rename replaces the directory and not the link to it.
     path = (store.store.root / store.path).resolve()
     return StorePath(LocalStore(path, read_only=store.read_only)), path
+
+
+def _store_at(url: str, storage_options: Mapping[str, Any] | None) -> Store:
+    """Return the Zarr store at a URL."""
+    from zarr.storage import FsspecStore, ObjectStore
+
+    if is_remote(url) and find_spec("obstore"):
+        folder = connect(url, storage_options)
+        return ObjectStore(folder, read_only=url.lower().startswith("http"))
+    scheme = scheme_of(url)
+    with _clear_foreign(without_secrets(url, url), "opened"):
+        try:
+            options = None if storage_options is None else dict(storage_options)
+            return in_time(  # some file systems connect at once
+                partial(FsspecStore.from_url, url, storage_options=options),
+                lambda: f"the server of store ({scheme}) has not answered",
+                NO_ANSWER,
+            )
+        except ImportError as error:
+            msg = f"store is a URL ({scheme}) that needs a package ({error}); install it"
+            raise MissingDependencyError(msg) from error
+        except ValueError as error:
+            msg = f"store is a URL of no known protocol ({scheme}); check it"
+            raise InvalidInputError(msg) from error
+
+
+def _timed(place: StorePath) -> StorePath:
+    from daskcoreset.core.timed_store import timed
+
+    return timed(place, _name(place))
 
 
 def _open(target: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:
@@ -540,8 +637,12 @@ def _ours(
         return None
     header: Any = None
     # Whatever does not open as a group with our header is somebody else's.
-    with suppress(Exception):
+    try:
         header = _open(place, "r" if place.read_only else "r+").attrs.asdict()[HEADER]
+    except OutOfTimeError:
+        raise
+    except Exception:  # noqa: BLE001, S110 - as above
+        pass
     specs = header.get("arrays") if isinstance(header, dict) else None
     if not isinstance(specs, dict) or header["kind"] != kind:
         msg = f"{target} exists and is not a {kind} of daskcoreset, so it is never overwritten"
@@ -569,6 +670,5 @@ def _fill(target: StorePath, contents: GroupContents, replaced: set[str] | None)
         group.attrs.put({HEADER: {**header, "arrays": {**old, **contents.specs()}}})
         for name in replaced:
             del group[name]
-    for name, array in contents.arrays.items():
-        write_array(group, name, array, contents.dims[name])
+    write_arrays(group, contents.arrays, contents.dims)
     group.attrs.put({**contents.attributes, HEADER: contents.header(complete=True)})

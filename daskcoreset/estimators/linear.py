@@ -100,7 +100,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
             Labels. A string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -159,7 +159,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
             predicted. Without it, classes are those seen so far, at least two: a new one may come
             at any time, also after `fit`, which `CSVRGClassifier` refuses.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -254,7 +254,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -271,7 +271,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -292,7 +292,7 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
         X : array-like of shape (n, d), or path
         y : array-like of shape (n,), or str
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -525,7 +525,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -542,7 +542,7 @@ class CoresetLogisticRegression(LinearCoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

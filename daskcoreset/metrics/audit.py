@@ -11,12 +11,12 @@ import numpy as np
 
 from daskcoreset.core.blocks import Block, find_unusable_row
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import CoresetWarning, InvalidInputError, InvalidTypeError
 from daskcoreset.core.random import RandomState, Stage, resolve_seed, stream
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_int, check_flag
-from daskcoreset.execution.deadline import time_limit
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.metrics.costs import data_of
 from daskcoreset.metrics.plot import plot_audit
@@ -304,7 +304,7 @@ def audit(
         so, and raises otherwise.
     progress : bool or None, default=None
         As in `build`.
-    storage_options, columns, missing_chunks
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
     timeout : float or None, default=None
         As in `build`.
@@ -361,9 +361,9 @@ def audit(
         raise InvalidInputError(
             f"y is missing, and the {objective.name} is about labels; pass those of X."
         )
-    blocks = data_of(coreset, X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
-    design = _design(rows, objective, candidates, size, seed)
     with time_limit(timeout):
+        blocks = data_of(coreset, X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
+        design = _design(rows, objective, candidates, size, seed)
         sample = sample_costs(blocks, design, progress=progress)
     n_rows = sample.n_rows
     if coreset.provenance.get("n", n_rows) != n_rows:

@@ -80,7 +80,7 @@ def plot_coreset(
         Whether to explain sizes, and the colours of labels.
     on_invalid : {"raise", "drop"} or None, default=None
         As in `daskcoreset.audit`.
-    storage_options, columns, missing_chunks
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
     **style
         For ``Axes.scatter``, over what is chosen here: ``alpha``, ``cmap``, ``color``, ...

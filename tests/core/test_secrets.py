@@ -94,7 +94,7 @@ def test_without_secrets__of_a_long_word_takes_no_square_of_its_length() -> None
     assert without_secrets(word + "://me:word@host/a") == word + "://host/a"
 
 
-URL: Any = f"s3://me:{MARK}@host/x?token={MARK}"
+URL: Any = f"s3://me:{MARK}@host/x?token={MARK}"  # of a wrong type for most arguments
 
 
 @pytest.mark.parametrize(

@@ -407,6 +407,17 @@ def test_read_group__refuses_unknown_protocols(monkeypatch: pytest.MonkeyPatch) 
         read("hdfs://bucket/s")
 
 
+def test_groups__errors_of_other_file_systems() -> None:
+    closed = "ftp://me:some-password@127.0.0.1:1/s"
+    for url in (closed, f"simplecache::{closed}"):
+        for use in (write, read):
+            with pytest.raises(StoreError, match=r"could not be opened .*; check the URL") as found:
+                use(url)
+            assert "some-password" not in str(found.value)
+    with pytest.raises(StoreError, match=r"could not be written .*; check the URL"):
+        write("data:///s")
+
+
 def test_read_group__makes_nothing_where_nothing_is(tmp_path: Path) -> None:
     for path in (tmp_path / "s", tmp_path / "no" / "s"):
         with pytest.raises(StoreError, match="no Zarr version 3 group; check the path"):

@@ -74,5 +74,5 @@ def test_npy__that_is_another_one_where_it_is_read(
     lazy = build(X, size=10, compute=False, random_state=0)
     path.unlink()
     np.save(path, other)
-    with pytest.raises(StoreError, match=r"rows\.npy' are not those that were opened"):
+    with pytest.raises(StoreError, match=r"rows\.npy holds another array on host"):
         lazy.compute()

@@ -79,6 +79,14 @@ class History(RuleBasedStateMachine):
         """Count the steps."""
         self.seen["steps"] += 1
 
+    def begin(self) -> None:
+        """Make it, in peace."""
+        raise NotImplementedError
+
+    def go_on(self, number: int, fault: Fault) -> None:
+        """Make the change of a number, with a fault."""
+        raise NotImplementedError
+
     def held(self, name: str, n: int) -> Held:
         """Return rows that were not there before."""
         self.numbers += n
@@ -178,6 +186,13 @@ class TreeHistory(History):
 
     def _create(self) -> None:
         CoresetTree.create(self.place, **self.options)
+
+    def begin(self) -> None:
+        self.create(size=500, fault=Fault())
+
+    def go_on(self, number: int, fault: Fault) -> None:
+        self.change(what=number, n=1 + number % 6, fault=fault, rivals=1 + number % 4)
+        self.open().verify()
 
     def changes(self, model: tuple[Held, ...], what: int, n: int) -> Change:
         """Return a change that fits the model."""
@@ -346,8 +361,8 @@ class TreeHistory(History):
         self.matches()
 
 
-class RemoteTreeHistory(TreeHistory):
-    """The same on an object store, whose connection breaks."""
+class Remote(History):
+    """A place on an object store, whose connection breaks."""
 
     disk: Connection  # type: ignore[assignment] # fails at requests in place of calls
 
@@ -357,15 +372,37 @@ class RemoteTreeHistory(TreeHistory):
 
     @property
     def place(self) -> Any:
+        """Where it is."""
         return self.objects
 
+    def keys(self) -> list[str]:
+        """Return the names of all objects."""
+        return ObjectFolder(self.objects.store, "memory").keys()
+
     def exists(self) -> bool:
-        # What a killed writer left beside no root is none: the next one makes the tree.
-        return ObjectFolder(self.objects.store, "memory").has("zarr.json")
+        """Whether there is a root: without one, the next writer makes it."""
+        return "zarr.json" in self.keys()
 
     def lock_is_free(self, folder: str) -> bool:
+        """Nobody waits for anybody."""
         del folder
         return True
+
+    def sweeps(self, fault: Fault) -> bool:
+        """A connection that breaks after the change was made leaves all to the next sweep."""
+        return fault.kind == "none"
+
+    def n_versions(self) -> int:
+        """Versions of which there is a manifest.
+
+        That of a killed writer has the number of the change after it, and goes with that one.
+        """
+        numbers = (re.search(r"\d{12}", key) for key in self.keys() if "manifest" in key)
+        return len({found[0] for found in numbers if found})
+
+
+class RemoteTreeHistory(Remote, TreeHistory):
+    """A tree on an object store."""
 
     def go_on_when_refused(self, change: Change, fault: Fault) -> None:
         """Where the connection is gone, nobody knows whether the last request was done."""
@@ -374,19 +411,10 @@ class RemoteTreeHistory(TreeHistory):
         finished = self.tree.version == self.peaceful.version + 1
         self.advance([change] if finished else [])
 
-    def sweeps(self, fault: Fault) -> bool:
-        """A connection that breaks after the change was made leaves all to the next sweep."""
-        return fault.kind == "none"
-
     def swept(self) -> None:
-        """Manifests of two versions at most, and the nodes that they need.
-
-        That of a killed writer has the number of the change after it, and goes with that one.
-        """
-        keys = ObjectFolder(self.objects.store, "memory").keys()
-        numbers = (re.search(r"\d{12}", key) for key in keys if "manifest" in key)
-        assert len({found[0] for found in numbers if found}) <= 2
-        assert len(keys) <= 4 + 2 * (2 * len(self.model) + 3)
+        """Manifests of two versions at most, and the nodes that they need."""
+        assert self.n_versions() <= 2
+        assert len(self.keys()) <= 4 + 2 * (2 * len(self.model) + 3)
 
 
 def _version(stream: CoresetStream) -> int:
@@ -409,15 +437,44 @@ class StreamHistory(History):
             self.options["leaf_size"] = 10
         outcome = self.attempt(self._create, fault, lambda: None)
         if outcome != "done":
-            assert not self.path.exists() or not CoresetStream.load(self.path).n_rows
-            if not self.path.exists():
+            assert not self.exists() or not self.open().n_rows
+            if not self.exists():
                 self._create()
-        self.stream = CoresetStream.load(self.path)
+        self.stream = self.open()
         self.model: tuple[Held, ...] = ()
         self.saved = 0  # batches of the model
 
     def _create(self) -> None:
-        CoresetStream(**self.options, store=self.path, save_every=self.every)
+        CoresetStream(**self.options, store=self.place, save_every=self.every)
+
+    @property
+    def place(self) -> Any:
+        """Where the stream is."""
+        return self.path
+
+    def exists(self) -> bool:
+        """Whether there is something."""
+        return self.path.exists()
+
+    def open(self) -> CoresetStream:
+        """Load the stream as it is now."""
+        return CoresetStream.load(self.place)
+
+    def remove(self) -> None:
+        """Remove all that is there."""
+        shutil.rmtree(self.path)
+
+    def elsewhere(self) -> Any:
+        """Return a place where nothing is."""
+        shutil.rmtree(self.folder / "copy", ignore_errors=True)
+        return self.folder / "copy"
+
+    def begin(self) -> None:
+        self.create(size=3, every=1, fault=Fault())
+
+    def go_on(self, number: int, fault: Fault) -> None:
+        sizes = [1 + number % 9, 2, 3][: 1 + number % 3]
+        self.take(sizes=sizes, fault=fault, rivals=1 + number % 4)
 
     def feed(self, stream: CoresetStream, batches: list[Held]) -> None:
         """Feed one batch as it is, and several as an iterator."""
@@ -440,7 +497,7 @@ class StreamHistory(History):
             nonlocal base
             if not self.lock_is_free("states"):
                 return
-            stream = CoresetStream.load(self.path)
+            stream = self.open()
             base = stream.n_rows
             for _ in range(rivals * self.every):
                 held = self.held("", 2)
@@ -451,15 +508,8 @@ class StreamHistory(History):
         outcome = self.attempt(lambda: self.feed(self.stream, batches), fault, rival)
         if by_rival:
             self.yield_to(by_rival, (*before, *batches), base, outcome)
-        elif outcome == "killed":
-            self.stream = CoresetStream.load(self.path)
-            everything = (*before, *batches)
-            self.model = self.prefix(everything, self.stream.n_rows)
-            least = self.saved
-            if self.disk.finished:
-                least += (len(everything) - self.saved) // self.every * self.every
-            assert len(self.model) >= least
-            self.saved = len(self.model)
+        elif outcome == "killed" or (outcome == "refused" and not self.is_known(fault)):
+            self.take_up((*before, *batches))
         elif outcome == "refused":
             assert fault.kind in {"full", "broken"}
             self.model = self.prefix((*before, *batches), self.stream.n_rows)
@@ -480,6 +530,21 @@ class StreamHistory(History):
         if outcome == "done" and saved and not by_rival and self.sweeps(fault):
             self.swept()
 
+    def is_known(self, fault: Fault) -> bool:
+        """Whether a change that was refused was not made."""
+        del fault
+        return True
+
+    def take_up(self, everything: tuple[Held, ...]) -> None:
+        """Go on from what is stored of all that was taken, and what was saved is there."""
+        self.stream = self.open()
+        self.model = self.prefix(everything, self.stream.n_rows)
+        least = self.saved
+        if self.disk.finished:
+            least += (len(everything) - self.saved) // self.every * self.every
+        assert len(self.model) >= least
+        self.saved = len(self.model)
+
     def yield_to(
         self, by_rival: list[Held], batches: tuple[Held, ...], base: int, outcome: str
     ) -> None:
@@ -488,9 +553,7 @@ class StreamHistory(History):
         taken = self.prefix(batches, base)
         self.model = (*taken, *by_rival)
         self.saved = len(self.model)
-        assert outcome == "refused" or _version(self.stream) <= _version(
-            CoresetStream.load(self.path)
-        )
+        assert outcome == "refused" or _version(self.stream) <= _version(self.open())
         if outcome == "done":
             # All that was taken was saved before the rival came, or is not said to be.
             assert self.every > 1 or base == sum(held.n for held in batches)
@@ -513,7 +576,7 @@ class StreamHistory(History):
         return batches[:taken]
 
     def load(self) -> None:
-        self.stream = CoresetStream.load(self.path)
+        self.stream = self.open()
         self.model = self.prefix(self.model, self.stream.n_rows)
         assert len(self.model) == self.saved
 
@@ -564,8 +627,8 @@ class StreamHistory(History):
             self.copy(fault)
             return
         outcome = self.attempt(self.stream.save, fault, lambda: None)
-        if outcome == "killed":
-            self.stream = CoresetStream.load(self.path)
+        if outcome == "killed" or (outcome == "refused" and not self.is_known(fault)):
+            self.stream = self.open()
             n_rows = [sum(held.n for held in self.model[:k]) for k in (self.saved, len(self.model))]
             assert self.stream.n_rows in n_rows[self.disk.finished :]
             self.model = self.prefix(self.model, self.stream.n_rows)
@@ -576,18 +639,38 @@ class StreamHistory(History):
 
     def copy(self, fault: Fault) -> None:
         """Save it elsewhere: nothing is there, or all of it."""
-        target = self.folder / "copy"
+        target = self.elsewhere()
         outcome = self.attempt(lambda: self.stream.save(target), fault, lambda: None)
-        if outcome == "done" or target.exists():
+        try:
             assert CoresetStream.load(target).n_rows == self.stream.n_rows
-            shutil.rmtree(target)
+        except StoreError:
+            assert outcome != "done"
         self.matches()
 
     @precondition(lambda self: len(self.model) > 40)
     @rule()
     def begin_again(self) -> None:
         """Rows must fit into a coreset that keeps all."""
-        shutil.rmtree(self.path)
+        self.remove()
         self._create()
         self.model, self.saved = (), 0
         self.load()
+
+
+class RemoteStreamHistory(Remote, StreamHistory):
+    """A stream on an object store."""
+
+    def remove(self) -> None:
+        self.objects = ObjectStore(MemoryStore())
+
+    def elsewhere(self) -> Any:
+        return ObjectStore(MemoryStore())
+
+    def is_known(self, fault: Fault) -> bool:
+        """Where the connection is gone, nobody knows whether the last request was done."""
+        return fault.kind != "full"
+
+    def swept(self) -> None:
+        """The root, and states of two versions at most."""
+        assert self.n_versions() <= 2
+        assert all(key == "zarr.json" or key.startswith("states/") for key in self.keys())

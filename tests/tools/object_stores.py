@@ -6,7 +6,7 @@ request may come; S3 does both at once, and so does this server, by answering on
 
 A `fault` is what happens to a request of the methods given, with some probability:
 
-- ``403`` and ``503``: it is not done, and the answer says so;
+- ``403``, ``409``, ``412`` and ``503``: it is not done, and the answer says so;
 - ``503 done``: it is done, and the answer says that it was not;
 - ``cut``: the connection is cut before it is done;
 - ``cut done``: it is done, and the connection cut before the answer;
@@ -143,7 +143,7 @@ class _Faulty:
             return []
         self.counts[method] = self.counts.get(method, 0) + 1
         fault = self._fault(method)
-        if fault in {"403", "503"}:
+        if fault in {"403", "409", "412", "503"}:
             return self._refused(start, fault)
         if fault == "cut":
             return self._cut(environ)

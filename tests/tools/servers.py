@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -97,12 +98,16 @@ class FileServer:
         Status codes to answer with, by parts of paths.
     requests : list of str
         What was asked for: method, path and query.
+    silent : bool
+        Whether requests wait for an answer until the server ends.
     """
 
     url: str
     folder: Path
     failing: dict[str, int] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
+    silent: bool = False
+    ended: threading.Event = field(default_factory=threading.Event)
 
 
 @contextmanager
@@ -116,8 +121,56 @@ def file_server(folder: Path) -> Iterator[FileServer]:
         try:
             yield served
         finally:
+            served.ended.set()
             server.shutdown()
             thread.join(10)
+
+
+@contextmanager
+def deaf_server(*, drips: bool = False) -> Iterator[str]:
+    """Yield the address of a server that accepts connections, and answers nothing.
+
+    Parameters
+    ----------
+    drips : bool
+        Whether it answers with one byte a second in place of nothing.
+    """
+    connections: list[socket.socket] = []
+    ended = threading.Event()
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listening:
+
+        def serve() -> None:
+            with suppress(OSError):  # it is closed
+                while True:
+                    connections.append(listening.accept()[0])
+                    if drips:
+                        threading.Thread(target=drip, args=connections[-1:], daemon=True).start()
+
+        def drip(connection: socket.socket) -> None:
+            with suppress(OSError):
+                for sign in b"HTTP/1.1 200 OK\r\nX-Long: " + b"a" * 1000:
+                    connection.sendall(bytes([sign]))
+                    if ended.wait(1.0):
+                        return
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            ended.set()
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join(10)
+            for connection in connections:
+                connection.close()
+
+
+@contextmanager
+def refusing_port() -> Iterator[str]:
+    """Yield an address at which connections are refused."""
+    with socket.socket() as held:  # nobody else gets the port, and nothing listens at it
+        held.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{held.getsockname()[1]}"
 
 
 class _QuietServer(ThreadingHTTPServer):
@@ -147,6 +200,9 @@ class _FileHandler(BaseHTTPRequestHandler):
 
     def _answer(self, *, with_body: bool) -> None:
         self.served.requests.append(f"{self.command} {self.path}")
+        if self.served.silent:
+            self.served.ended.wait()
+            return
         status = next((code for part, code in self.served.failing.items() if part in self.path), 0)
         file = self.served.folder / self.path.partition("?")[0].lstrip("/")
         if status or not file.is_file():

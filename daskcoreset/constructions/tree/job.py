@@ -120,6 +120,11 @@ class Settings:
             raise InvalidInputError(f"method {reducer.name!r} needs labels; pass y.")
         blocks.refuse(reducer.name, reducer.too_much(node_rows, blocks.schema.n_features))
 
+    @property
+    def most_rows(self) -> int:
+        """Rows of a node at most: about `inner_size`, which reducers may pass a little."""
+        return 16 * self.inner_size + 2**16
+
     @one_thread()
     def reduce(self, points: WeightedPoints, position: int, level: int = 0) -> WeightedPoints:
         """Reduce the rows of a node; `position` and `level` address its random numbers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
@@ -274,6 +274,8 @@ class Manifest:
         The next leaf's own number.
     schema : RowSchema or None
         None before the first leaf.
+    most_rows : int or None
+        Rows of a node at most; None where it is not known.
     """
 
     place: Place
@@ -284,6 +286,7 @@ class Manifest:
     digests: Mapping[str, str] = field(default_factory=dict)
     next_uid: int = 0
     schema: RowSchema | None = None
+    most_rows: int | None = None
 
     @cached_property
     def top(self) -> Part | None:
@@ -330,7 +333,9 @@ class Manifest:
         }
 
     @classmethod
-    def from_json(cls, place: Place, head: Head, values: Mapping[str, Any]) -> Manifest:
+    def from_json(
+        cls, place: Place, head: Head, values: Mapping[str, Any], most_rows: int
+    ) -> Manifest:
         """Return the manifest of the values of `to_json`, after a check of their consistency.
 
         Raises
@@ -347,6 +352,7 @@ class Manifest:
             dict(values.get("digests", {})),  # which earlier versions did not write
             int(values["next_uid"]),
             RowSchema.from_json(values["form"]),
+            most_rows,
         )
         leaves = manifest.leaves
         for numbers in ([leaf.slot for leaf in leaves], [leaf.uid for leaf in leaves]):
@@ -361,7 +367,20 @@ class Manifest:
         return manifest
 
     def groups(self, made: Mapping[str, WeightedPoints]) -> dict[str, GroupContents]:
-        """Return what is written of nodes, by their names."""
+        """Return what is written of nodes, by their names.
+
+        Raises
+        ------
+        InvalidInputError
+            A node has far more rows than were asked for.
+        """
+        most = self.most_rows
+        for points in made.values():
+            if most is not None and len(points) > most:
+                raise InvalidInputError(
+                    f"method gave {len(points):,} rows for a node, which may have {most:,}; "
+                    f"correct `reduce`, or raise inner_size."
+                )
         return {
             name: persistence.state_contents(_NODE, {"name": name}, [points])
             for name, points in made.items()
@@ -393,7 +412,7 @@ class Manifest:
         return self.digests.get(name) or self._read_group(name).digest
 
     @classmethod
-    def newest(cls, place: Place, origin: Origin) -> Manifest:
+    def newest(cls, place: Place, origin: Origin, most_rows: int) -> Manifest:
         """Read the newest version, and check that its nodes are there.
 
         Raises
@@ -408,13 +427,13 @@ class Manifest:
             manifest = persistence.state_from(
                 contents,
                 place.where(version, MAIN),
-                lambda values, _: cls.from_json(place, head, values),
+                lambda values, _: cls.from_json(place, head, values, most_rows),
             )
             manifest.check_nodes()
             return manifest, persistence.link_of(contents), contents.digest
 
         manifest, head = place.read_newest(origin, read)
-        return manifest or cls(place, head, head.version)
+        return manifest or cls(place, head, head.version, most_rows=most_rows)
 
     def check_nodes(self) -> None:
         """Check that the nodes are there."""
@@ -429,12 +448,22 @@ class Manifest:
         return made_in, f"node-{index}"
 
     def _read_group(self, name: str) -> GroupContents:
-        member = self._member_of(name)
-        contents = self.place.read(*member, _NODE)
-        if self.digests.get(name, contents.digest) != contents.digest:
-            where = self.place.where(*member)
-            raise StoreError(f"{where}: holds the node of another tree; restore it from a copy")
-        return contents
+        find_problem = partial(self._find_problem, name)
+        return self.place.read(*self._member_of(name), _NODE, find_problem)
+
+    def _find_problem(self, name: str, header: Mapping[str, Any]) -> str | None:
+        """Return what is wrong with the header of a node, or None."""
+        if self.digests.get(name, header["digest"]) != header["digest"]:
+            return "holds the node of another tree"
+        n_rows, most = header["arrays"]["weights"]["shape"][0], self.most_rows
+        if most is not None and n_rows > most:
+            return (
+                f"is declared to hold {n_rows:,} rows, and a node of this tree has {most:,} at most"
+            )
+        shape = header["arrays"].get("points", {}).get("shape")
+        if self.schema is not None and shape not in (None, [n_rows, self.schema.n_features]):
+            return f"is declared to hold points of shape {shape}, which the tree does not have"
+        return None
 
     def read_node(self, name: str) -> WeightedPoints:
         """Read a node; a missing one is an error: the tree has changed or is damaged.

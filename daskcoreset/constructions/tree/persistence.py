@@ -101,10 +101,16 @@ def settings_contents(settings: Settings, kind: str) -> GroupContents:
     return GroupContents({}, {}, values, kind, SCHEMA_VERSION).checked()
 
 
-def read_group(path: Path, kind: str) -> GroupContents:
+def read_group(
+    path: Path, kind: str, find_problem: storage.FindProblem | None = None
+) -> GroupContents:
     """Read a group of any version that is known."""
     return storage.read_folder(
-        path, kind=kind, schema_version=SCHEMA_VERSION, oldest=OLDEST_VERSION
+        path,
+        kind=kind,
+        schema_version=SCHEMA_VERSION,
+        oldest=OLDEST_VERSION,
+        find_problem=find_problem,
     )
 
 

@@ -19,7 +19,7 @@ from daskcoreset.constructions.tree.chain import Head
 from daskcoreset.constructions.tree.persistence import Origin
 from daskcoreset.core import storage
 from daskcoreset.core.errors import StoreError
-from daskcoreset.core.storage import GroupContents
+from daskcoreset.core.storage import FindProblem, GroupContents
 
 T = TypeVar("T")
 
@@ -66,6 +66,10 @@ class Place(ABC):
     def name(self) -> str:
         """What messages and provenance call it."""
         return str(self.path)
+
+    def is_same(self, other: Place) -> bool:
+        """Whether another place is this one."""
+        return self.path == other.path
 
     @abstractmethod
     def create(
@@ -119,8 +123,18 @@ class Place(ABC):
         """
 
     @abstractmethod
-    def read(self, version: int, member: str, kind: str) -> GroupContents:
-        """Return a member of a version; an error where it is missing or damaged."""
+    def read(
+        self, version: int, member: str, kind: str, find_problem: FindProblem | None = None
+    ) -> GroupContents:
+        """Return a member of a version; an error where it is missing or damaged.
+
+        Parameters
+        ----------
+        version : int
+        member, kind : str
+        find_problem : callable, optional
+            Returns what else is wrong with its header, before anything else is read, or None.
+        """
 
     @abstractmethod
     def where(self, version: int, member: str) -> str:
@@ -228,9 +242,11 @@ class LocalPlace(Place):
         """Return its path."""
         return str(self._member(version, member))
 
-    def read(self, version: int, member: str, kind: str) -> GroupContents:
+    def read(
+        self, version: int, member: str, kind: str, find_problem: FindProblem | None = None
+    ) -> GroupContents:
         """Read a Zarr group."""
-        return persistence.read_group(self._member(version, member), kind)
+        return persistence.read_group(self._member(version, member), kind, find_problem)
 
     def find_missing(self, needed: Iterable[tuple[int, str]]) -> tuple[int, str] | None:
         """Look for the Zarr groups one by one."""
