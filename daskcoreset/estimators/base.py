@@ -39,7 +39,7 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
-from daskcoreset.core.validation import check_number
+from daskcoreset.core.validation import shown
 from daskcoreset.estimators.labelled import is_frame, lazy_series, series_in_memory
 from daskcoreset.estimators.scoring import accuracy
 from daskcoreset.execution.engine import map_rows
@@ -272,8 +272,10 @@ class CheckedParameters:
     def _validate_params(self) -> None:
         for name, value in self.get_params(deep=False).items():  # type: ignore[attr-defined]
             # Scikit-learn compares all numbers of Python's tower, and spans of time, with bounds.
-            if not isinstance(value, bool) and isinstance(value, numbers.Real):
-                check_number(name, value)
+            is_plain = isinstance(value, (int, float, np.number))
+            is_span = isinstance(value, np.timedelta64)
+            if isinstance(value, numbers.Real) and (is_span or not is_plain):
+                raise InvalidTypeError(f"{name} is {shown(value)}; pass a plain number.")
         try:
             super()._validate_params()  # type: ignore[misc] # of the base estimator
         except InvalidParameterError as error:

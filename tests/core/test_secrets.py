@@ -103,7 +103,7 @@ URL: Any = f"s3://me:{MARK}@host/x?token={MARK}"  # of a wrong type for most arg
         lambda: build(np.ones((9, 2)), size=3, chunks=URL),
         lambda: build(np.ones((9, 2)), size=3, columns=URL),
         lambda: build(np.ones((9, 2)), size=3, timeout=URL),
-        lambda: datasets.make_mixture(URL, 2),
+        lambda: datasets.make_mixture(n=URL, d=2, n_clusters=3),
         lambda: CoresetTree.open(URL),
     ],
     ids=["number", "names", "seconds", "count", "place"],

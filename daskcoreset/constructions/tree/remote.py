@@ -279,7 +279,7 @@ class RemotePlace(Place):
         *,
         overwrite: bool,
     ) -> Head:
-        """Write the first members, and then the root where there is none."""
+        """Write the first members, and then the root where none is, or in place of the old one."""
         self._refuse_read_only()
         check_flag("overwrite", overwrite)
         before = self._find_root()
