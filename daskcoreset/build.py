@@ -334,8 +334,11 @@ def build(
         was lost or never written: whoever wrote the store has to say so. "fill" holds for `X`,
         `y` and `sample_weight`. It fills nothing where an array has no fill value (null in
         format 2), and a store that a worker cannot see, or that holds another array there, is an
-        error in any case. Checked are Zarr arrays, also inside Dask arrays by ``da.from_zarr``
-        and in what xarray opened; not those that functions in a graph open for themselves.
+        error in any case. Checked are Zarr arrays, also inside Dask arrays by ``da.from_zarr``,
+        in what xarray opened, and as arguments of functions in a graph, such as
+        ``dask.delayed(read)(array, i)``, which get them to read only; and HDF5 files and data sets.
+        Not checked is what functions in a graph open for themselves or find in groups, objects
+        and closures, and HDF5 inside Dask arrays or opened by xarray, NetCDF among it.
     sample_dims, feature_dims : str or sequence of str, or None, default=None
         Of an xarray DataArray or Dataset of any number of dimensions: those whose cells are rows,
         such as ``("time", "lat", "lon")``, and those whose cells are columns, such as ``"level"``.

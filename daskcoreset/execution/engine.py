@@ -33,7 +33,7 @@ from daskcoreset.core.linalg import one_thread
 from daskcoreset.execution.agreement import Environment, check_here, environment
 from daskcoreset.execution.clone import clone_after
 from daskcoreset.execution.lazy import LEAF, OURS, Lazy, active_client
-from daskcoreset.execution.local import compute_options
+from daskcoreset.execution.local import check_sent, compute_options
 from daskcoreset.execution.merging import Merger, levels_below_root
 from daskcoreset.execution.progress import count_reads, ignore_steps, show_progress
 from daskcoreset.execution.waves import Divisible, fits_one_graph, levels_of_a_task, merge_waves
@@ -643,6 +643,7 @@ def _map_blocks(
     from dask.layers import ArrayValuesDep
 
     _check_workers_see(blocks)
+    check_sent(blocks)
     # Workers compare themselves, for some may join later.
     expected = None if active_client() is None else environment()
     n_tasks = -(-blocks.n_blocks // group)
