@@ -9,14 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from daskcoreset.core.contents import HEADER
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.locations import locate
 from daskcoreset.core.objects import ObjectFolder, RefusedError, connect, is_remote
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.stored_arrays import MOST_METADATA
-
-# Name of the attribute that makes a Zarr group one of ours.
-HEADER = "daskcoreset"
 
 
 def refuse_inside(location: Any, storage_options: Mapping[str, Any] | None = None) -> None:

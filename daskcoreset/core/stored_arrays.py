@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
@@ -226,6 +227,7 @@ class _Chunks:
         """Return the chunks of a member of a group, which must have a dtype and a shape."""
         import zarr
 
+        check_stored(group.store_path / name / "zarr.json")
         array = group[name]
         if not isinstance(array, zarr.Array):
             raise TypeError("it is a group")
@@ -309,13 +311,26 @@ def read_at_most(place: StorePath, most: int) -> bytes | None:
     if isinstance(place.store, Bounded):
         buffer = sync(place.store.get_at_most(place.path, prototype, most))
     else:
-        try:
-            size = sync(place.store.getsize(place.path))
-        except FileNotFoundError:
-            return None
-        check_length(str(place), size, most)
+        check_stored(place, most)
         buffer = sync(place.get(prototype))
     return None if buffer is None else buffer.to_bytes()
+
+
+def check_stored(place: StorePath, most: int = MOST_METADATA) -> None:
+    """Check what is stored at a place before it is read; nothing is no error.
+
+    Raises
+    ------
+    StoreError
+        It is longer than `most` bytes.
+    """
+    from zarr.core.sync import sync
+    from zarr.storage import ZipStore
+
+    # The first kind looks for itself, and the other one knows a size by reading all.
+    if not isinstance(place.store, (Bounded, ZipStore)):
+        with suppress(FileNotFoundError):
+            check_length(str(place), sync(place.store.getsize(place.path)), most)
 
 
 def check_length(where: str, size: int, most: int) -> None:

@@ -16,10 +16,10 @@ from daskcoreset.constructions.tree.chain import Head
 from daskcoreset.constructions.tree.persistence import Origin, RowSchema
 from daskcoreset.constructions.tree.places import MAIN, Place
 from daskcoreset.constructions.tree.shape import Part, shape_of
+from daskcoreset.core.contents import GroupContents
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints
-from daskcoreset.core.storage import GroupContents
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.typing import IndexArray
 from daskcoreset.core.validation import shown

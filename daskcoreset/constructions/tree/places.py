@@ -18,8 +18,8 @@ from daskcoreset.constructions.tree import persistence, versions
 from daskcoreset.constructions.tree.chain import Head
 from daskcoreset.constructions.tree.persistence import Origin
 from daskcoreset.core import storage
+from daskcoreset.core.contents import FindProblem, GroupContents
 from daskcoreset.core.errors import StoreError
-from daskcoreset.core.storage import FindProblem, GroupContents
 
 T = TypeVar("T")
 

@@ -47,10 +47,10 @@ from daskcoreset.constructions.tree.places import (
     T,
 )
 from daskcoreset.core import storage
+from daskcoreset.core.contents import FindProblem, GroupContents, refuse_inconsistent
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.objects import ObjectFolder, RefusedError, Stored, find_folder
 from daskcoreset.core.packing import files_of, pack, store_of, unpack
-from daskcoreset.core.storage import FindProblem, GroupContents
 from daskcoreset.core.stored_arrays import MOST_METADATA
 from daskcoreset.core.validation import check_flag
 
@@ -99,7 +99,7 @@ class Root:
     def read(cls, stored: Stored, name: str, kind: str) -> Root:
         """Return the root of what was stored."""
         contents = _read(store_of({_ROOT: stored.data}), name, kind)
-        with storage.refuse_inconsistent(f"{name}: its root is not consistent"):
+        with refuse_inconsistent(f"{name}: its root is not consistent"):
             attributes: dict[str, Any] = dict(contents.attributes)
             values = attributes.pop("head")
             settings = replace(contents, attributes=attributes)
