@@ -22,6 +22,7 @@ from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core import errors
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.points import WeightedPoints
+from daskcoreset.core.trust import trusted_stores
 from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.plan import BuildPlan
@@ -78,6 +79,7 @@ __all__ = [
     "plotting",
     "sizing",
     "time_limit",
+    "trusted_stores",
 ]
 
 __version__ = "0.1.0"

@@ -66,6 +66,9 @@ _N_TOKENS = 64
 _N_SENT = 4
 _PAUSE = 0.2
 
+# One request writes no more to S3, and a member is written by one.
+_MOST_BYTES = 5 * 2**30
+
 # Objects that one request lists.
 _PAGE = 1000
 
@@ -224,12 +227,17 @@ class RemotePlace(Place):
         return f"{self.name}/{self._key(version, member)}"
 
     def read(
-        self, version: int, member: str, kind: str, find_problem: FindProblem | None = None
+        self,
+        version: int,
+        member: str,
+        kind: str,
+        find_problem: FindProblem | None = None,
+        most: int | None = None,
     ) -> GroupContents:
         """Read one object."""
         key = self._key(version, member)
         where = f"{self.name}/{key}"
-        stored = self.folder.get(key)
+        stored = self.folder.get(key, min(most or _MOST_BYTES, _MOST_BYTES))
         if stored is None:
             raise StoreError(f"{where} is missing; restore it from a copy")
         return _read(unpack(stored.data, where), where, kind, find_problem)
