@@ -25,6 +25,7 @@ from daskcoreset.core.data_summary import DataSummary
 from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.portfolio import Portfolio
+from daskcoreset.core.trust import trusted_stores
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.plan import BuildPlan
 from daskcoreset.metrics import plot as plotting
@@ -82,6 +83,7 @@ __all__ = [
     "plotting",
     "sizing",
     "time_limit",
+    "trusted_stores",
 ]
 
 __version__ = "0.1.0"

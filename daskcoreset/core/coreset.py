@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from daskcoreset.core.contents import refuse_inconsistent
 from daskcoreset.core.coordinates import (
     check_coordinates,
     loaded_coordinates,
@@ -23,10 +24,11 @@ from daskcoreset.core.coordinates import (
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
-from daskcoreset.core.storage import Location, read_group, refuse_inconsistent, write_group
+from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import html_table
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import is_int, shown
+from daskcoreset.core.zarr_places import Location
 
 if TYPE_CHECKING:
     import pandas as pd

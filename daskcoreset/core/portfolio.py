@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from daskcoreset.core.contents import refuse_inconsistent
 from daskcoreset.core.coreset import Coreset, freeze, loaded_coreset, stored_coreset, thaw
 from daskcoreset.core.data_summary import DataSummary
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
-from daskcoreset.core.storage import Location, read_group, refuse_inconsistent, write_group
+from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.validation import shown
+from daskcoreset.core.zarr_places import Location
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -59,9 +59,9 @@ class ObjectServer:
             body: bytes = answer.read()
         return body
 
-    def bucket(self) -> str:
+    def bucket(self, name: str | None = None) -> str:
         """Make a bucket, and return its URL."""
-        name = f"bucket-{uuid.uuid4().hex[:12]}"
+        name = name or f"bucket-{uuid.uuid4().hex[:12]}"
         self._ask(f"/{name}", "PUT", b"")
         return f"s3://{name}"
 
