@@ -509,8 +509,8 @@ class UnlabelledModel(CoresetModel):
         Raises
         ------
         InvalidInputError, ValueError, TypeError
-            If an argument cannot be used, or fewer rows are distinct than there shall be clusters
-            or components.
+            If an argument cannot be used, or there are fewer rows than clusters, or fewer distinct
+            rows than components.
         """
         del y
         self._validate_params()

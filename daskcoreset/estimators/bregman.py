@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal, Unpack
 
@@ -25,7 +26,6 @@ from daskcoreset.estimators.base import (
     Rows,
     apply_method,
     check_size,
-    coreset_is_all,
     refuse,
 )
 from daskcoreset.estimators.kmeans import CLUSTERING_CONSTRAINTS, ClusteringModel
@@ -68,6 +68,15 @@ def _divergences(solution: HardClustering | SoftClustering, points: Points) -> A
     for rows in tiles(points.shape[0], max(centers.shape)):
         divergences[rows] = solution.divergence.divergence(points[rows], centers)
     return divergences
+
+
+def _repeated(solution: Any, n_clusters: int) -> Any:
+    """Return a solution of fewer clusters as one of `n_clusters`, whose centers repeat."""
+    rows = np.arange(n_clusters) % len(solution.centers)
+    if isinstance(solution, HardClustering):
+        return replace(solution, centers=solution.centers[rows])
+    mixing = solution.mixing[rows] / np.bincount(rows)[rows]
+    return replace(solution, centers=solution.centers[rows], mixing=mixing)
 
 
 def _is_soft(model: Any) -> bool:
@@ -142,6 +151,11 @@ class CoresetBregman(ClusteringModel):
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), object
         Where the columns of X have names.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        When fewer rows are distinct than there shall be clusters: centers repeat then.
 
     See Also
     --------
@@ -254,25 +268,25 @@ class CoresetBregman(ClusteringModel):
 
     def _solve(self, coreset: Coreset, seed: int) -> None:
         points, weights, _ = deduplicate(spread_out(coreset.points), coreset.weights)
-        if points.shape[0] < self.n_clusters:
-            whole = coreset_is_all(coreset)
-            raise InvalidInputError(
-                f"n_samples={points.shape[0]} should be >= n_clusters={self.n_clusters}: so many "
-                f"rows of {'X' if whole else 'the coreset'} are distinct and have a positive "
-                f"weight; {'' if whole else 'raise size, or '}lower n_clusters."
-            )
+        distinct = self._distinct_centers(points, coreset)
+        init, n_clusters = (None if isinstance(self.init, str) else self.init), self.n_clusters
+        if distinct is not None:
+            n_clusters = points.shape[0]
+            init = distinct[:n_clusters]
         solve = bregman_soft if self.soft else bregman_hard
-        solution = solve(
+        solution: Any = solve(
             points,
-            self.n_clusters,
+            n_clusters,
             divergence=self._divergence,
             sample_weight=weights,
-            init=None if isinstance(self.init, str) else self.init,
+            init=init,
             n_init=self._n_starts,
             max_iter=self.max_iter,
             tol=self.tol,
             random_state=seed,
         )
+        if distinct is not None:
+            solution = _repeated(solution, self.n_clusters)
         self._solution, self.divergence_ = solution, solution.divergence
         self.cluster_centers_, self.coreset_inertia_ = solution.centers, solution.cost
         self.n_iter_, self.converged_ = solution.n_iter, solution.converged

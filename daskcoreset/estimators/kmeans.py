@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from functools import partial
 from numbers import Integral, Real
@@ -9,15 +10,17 @@ from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskcoreset.build import default_size
 from daskcoreset.core.coreset import Coreset
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, caller_level
+from daskcoreset.core.linalg import dense_rows
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
-from daskcoreset.core.typing import AnyArray, FloatArray, Sampling
+from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
 from daskcoreset.core.validation import too_many
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
@@ -90,6 +93,28 @@ class ClusteringModel(
     @property
     def _n_starts(self) -> int:
         return auto_starts(self.n_clusters) if self.n_init == "auto" else self.n_init
+
+    def _distinct_centers(self, points: Points, coreset: Coreset) -> FloatArray | None:
+        """Return all of fewer distinct rows than clusters, repeated; None if there are enough."""
+        n_distinct, k = points.shape[0], self.n_clusters
+        if n_distinct >= k:
+            return None
+        n_rows, whole = int(coreset.provenance["n"]), coreset_is_all(coreset)
+        if n_rows < k:
+            raise InvalidInputError(
+                f"n_samples={n_rows} should be >= n_clusters={k}; lower n_clusters, or pass more "
+                f"rows."
+            )
+        warnings.warn(
+            # As scikit-learn says it, to those who filter its warnings.
+            f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters ({k}). "
+            f"Possibly due to duplicate points in X. So many rows of {'X' if whole else 'coreset_'}"
+            f" are distinct and have a positive weight; the other centers repeat them. "
+            f"{'Lower' if whole else 'Raise size, or lower'} n_clusters.",
+            ConvergenceWarning,
+            stacklevel=caller_level(),
+        )
+        return dense_rows(points).astype(np.float64)[np.arange(k) % n_distinct]
 
     def _evaluate(self, rows: Rows) -> None:
         self._labels = self._inertia = None
@@ -236,6 +261,11 @@ class CoresetKMeans(SparseInput, ClusteringModel):
     feature_names_in_ : ndarray of shape (d,), object
         Where the columns of X have names.
 
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        When fewer rows are distinct than there shall be clusters: centers repeat then.
+
     See Also
     --------
     CoresetEstimator : Any estimator of scikit-learn on a coreset.
@@ -319,25 +349,21 @@ class CoresetKMeans(SparseInput, ClusteringModel):
 
     def _solve(self, coreset: Coreset, seed: int) -> None:
         points, weights, _ = deduplicate(spread_out(coreset.points), coreset.weights)
-        if points.shape[0] < self.n_clusters:
-            remedy = "the coreset are distinct; raise size, or lower n_clusters."
-            if coreset_is_all(coreset):
-                remedy = "X are distinct and have a positive weight; lower n_clusters."
-            raise InvalidInputError(
-                f"n_samples={points.shape[0]} should be >= n_clusters={self.n_clusters}: so many "
-                f"rows of {remedy}"
+        distinct = self._distinct_centers(points, coreset)
+        if distinct is None:
+            self._check_work(points.shape[0], coreset.n_features)
+            self.cluster_centers_, self.n_iter_ = solve(
+                points,
+                weights,
+                self.n_clusters,
+                init=self.init,
+                n_init=self._n_starts,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                seed=seed,
             )
-        self._check_work(points.shape[0], coreset.n_features)
-        self.cluster_centers_, self.n_iter_ = solve(
-            points,
-            weights,
-            self.n_clusters,
-            init=self.init,
-            n_init=self._n_starts,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            seed=seed,
-        )
+        else:
+            self.cluster_centers_, self.n_iter_ = distinct, 1
         sample = InMemoryData(coreset.points, None, coreset.weights)
         self.coreset_inertia_ = self._cost_in_memory(sample)
 

@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
 from daskcoreset.core.errors import InvalidTypeError
 from daskcoreset.core.points import deduplicate
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.typing import AnyArray, Sampling
+from daskcoreset.core.typing import AnyArray, FloatArray, Points, Sampling
 from daskcoreset.estimators.base import (
     BUILD_CONSTRAINTS,
     CoresetModel,
@@ -212,14 +212,25 @@ class CoresetEstimator(CoresetModel):
             labels = data.y[self.coreset_.indices]
             if is_classifier(self):
                 warn_lost_classes(np.unique(data.y), labels)
-        points, weights, labels = deduplicate(self.coreset_.points, self.coreset_.weights, labels)
-        self.estimator_ = _seeded(clone(self.estimator), solver_seed(seed))
-        target = (labels,) if wants_y else ()
-        self.estimator_.fit(points, *target, sample_weight=weights)
+        all_rows = self.coreset_.points, self.coreset_.weights, labels
+        distinct = deduplicate(*all_rows)
+        try:
+            self.estimator_ = self._fit_inner(*distinct, seed, wants_y=wants_y)
+        except ValueError:
+            # Some want as many rows as clusters, and count equal ones.
+            if len(distinct[1]) == len(all_rows[1]):
+                raise
+            self.estimator_ = self._fit_inner(*all_rows, seed, wants_y=wants_y)
         self._labels = None
         if data is not None and is_clusterer(self) and hasattr(self.estimator_, "predict"):
             self._labels = self.estimator_.predict(data.X)
         return self
+
+    def _fit_inner(
+        self, points: Points, weights: FloatArray, labels: Any, seed: int, *, wants_y: bool
+    ) -> Any:
+        inner = _seeded(clone(self.estimator), solver_seed(seed))
+        return inner.fit(points, *((labels,) if wants_y else ()), sample_weight=weights)
 
     def _wants_y(self) -> bool:
         tags = get_tags(self.estimator)

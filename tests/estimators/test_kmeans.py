@@ -19,7 +19,7 @@ import zarr
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -315,15 +315,20 @@ def test_fit__as_many_clusters_as_distinct_rows(k: int) -> None:
     model = CoresetKMeans(k, random_state=0).fit(rows)
     assert model.inertia_ == pytest.approx(0)
     assert len(np.unique(model.labels_)) == k
-    with pytest.raises(ValueError, match=f"n_samples={k} should be >= n_clusters={k + 1}"):
-        CoresetKMeans(k + 1).fit(rows)
+    with pytest.warns(ConvergenceWarning, match=rf"clusters \({k}\) .*n_clusters \({k + 1}\)"):
+        model = CoresetKMeans(k + 1).fit(rows)
+    assert model.cluster_centers_.shape == (k + 1, 2)
+    assert model.inertia_ == 0
+    assert np.unique(model.labels_).tolist() == list(range(k))
+    with pytest.raises(ValueError, match=f"n_samples={3 * k} should be >= n_clusters={3 * k + 1}"):
+        CoresetKMeans(3 * k + 1).fit(rows)
 
 
 def test_fit__too_few_rows_in_the_coreset() -> None:
     with pytest.raises(InvalidInputError, match="size=3 is below n_clusters=5"):
         small(size=3).fit(X)
     rows = np.r_[np.zeros((1000, 2)), np.arange(6.0).reshape(3, 2)]
-    with pytest.raises(InvalidInputError, match="rows of the coreset are distinct"):
+    with pytest.warns(ConvergenceWarning, match=r"rows of coreset_ .* Raise size"):
         CoresetKMeans(8, size=8, method="uniform", random_state=0).fit(rows)
 
 
