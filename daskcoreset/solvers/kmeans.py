@@ -290,6 +290,7 @@ def solve(
     max_iter: int,
     tol: float,
     seed: int,
+    verbose: int = 0,
 ) -> Centers:
     """Run k-means on weighted rows.
 
@@ -310,6 +311,8 @@ def solve(
         As in `CoresetKMeans`; `n_init` a number.
     seed : int
         Below 2**32.
+    verbose : int, default=0
+        Whether every step prints a line.
 
     Returns
     -------
@@ -342,6 +345,7 @@ def solve(
         n_init=n_init,
         max_iter=max_iter,
         tol=tol,
+        verbose=verbose,
         random_state=seed,
         copy_x=False,
     ).fit(points, sample_weight=weights)

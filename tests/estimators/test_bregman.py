@@ -168,13 +168,26 @@ def test_answers__lazy_out_of_core(make: Any, soft: bool, tmp_path: Path) -> Non
         assert found.dtype == expected.dtype
         np.testing.assert_allclose(found.compute(), expected, rtol=1e-7, atol=1e-9)
     assert model.inertia_ == pytest.approx(-model.score(X))
-    assert not hasattr(model, "labels_")
+    assert isinstance(model.labels_, da.Array)
+    np.testing.assert_array_equal(model.labels_, model.predict(X))
 
 
-def test_inertia__only_on_request_out_of_core() -> None:
-    model = small().fit(LAZY)
-    with pytest.raises(AttributeError, match="compute_inertia=True"):
-        _ = model.inertia_
+@pytest.mark.parametrize("soft", [False, True])
+def test_inertia__lazy_out_of_core(soft: bool) -> None:
+    scheduler, bad = CountingScheduler(), X.copy()
+    bad[7], weights = -1.0, np.ones(len(X))
+    weights[7] = 0.0
+    data, u = da.from_array(bad, chunks=(1500, 2)), da.from_array(weights, chunks=1500)
+    model = small(soft=soft).fit(data, sample_weight=u)
+    with dask.config.set(scheduler=scheduler):
+        assert model.inertia_.shape == ()
+        assert scheduler.calls == 0
+    assert float(model.inertia_) == pytest.approx(-model.score(data, sample_weight=u))
+    loaded = pickle.loads(pickle.dumps(model))
+    for name in ("labels_", "inertia_"):
+        with pytest.raises(AttributeError, match=f"{name} .* another process"):
+            getattr(loaded, name)
+    assert len(pickle.dumps(model)) < X.nbytes
     assert isinstance(small().fit_predict(LAZY), da.Array)
     np.testing.assert_array_equal((fitted := small()).fit_predict(X), fitted.labels_)
 
