@@ -125,7 +125,8 @@ class ClusteringModel(
             ConvergenceWarning,
             stacklevel=caller_level(),
         )
-        return dense_rows(points).astype(np.float64)[np.arange(k) % n_distinct]
+        centers: FloatArray = dense_rows(points).astype(np.float64)
+        return centers[np.arange(k) % n_distinct]
 
     def _evaluate(self, rows: Rows) -> None:
         self._labels = self._inertia = None
@@ -136,7 +137,7 @@ class ClusteringModel(
             self._inertia = self._cost(rows)
 
     @property
-    def labels_(self) -> AnyArray:
+    def labels_(self) -> Any:
         """Cluster of every row; lazy where X was out of core."""
         check_is_fitted(self)
         if self._labels is None:

@@ -203,7 +203,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         if stream is None:
             stream = CoresetStream(
                 self._method(),
-                self.size,
+                int(self.size),
                 random_state=self.random_state,
                 on_invalid=self.on_invalid,
             )
@@ -258,7 +258,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         if classes is not None and not coreset_is_all(coreset):
             warn_lost_classes(classes, labels)
         solver = self._default_solver() if self.estimator is None else clone(self.estimator)
-        earlier = getattr(self, "estimator_", None)
+        earlier: Any = getattr(self, "estimator_", None)
         if getattr(self, "warm_start", False) and _fits(earlier, solver, points, labels):
             solver = earlier.set_params(**solver.get_params(deep=False))
         with one_thread():

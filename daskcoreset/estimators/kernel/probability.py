@@ -67,7 +67,8 @@ class Sigmoids:
                                                           -500.0, 500.0)))  # fmt: skip
         if values.ndim == 1:
             return np.hstack([1.0 - shares, shares])
-        return shares / shares.sum(axis=1, keepdims=True)
+        shares /= shares.sum(axis=1, keepdims=True)
+        return shares
 
 
 def _sigmoid(values: FloatArray, positive: AnyArray, weights: FloatArray) -> tuple[float, float]:
