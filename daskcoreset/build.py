@@ -27,7 +27,7 @@ from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, warn_user
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import Sampling
-from daskcoreset.core.validation import check_choice, check_flag, is_choice, is_int
+from daskcoreset.core.validation import check_choice, check_flag, is_choice, is_int, is_number
 from daskcoreset.execution.deadline import check_timeout, time_limit
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.local import compute_options
@@ -300,6 +300,7 @@ def build(
     flags = {"normalize": normalize, "compute": compute, "dry_run": dry_run}
     _check_flags(epsilon, delta, progress, **flags)
     _check_strategy(strategy, inner_size)
+    _check_place(y, size)
     options = ReadOptions(storage_options, columns, missing_chunks)
     _check_waiting(timeout, waits=compute and not dry_run)
     # All arguments are checked before the data are opened, which may take long for remote stores.
@@ -379,6 +380,20 @@ def _run(
     lazy = job.lazy()
     with show_progress(progress, lazy):
         return lazy.compute(**compute_options(job.blocks))
+
+
+def _check_place(y: Any, size: Any) -> None:
+    """Check that what stands in the place of the labels is none of the keywords."""
+    if is_number(y) and size is None:
+        raise InvalidTypeError(
+            f"y is {y!r}, and the second argument is the labels; size is a keyword: pass "
+            f"size={y!r}."
+        )
+    if isinstance(y, Sensitivity):
+        raise InvalidTypeError(
+            f"y is {y!r}, and the second argument is the labels; method is a keyword: pass "
+            f"method={y!r}."
+        )
 
 
 def _check_flags(epsilon: Any, delta: Any, progress: Any, **flags: Any) -> None:

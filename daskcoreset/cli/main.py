@@ -129,8 +129,8 @@ def in_flags(message: str) -> str:
     --------
     >>> in_flags("method 'kmeans' needs n_clusters; pass n_clusters.")
     "method 'kmeans' needs --clusters; pass --clusters."
-    >>> in_flags('clean the data, or build with on_invalid="drop", which leaves such rows out.')
-    'clean the data, or build with --on-invalid drop, which leaves such rows out.'
+    >>> in_flags('clean the data, or pass on_invalid="drop", which leaves such rows out.')
+    'clean the data, or pass --on-invalid drop, which leaves such rows out.'
     """
     for pattern, flag in _FLAGS:
         message = re.sub(pattern, flag, message)

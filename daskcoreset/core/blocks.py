@@ -433,7 +433,7 @@ def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:
     column = int((~(abs(row) <= limit)).argmax())
     value = f"X is {row[column]} in column {column}"
     if not np.isfinite(row[column]):
-        remedy = '; clean the data, or build with on_invalid="drop", which leaves such rows out.'
+        remedy = '; clean the data, or pass on_invalid="drop", which leaves such rows out.'
     elif abs(row[column]) > _LARGEST_VALUE:
         remedy = (
             ", and of values so large squared distances overflow; scale the columns, for example "

@@ -117,8 +117,14 @@ def check_size(size: int, n_parts: int, part: str) -> None:
 
 def resolve_for(method: str | Sensitivity[Any], n_clusters: int | None) -> Sensitivity[Any]:
     """Resolve the method of an estimator, for so many clusters where it is one for clusters."""
-    if n_clusters is None or not isinstance(method, str):
+    if not isinstance(method, str):
         return resolve_method(method)
+    if n_clusters is None:
+        try:
+            return resolve_method(method)
+        except InvalidInputError as error:  # of an estimator that has no such parameter
+            text = str(error).replace("pass n_clusters, or an object", "pass an object")
+            raise InvalidInputError(text) from None
     try:
         return resolve_method(method, n_clusters)
     except InvalidInputError:  # it has no such parameter, or is unknown
@@ -395,6 +401,12 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         Names of features out of core are those of `X`, from which the rows were opened. The
         coreset remembers `n_clusters` where the construction does not say for how many it is.
         """
+        labelled = rows.y is not None if isinstance(rows, InMemoryData) else rows.has_labels
+        if method.needs_labels and not labelled:
+            raise InvalidInputError(
+                f"method {method.name!r} needs labels, which {type(self).__name__} does not use; "
+                f'pass another one, for example "lightweight".'
+            )
         if n_clusters is not None and not takes_parts(method, n_clusters):
             n_clusters = None
         blocks = rows

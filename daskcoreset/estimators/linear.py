@@ -38,13 +38,14 @@ from daskcoreset.estimators.base import (
     coreset_is_all,
     refuse_as,
     require_weighted_fit,
+    resolve_for,
     validate_rows,
     warn_lost_classes,
 )
 from daskcoreset.estimators.class_weights import weigh_blocks, weigh_rows
 from daskcoreset.estimators.classifier import IncompleteClassifier, announced_classes
 from daskcoreset.inputs.options import ReadKeywords, ReadOptions, reading, takes_reading
-from daskcoreset.sensitivities import SVM, Logistic, Sensitivity, resolve_method
+from daskcoreset.sensitivities import SVM, Logistic, Sensitivity
 from daskcoreset.sensitivities.svm_calibration import Variant
 from daskcoreset.solvers.linear import LinearFit, solve_svm
 
@@ -94,7 +95,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
         """Return the construction."""
         own = self._own_method()
         same = isinstance(self.method, str) and self.method == own.name
-        return own if same else resolve_method(self.method)
+        return own if same else resolve_for(self.method, getattr(self, "n_clusters", None))
 
     @abstractmethod
     def _default_solver(self) -> Any:

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskcoreset.build import default_size
+from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.estimators import (
     AVMClassifier,
     CoresetEstimator,
@@ -95,3 +96,14 @@ def test_estimator__passes_the_checks_of_scikit_learn(
     estimator: Any, check: Callable[[Any], None]
 ) -> None:
     check(estimator)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_fit__methods_that_an_estimator_cannot_use(lazy: bool) -> None:
+    rows: Any = np.random.default_rng(0).normal(size=(100, 2))
+    data = da.from_array(rows, chunks=(50, 2)) if lazy else rows
+    for model in (CoresetKMeans(3, method="svm"), CoresetEstimator(KMeans(3), method="logistic")):
+        with pytest.raises(InvalidInputError, match=rf"labels, which {type(model).__name__} does"):
+            model.fit(data)
+    with pytest.raises(InvalidInputError, match="needs n_clusters; pass an object, for example"):
+        CoresetLogisticRegression(method="kmeans").fit(rows, rows[:, 0] > 0)
