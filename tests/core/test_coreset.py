@@ -433,3 +433,12 @@ def test_coreset__fits_scikit_learn(sparse: bool, dtype: type) -> None:
     for model in (SVC(), LogisticRegression()):
         model.fit(coreset.points, coreset.labels, sample_weight=coreset.weights)
         assert model.score(coreset.points, coreset.labels) == 1.0
+
+
+def test_repr__long_seeds_are_shortened() -> None:
+    seed = 163658991865484104730248038907061454586
+    coreset = make_coreset(seed=seed)
+    for text in (repr(coreset), coreset._repr_html_()):
+        assert "163658…454586" in text
+        assert str(seed) not in text
+    assert coreset.provenance["seed"] == seed
