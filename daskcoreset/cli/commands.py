@@ -278,9 +278,9 @@ def plot(
         options["storage_options"] = told if "://" in source else None
         options["missing_chunks"] = missing_chunks
         source = absolute(source)
-    axes = coreset.plot(source, **options)
+    drawing: Any = coreset.plot(source, **options).figure
     try:
-        axes.figure.savefig(target, dpi=150)
+        drawing.savefig(target, dpi=150)
     except OSError as error:
         raise StoreError(f"{out}: {error.strerror}; choose another path") from error
     show("picture", {"picture": out, "rows": len(coreset)})
