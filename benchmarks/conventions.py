@@ -109,7 +109,24 @@ SUITES = (
 )
 
 # Why a test fails: the first whose pattern is found in "name: message".
-REASONS: tuple[tuple[str, str], ...] = ()
+REASONS: tuple[tuple[str, str], ...] = (
+    (
+        r"(?:argument|Invalid parameter) '(algorithm|copy_x)'",
+        "no such parameter: rows of a coreset are few, so that Lloyd's steps do, and are copied",
+    ),
+    (
+        r"(?:argument|Invalid parameter) '(penalty|loss|dual|multi_class|intercept_scaling|solver)'",
+        "no such parameter: a coreset is for one loss; pass the solver as `estimator`",
+    ),
+    (r"(?:argument|Invalid parameter) '", "no such parameter"),
+    (r"has no attribute '_", "a private attribute of theirs"),
+    (r"test_float_precision", "centers are float64 for float32 data, as documented"),
+    (r"test_wrong_params|Regex pattern did not match", "the same error or warning in other words"),
+    (r"DID NOT WARN", "the warning is about a choice that is not there, or made silently"),
+    (r"coreset_", "has attributes that theirs has not: `coreset_`, `coreset_inertia_`"),
+    (r"test_empty_chunks", "an empty chunk of X stays one in the answer"),
+    (r"No module named|ImportError", "their own import fails with these versions"),
+)
 
 
 def reason_of(test: str, message: str) -> str:

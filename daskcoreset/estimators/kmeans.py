@@ -128,7 +128,8 @@ class ClusteringModel(
             stacklevel=caller_level(),
         )
         centers: FloatArray = dense_rows(points).astype(np.float64)
-        return centers[np.arange(k) % n_distinct]
+        repeated: FloatArray = centers[np.arange(k) % n_distinct]
+        return repeated
 
     def _evaluate(self, rows: Rows) -> None:
         self._labels = self._inertia = None
