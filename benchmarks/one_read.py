@@ -3,8 +3,8 @@
 Five constructions of a mixture with labels: bytes and reads of the store as counted by a wrapper
 around it, seconds, and the largest peak of memory, each build in a process of its own, from a
 local disk and from a store that waits as an object store does: 30 ms and 50 MB/s a request. The
-members of the portfolio are compared with the coresets of their own builds, bit by bit, and the cost of
-ten random solutions on each with that on all rows. Writes ``results/one_read.json`` and
+members of the portfolio are compared with the coresets of their own builds, bit by bit, and the
+cost of ten random solutions on each with that on all rows. Writes ``results/one_read.json`` and
 ``results/one_read.md``.
 
     python benchmarks/one_read.py
