@@ -16,7 +16,13 @@ import scipy.sparse as sp
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
-from daskcoreset.core.storage import Location, read_group, refuse_inconsistent, write_group
+from daskcoreset.core.storage import (
+    Location,
+    name_of_location,
+    read_group,
+    refuse_inconsistent,
+    write_group,
+)
 from daskcoreset.core.tables import html_table
 from daskcoreset.core.validation import is_int, shown
 
@@ -472,7 +478,9 @@ class Coreset(WeightedPoints):
         arrays, attributes = read_group(
             store, kind=_KIND, schema_version=SCHEMA_VERSION, storage_options=storage_options
         )
-        with refuse_inconsistent(f"{store}: not a consistent coreset", "build it again"):
+        with refuse_inconsistent(
+            f"{name_of_location(store)}: not a consistent coreset", "build it again"
+        ):
             part = from_arrays(arrays, attributes)
             record = attributes["provenance"]
             return cls(part.points, part.weights, part.indices, part.labels, record)

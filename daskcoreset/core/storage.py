@@ -467,6 +467,15 @@ def _check_header(header: Mapping[str, Any], where: str, find_problem: FindProbl
             raise StoreError(f"{where}: {problem}; restore it from a copy")
 
 
+def name_of_location(store: Location) -> str:
+    """Return what errors call the location of a group, without secrets."""
+    if isinstance(store, str | os.PathLike):
+        return without_secrets(os.fspath(store), os.fspath(store))
+    from zarr.storage import StorePath
+
+    return _name(store if isinstance(store, StorePath) else StorePath(store))
+
+
 def _name(target: StorePath) -> str:
     """Return what errors call a place in a Zarr store."""
     from zarr.storage import ObjectStore

@@ -8,9 +8,11 @@ import sys
 import warnings
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 
+from daskcoreset.core.objects import name_of
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.inputs.places import Place, clear_errors
 
@@ -51,7 +53,14 @@ def open_zarr(place: Place, options: Mapping[str, Any] | None) -> Any:
     import zarr
 
     storage_options = None if options is None else dict(options)
-    return zarr.open(place.url or place.path, mode="r", storage_options=storage_options)
+    url, mark, query = (place.url or place.path).partition("?")
+    if mark and url.startswith(("http://", "https://")):
+        # Of every file in the store, whose names are put behind the URL.
+        params = dict(parse_qsl(query, keep_blank_values=True))
+        storage_options = {"params": params} | (storage_options or {})
+    else:
+        url += mark + query
+    return zarr.open(url, mode="r", storage_options=storage_options)
 
 
 def store_name(store: Any, path: str = "") -> str:
@@ -67,10 +76,7 @@ def store_name(store: Any, path: str = "") -> str:
         url = str(getattr(store, "path", ""))
         text = url if "://" in url else str(filesystem.unstrip_protocol(url))
     elif type(store).__name__ == "ObjectStore":
-        inner = store.store
-        bucket = (getattr(inner, "config", None) or {}).get("bucket", "")
-        prefix = getattr(inner, "prefix", None) or ""
-        text = f"{type(inner).__name__}({'/'.join(part for part in (bucket, str(prefix)) if part)})"
+        text = name_of(store.store)
     text = without_secrets(text, text)
     return f"{text.rstrip('/')}/{path}" if path else text
 
