@@ -28,7 +28,7 @@ from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import html_table, short_seed
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import is_int, shown
-from daskcoreset.core.zarr_places import Location
+from daskcoreset.core.zarr_places import Location, location_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -494,7 +494,9 @@ class Coreset(WeightedPoints):
         arrays, attributes = read_group(
             store, kind=_KIND, schema_version=SCHEMA_VERSION, storage_options=storage_options
         )
-        with refuse_inconsistent(f"{store}: not a consistent coreset", "build it again"):
+        with refuse_inconsistent(
+            f"{location_name(store)}: not a consistent coreset", "build it again"
+        ):
             return loaded_coreset(arrays, attributes)
 
     def to_xarray(self) -> xr.Dataset:

@@ -48,6 +48,15 @@ def place_name(target: StorePath) -> str:
     return str(target)
 
 
+def location_name(store: Location) -> str:
+    """Return what errors call a location, without secrets."""
+    if isinstance(store, str | os.PathLike):
+        return without_secrets(os.fspath(store), os.fspath(store))
+    from zarr.storage import StorePath
+
+    return place_name(store if isinstance(store, StorePath) else StorePath(store))
+
+
 def clear_place_errors(target: StorePath, done: str) -> AbstractContextManager[None]:
     """Turn what a place raises that is not on a local disk into a `StoreError`."""
     from zarr.storage import FsspecStore, ObjectStore
