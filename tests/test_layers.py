@@ -35,11 +35,12 @@ MAY_IMPORT["metrics"] = MAY_IMPORT["build"] | {"build"}
 MAY_IMPORT["estimators"] = MAY_IMPORT["metrics"] | {"metrics"}
 MAY_IMPORT["datasets"] = {"core"}
 MAY_IMPORT["testing"] = MAY_IMPORT["build"] | {"build"}
+MAY_IMPORT["xarray"] = MAY_IMPORT["estimators"] | {"estimators"}
 MAY_IMPORT["cli"] = MAY_IMPORT["estimators"] | {"estimators", "datasets", ""}
 MAY_IMPORT["__main__"] = {"cli"}
 MAY_IMPORT[""] = set(MAY_IMPORT)  # daskcoreset/__init__.py, the public names
 
-BETWEEN_CONSTRUCTIONS = {("tree", "sampling"), ("coverage", "tree")}
+BETWEEN_CONSTRUCTIONS = {("tree", "sampling"), ("coverage", "tree"), ("portfolio", "sampling")}
 """Besides, all may import `class_summary`."""
 
 EXCEPTIONS = {("core.coreset", "metrics.audit"), ("core.coreset", "metrics.plot")}
@@ -149,7 +150,8 @@ def test_exceptions__are_used(imports: dict[str, list[str]]) -> None:
 def test_root__holds_the_folders_and_build() -> None:
     kept = {"__init__.py", "__main__.py", "__pycache__", "py.typed", "references.bib"}
     entries = {path.name for path in ROOT.iterdir()} - kept
-    assert entries == {f"{name}.py" if name == "build" else name for name in MAY_IMPORT} - {
+    files = ("build", "xarray")
+    assert entries == {f"{name}.py" if name in files else name for name in MAY_IMPORT} - {
         "",
         "__main__",
     }

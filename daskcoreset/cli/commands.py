@@ -20,12 +20,12 @@ import daskcoreset
 from daskcoreset.cli.convert import find_members, write_store
 from daskcoreset.core.contents import HEADER
 from daskcoreset.core.coreset import Coreset, thaw
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.locations import locate
 from daskcoreset.core.plain_files import hold_folder
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.execution.cluster import cluster_for
-from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.progress import show_progress
 from daskcoreset.inputs.options import ReadOptions, reading
 from daskcoreset.sensitivities import CONSTRUCTIONS, resolve_method
@@ -160,7 +160,7 @@ def build(
         lazy = daskcoreset.build(source, labels, compute=False, **options)
         with cluster_for(scheduler, workers), show_progress(progress, lazy):
             coreset = lazy.compute()
-    coreset.to_zarr(out, overwrite=overwrite, storage_options=told if to_url else None)
+        coreset.to_zarr(out, overwrite=overwrite, storage_options=told if to_url else None)
     made = {"store": without_secrets(out, out), **_facts(coreset)}
     shown = ("store", "method", "rows", "n", "features", "dtype", "labels", "weight", "seed")
     seconds = round(time.perf_counter() - start, 2)

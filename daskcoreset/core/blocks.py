@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from daskcoreset.core.boxes import Box
 from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.linalg import first_nonfinite_row, row_sums
 from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
@@ -104,8 +105,18 @@ class InvalidRow:
 
     def error(self, offset: int) -> InvalidInputError:
         """Return the error, with the row counted from the start of the data."""
-        row = "" if self.row is None else f" at row {self.row + offset}"
-        return InvalidInputError(self.message.format(row=row))
+        return self.error_at("" if self.row is None else f" at row {self.row + offset}")
+
+    def error_at(self, where: str) -> InvalidInputError:
+        """Return the error, with words for where the row is."""
+        return InvalidInputError(self.message.format(row=where))
+
+    def within(self, box: Box) -> InvalidRow:
+        """Return the same, in words of the dimensions of the block that it is in."""
+        if self.row is None:
+            return self
+        message = self.message.format(row=f" at {box.describe(self.row)}")
+        return InvalidRow(message.replace("{", "{{").replace("}", "}}"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +133,10 @@ class ReadBlock:
         Which block of the data it is.
     start : int or None
         Number of its first row in the data; None where that is not known before reading.
+    box : Box or None
+        Where it lies in an array of several dimensions.
+    missing : ndarray of shape (d,), int64, or None
+        Values that are NaN, by column, where rows were dropped.
     """
 
     read: int
@@ -129,6 +144,14 @@ class ReadBlock:
     problem: InvalidRow | None = None
     index: int = 0
     start: int | None = None
+    box: Box | None = None
+    missing: IndexArray | None = None
+
+    def located(self, value: Any) -> Any:
+        """Return a value of the block; an `InvalidRow` says where in the dimensions it is."""
+        if self.box is None or not isinstance(value, InvalidRow):
+            return value
+        return value.within(self.box)
 
     @property
     def valid_block(self) -> Block:
@@ -206,27 +229,9 @@ def validate_block(
 
     """
     n_rows = int(X.shape[0])
-    if X.ndim != 2 or X.shape[1] != schema.n_features:
-        shapes = (
-            f"X has a block of shape {tuple(X.shape)} where {schema.n_features} columns are "
-            f"expected, block {index}"
-        )
-        return ReadBlock(
-            n_rows, None, InvalidRow(shapes + "; make its chunks agree with its shape.")
-        )
-    if size is not None and n_rows != size:
-        message = (
-            f"X has {n_rows} rows in block {index}, whose chunk declares {size}; make the chunks "
-            f"of X agree with its blocks."
-        )
-        return ReadBlock(n_rows, None, InvalidRow(message))
-    for name, part in (("y", y), ("sample_weight", sample_weight)):
-        if part is not None and part.shape != (n_rows,):
-            return ReadBlock(n_rows, None, _mismatch(name, part.shape, n_rows, index))
-    if y is not None and np.ma.is_masked(y):
-        masked = int(np.ma.getmaskarray(y).argmax())
-        message = "y is masked{row}; fill what is masked, or drop such rows."
-        return ReadBlock(n_rows, None, InvalidRow(message, masked))
+    problem = _misshapen(X, {"y": y, "sample_weight": sample_weight}, schema, index, size)
+    if problem is not None:
+        return ReadBlock(n_rows, None, problem)
     # Numbers too large for the dtype become infinite, which is found and reported.
     with np.errstate(over="ignore", invalid="ignore"):
         weights = np.ones(n_rows)
@@ -234,6 +239,10 @@ def validate_block(
             weights = _plain(sample_weight, np.dtype(np.float64))
         points = _as_points(X, schema.dtype)
         problem = _bad_weight(weights)
+        if problem is not None and schema.on_invalid == "drop":
+            # Rows that are left out need no weight: masks of land are often in the weights, too.
+            weights = np.where(_rows_with(points, np.isfinite), weights, 0.0)
+            problem = _bad_weight(weights)
     labels = None if y is None else np.asarray(y)
     if schema.class_weight and labels is not None:
         weights = weights * _of_classes(labels, schema.class_weight)
@@ -243,7 +252,34 @@ def validate_block(
     if problem is None and block.labels is not None and block.labels.dtype.kind in "OT":
         # As text it would be a class of its own; a missing number stays NaN, which is none.
         problem = find_missing_label(block.labels, block.rows)
-    return ReadBlock(n_rows, None if problem else block, problem)
+    missing = None if len(block) == n_rows else _missing_values(points)
+    return ReadBlock(n_rows, None if problem else block, problem, missing=missing)
+
+
+def _misshapen(
+    X: Any, vectors: Mapping[str, Any], schema: BlockSchema, index: int, size: int | None
+) -> InvalidRow | None:
+    """Return what does not fit together in the shapes and masks of a block; or None."""
+    n_rows = int(X.shape[0])
+    if X.ndim != 2 or X.shape[1] != schema.n_features:
+        shapes = (
+            f"X has a block of shape {tuple(X.shape)} where {schema.n_features} columns are "
+            f"expected, block {index}"
+        )
+        return InvalidRow(shapes + "; make its chunks agree with its shape.")
+    if size is not None and n_rows != size:
+        return InvalidRow(
+            f"X has {n_rows} rows in block {index}, whose chunk declares {size}; make the chunks "
+            f"of X agree with its blocks."
+        )
+    for name, part in vectors.items():
+        if part is not None and part.shape != (n_rows,):
+            return _mismatch(name, part.shape, n_rows, index)
+    y = vectors["y"]
+    if y is not None and np.ma.is_masked(y):
+        masked = int(np.ma.getmaskarray(y).argmax())
+        return InvalidRow("y is masked{row}; fill what is masked, or drop such rows.", masked)
+    return None
 
 
 def find_no_array(parts: Mapping[str, Any], index: int) -> InvalidRow | None:
@@ -421,6 +457,15 @@ def _bad_weight(weights: FloatArray) -> InvalidRow | None:
     value = f"sample_weight is {weights[bad[0]]}"
     remedy = "; weights must be finite and not negative."
     return InvalidRow(value + "{row}" + remedy, int(bad[0]))
+
+
+def _missing_values(points: Points) -> IndexArray:
+    """Values that are NaN, by column."""
+    if isinstance(points, np.ndarray):
+        counts: IndexArray = np.isnan(points).sum(axis=0, dtype=np.int64)
+        return counts
+    columns = points.indices[np.isnan(points.data)]
+    return np.bincount(columns, minlength=points.shape[1]).astype(np.int64, copy=False)
 
 
 def _finite_rows(block: Block, schema: BlockSchema) -> tuple[Block, InvalidRow | None]:

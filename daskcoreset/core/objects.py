@@ -9,16 +9,16 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
+from daskcoreset.core.deadline import NO_ANSWER, in_time, pause
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.locations import locate, scheme_of
 from daskcoreset.core.optional import import_optional
@@ -226,13 +226,13 @@ def _again(request: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(request)
     def sent(*args: P.args, **options: P.kwargs) -> T:
-        for pause in (0.1, 0.4):
+        for seconds in (0.1, 0.4):
             try:
                 return request(*args, **options)
             except RefusedError:
                 raise
             except StoreError:
-                time.sleep(pause)
+                pause(seconds)
         return request(*args, **options)
 
     return sent
@@ -271,13 +271,16 @@ class ObjectFolder:
         import obstore
         from obstore.exceptions import NotFoundError
 
+        def get() -> Stored:
+            found = obstore.get(self.store, key)
+            if most is not None:
+                check_length(f"{self.name}/{key}", found.meta["size"], most)
+            tag = {"e_tag": found.meta["e_tag"], "version": found.meta.get("version")}
+            return Stored(bytes(found.bytes()), tag)
+
         with clear_errors(self.name, "read"):
             try:
-                found = obstore.get(self.store, key)
-                if most is not None:
-                    check_length(f"{self.name}/{key}", found.meta["size"], most)
-                tag = {"e_tag": found.meta["e_tag"], "version": found.meta.get("version")}
-                return Stored(bytes(found.bytes()), tag)
+                return self._in_time(get)
             except (NotFoundError, FileNotFoundError) as error:
                 if "NoSuchBucket" in str(error):
                     raise
@@ -290,7 +293,7 @@ class ObjectFolder:
 
         with clear_errors(self.name, "written"):
             # As one request: an upload in parts is another protocol, and needs no condition here.
-            obstore.put(self.store, key, data, use_multipart=False)
+            self._in_time(lambda: obstore.put(self.store, key, data, use_multipart=False))
 
     def put_if(
         self, key: str, data: bytes, tag: Mapping[str, Any] | None
@@ -313,7 +316,9 @@ class ObjectFolder:
         mode: Any = "create" if tag is None else {k: v for k, v in tag.items() if v is not None}
         with clear_errors(self.name, "written"):
             try:
-                written = obstore.put(self.store, key, data, mode=mode, use_multipart=False)
+                written = self._in_time(
+                    lambda: obstore.put(self.store, key, data, mode=mode, use_multipart=False)
+                )
             except (AlreadyExistsError, PreconditionError):
                 return None
             except (NotFoundError, FileNotFoundError):
@@ -368,10 +373,13 @@ class ObjectFolder:
         """
         import obstore
 
-        with clear_errors(self.name, "listed"):
+        def found() -> list[str]:
             batches = obstore.list(self.store, under, offset=after)
             listed = (meta["path"] for batch in batches for meta in batch)
             return list(islice(listed, most))
+
+        with clear_errors(self.name, "listed"):
+            return self._in_time(found)
 
     @_again
     def has(self, key: str) -> bool:
@@ -381,7 +389,7 @@ class ObjectFolder:
 
         with clear_errors(self.name, "read"):
             try:
-                obstore.head(self.store, key)
+                self._in_time(lambda: obstore.head(self.store, key))
             except (NotFoundError, FileNotFoundError):
                 return False
             return True
@@ -393,10 +401,17 @@ class ObjectFolder:
 
         with clear_errors(self.name, "deleted"):
             for start in range(0, len(keys), 1000):
-                try:
-                    obstore.delete(self.store, list(keys[start : start + 1000]))
-                except (NotFoundError, FileNotFoundError):
-                    continue
+                part = list(keys[start : start + 1000])
+                with suppress(NotFoundError, FileNotFoundError):
+                    self._in_time(partial(obstore.delete, self.store, part))
+
+    def _in_time(self, request: Callable[[], T]) -> T:
+        """Send a request, and wait for its answer no longer than the call may take.
+
+        obstore bounds what one connection may take, which is set when it connects: a deadline is
+        that of a call, of which there are many, and a retry begins anew.
+        """
+        return in_time(request, lambda: f"{self.name} has not answered", NO_ANSWER)
 
 
 def name_of(store: Any) -> str:

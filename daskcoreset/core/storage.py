@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +17,7 @@ from daskcoreset.core.contents import (
     find_header_problem,
     refuse_inconsistent,
 )
-from daskcoreset.core.errors import InvalidInputError, StoreError
+from daskcoreset.core.errors import InvalidInputError, OutOfTimeError, StoreError
 from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.plain_files import hold_folder
 from daskcoreset.core.stored_arrays import check_stored, read_arrays, write_arrays
@@ -239,7 +238,7 @@ def read_contents(  # noqa: PLR0917 - all of them are always given
     except FileNotFoundError as error:
         check_bucket(target)
         raise StoreError(f"{where}: no Zarr version 3 group; check the path") from error
-    except StoreError:
+    except (StoreError, OutOfTimeError):
         raise
     # A damaged store makes zarr, its codecs and the file system raise almost anything.
     except Exception as error:
@@ -256,7 +255,7 @@ def read_contents(  # noqa: PLR0917 - all of them are always given
         with clear_place_errors(target, "read"):
             for name, array, axes in read_arrays(group, header["arrays"]):
                 arrays[name], dims[name] = array, axes
-    except StoreError:
+    except (StoreError, OutOfTimeError):
         raise
     except Exception as error:
         raise StoreError(f"{where}: {error}; restore or rebuild the store") from error
@@ -325,8 +324,12 @@ def _ours(
         return None
     header: Any = None
     # Whatever does not open as a group with our header is somebody else's.
-    with suppress(Exception):
+    try:
         header = _open(place, "r" if place.read_only else "r+").attrs.asdict()[HEADER]
+    except OutOfTimeError:
+        raise
+    except Exception:  # noqa: BLE001, S110 - as above
+        pass
     specs = header.get("arrays") if isinstance(header, dict) else None
     if not isinstance(specs, dict) or header["kind"] != kind:
         msg = f"{target} exists and is not a {kind} of daskcoreset, so it is never overwritten"

@@ -23,6 +23,7 @@ from daskcoreset.core.typing import AnyArray
 
 if TYPE_CHECKING:
     import zarr
+    from zarr.abc.store import Store
     from zarr.core.buffer import Buffer
     from zarr.storage import StorePath
 
@@ -311,12 +312,20 @@ def read_at_most(place: StorePath, most: int) -> bytes | None:
     from zarr.core.sync import sync
 
     prototype = default_buffer_prototype()
-    if isinstance(place.store, Bounded):
-        buffer = sync(place.store.get_at_most(place.path, prototype, most))
-    else:
-        check_stored(place, most)
-        buffer = sync(place.get(prototype))
+    buffer = sync(get_at_most(place.store, place.path, prototype, most))
     return None if buffer is None else buffer.to_bytes()
+
+
+async def get_at_most(store: Store, key: str, prototype: Any, most: int) -> Buffer | None:
+    """Return what is stored; None for nothing, and an error where it is longer."""
+    if isinstance(store, Bounded):
+        return await store.get_at_most(key, prototype, most)
+    try:
+        size = await store.getsize(key)
+    except FileNotFoundError:
+        return None
+    check_length(f"{store}/{key}", size, most)
+    return await store.get(key, prototype)
 
 
 def check_stored(place: StorePath, most: int = MOST_METADATA) -> None:
@@ -330,8 +339,9 @@ def check_stored(place: StorePath, most: int = MOST_METADATA) -> None:
     from zarr.core.sync import sync
     from zarr.storage import ZipStore
 
+    store = getattr(place.store, "timed", place.store)
     # The first kind looks for itself, and the other one knows a size by reading all.
-    if not isinstance(place.store, (Bounded, ZipStore)):
+    if not isinstance(store, (Bounded, ZipStore)):
         with suppress(FileNotFoundError):
             check_length(str(place), sync(place.store.getsize(place.path)), most)
 

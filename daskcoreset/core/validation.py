@@ -129,12 +129,8 @@ def is_int(value: Any) -> TypeGuard[int]:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a real number that arrays compute with.
-
-    Booleans, spans of time and fractions are none.
-    """
-    plain = (int, float, np.integer, np.floating)
-    return isinstance(value, plain) and not isinstance(value, (bool, np.timedelta64))
+    """Whether a value is a real number; booleans are not."""
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.timedelta64))
 
 
 def check_options(storage_options: Any) -> None:

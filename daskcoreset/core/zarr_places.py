@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from daskcoreset.core.deadline import NO_ANSWER, in_time
 from daskcoreset.core.errors import (
     CoresetError,
     InvalidInputError,
@@ -40,8 +42,9 @@ def place_name(target: StorePath) -> str:
     """Return what errors call a place in a Zarr store."""
     from zarr.storage import ObjectStore
 
-    if isinstance(target.store, ObjectStore):
-        return "/".join(filter(None, (name_of(target.store.store), target.path)))
+    store = _untimed(target)
+    if isinstance(store, ObjectStore):
+        return "/".join(filter(None, (name_of(store.store), target.path)))
     return str(target)
 
 
@@ -49,13 +52,17 @@ def clear_place_errors(target: StorePath, done: str) -> AbstractContextManager[N
     """Turn what a place raises that is not on a local disk into a `StoreError`."""
     from zarr.storage import FsspecStore, ObjectStore
 
-    if isinstance(target.store, ObjectStore):
+    store = _untimed(target)
+    if isinstance(store, ObjectStore):
         return clear_errors(place_name(target), done)
-    return (
-        _clear_foreign(place_name(target), done)
-        if isinstance(target.store, FsspecStore)
-        else nullcontext()
-    )
+    if isinstance(store, FsspecStore):
+        return _clear_foreign(place_name(target), done)
+    return nullcontext()
+
+
+def _untimed(target: StorePath) -> Any:
+    """Return the store of a place, without its deadline."""
+    return getattr(target.store, "timed", target.store)
 
 
 @contextmanager
@@ -80,9 +87,9 @@ def check_bucket(target: StorePath) -> None:
     """Raise an error where there is no bucket; Zarr takes it for one in which nothing is."""
     from zarr.storage import ObjectStore
 
-    if isinstance(target.store, ObjectStore) and not target.read_only:
+    if isinstance(store := _untimed(target), ObjectStore) and not target.read_only:
         try:
-            ObjectFolder(target.store.store, place_name(target)).keys(most=1)
+            ObjectFolder(store.store, place_name(target)).keys(most=1)
         except RefusedError:
             raise
         except StoreError:  # it cannot be listed
@@ -116,7 +123,7 @@ def resolve(
         msg = f"store is a {type(store).__name__}; pass a path, a URL or a Zarr store"
         raise InvalidTypeError(msg)
     if not isinstance(store.store, LocalStore):
-        return store, None
+        return _timed(store), None
     # Followed through links, so that a rename replaces the directory and not the link to it.
     path = (store.store.root / store.path).resolve()
     return StorePath(LocalStore(path, read_only=store.read_only)), path
@@ -133,10 +140,20 @@ def _store_at(url: str, storage_options: Mapping[str, Any] | None) -> Store:
     with _clear_foreign(without_secrets(url, url), "opened"):
         try:
             options = None if storage_options is None else dict(storage_options)
-            return FsspecStore.from_url(url, storage_options=options)
+            return in_time(  # some file systems connect at once
+                partial(FsspecStore.from_url, url, storage_options=options),
+                lambda: f"the server of store ({scheme}) has not answered",
+                NO_ANSWER,
+            )
         except ImportError as error:
             msg = f"store is a URL ({scheme}) that needs a package ({error}); install it"
             raise MissingDependencyError(msg) from error
         except ValueError as error:
             msg = f"store is a URL of no known protocol ({scheme}); check it"
             raise InvalidInputError(msg) from error
+
+
+def _timed(place: StorePath) -> StorePath:
+    from daskcoreset.core.timed_store import timed
+
+    return timed(place, place_name(place))

@@ -28,6 +28,7 @@ from sklearn.utils.validation import (
 from daskcoreset.build import build
 from daskcoreset.core.blocks import Block, InvalidRow, find_missing_label, find_unusable_row
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import (
     CoresetError,
     CoresetWarning,
@@ -35,14 +36,16 @@ from daskcoreset.core.errors import (
     InvalidTypeError,
     warn_user,
 )
+from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
-from daskcoreset.core.validation import check_number
+from daskcoreset.core.validation import shown
+from daskcoreset.estimators.labelled import is_frame, lazy_series, series_in_memory
 from daskcoreset.estimators.scoring import accuracy
-from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.engine import map_rows
 from daskcoreset.execution.waiting import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
+from daskcoreset.inputs.cubes import Cube, is_xarray
 from daskcoreset.inputs.options import ReadKeywords, is_path, takes_reading
 from daskcoreset.sensitivities import Sensitivity, takes_parts
 
@@ -71,7 +74,7 @@ def solver_seed(seed: int) -> int:
 def is_in_memory(*parts: Any) -> bool:
     """Whether all parts are in memory, of kinds that scikit-learn itself takes.
 
-    Dask, Zarr, HDF5 and xarray objects, memory maps and paths are not, and None counts as
+    Dask, Zarr, HDF5 and xarray objects, memory maps and paths are not; None counts as
     in memory.
 
     Examples
@@ -84,7 +87,7 @@ def is_in_memory(*parts: Any) -> bool:
 
 def _is_in_memory(part: Any) -> bool:
     # A Delayed object claims to have every attribute, so that Dask is asked for first.
-    if isinstance(part, np.memmap) or hasattr(part, "__dask_graph__"):
+    if isinstance(part, np.memmap) or hasattr(part, "__dask_graph__") or is_xarray(part):
         return False
     if part is None or isinstance(part, (np.ndarray, list, tuple, numbers.Number)):
         return True
@@ -152,9 +155,60 @@ def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def limited(self: Any, *args: Any, **kwargs: Any) -> Any:
         with time_limit(self.timeout):
-            return method(self, *args, **kwargs)
+            X = args[0] if args else kwargs.get("X")
+            if not isinstance(X, (Coreset, Portfolio)):
+                return method(self, *args, **kwargs)
+            if isinstance(X, Portfolio):
+                X = member_for(self, X)
+            kwargs = _rows_of_coreset(method.__name__, X, args[1:], kwargs)
+            if method.__name__ != "fit":
+                return method(self, **kwargs)
+            self._given = X
+            try:
+                return method(self, **kwargs)
+            finally:
+                del self._given
 
     return limited
+
+
+def member_for(model: Any, portfolio: Portfolio) -> Coreset:
+    """Return the member that a model is made for: by the method that it would build, or the only.
+
+    Raises
+    ------
+    InvalidInputError
+        None, or several, are of this method.
+    """
+    method = getattr(model, "method", None)
+    if method is None and hasattr(model, "_method"):
+        method = model._method()  # noqa: SLF001 - the construction of a linear model
+    name = method if isinstance(method, str) else getattr(method, "name", None)
+    fitting = [
+        key for key, member in portfolio.items() if member.provenance.get("method") == name
+    ] or list(portfolio)
+    if len(fitting) > 1:
+        raise InvalidInputError(
+            f"X is a Portfolio, and which of {', '.join(map(repr, fitting))} is meant is not "
+            f"clear: {type(model).__name__} would build {name!r}; pass one of them, such as "
+            f"portfolio[{fitting[0]!r}]."
+        )
+    return portfolio[fitting[0]]
+
+
+def _rows_of_coreset(
+    method: str, X: Coreset, more: Sequence[Any], kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments that stand for a coreset in place of X."""
+    if method == "predict":
+        return {**kwargs, "X": X.points}
+    given = [*more, kwargs.get("y"), kwargs.get("sample_weight")]
+    if any(value is not None for value in given):
+        raise InvalidInputError(
+            "X is a coreset, which has labels and weights of its own; leave out y and "
+            "sample_weight."
+        )
+    return {**kwargs, "X": X.points, "y": X.labels, "sample_weight": X.weights}
 
 
 # Constraints of the parameters that `daskcoreset.build` is called with.
@@ -218,8 +272,10 @@ class CheckedParameters:
     def _validate_params(self) -> None:
         for name, value in self.get_params(deep=False).items():  # type: ignore[attr-defined]
             # Scikit-learn compares all numbers of Python's tower, and spans of time, with bounds.
-            if isinstance(value, numbers.Real) and type(value) is not bool:
-                check_number(name, value)
+            is_plain = isinstance(value, (int, float, np.number))
+            is_span = isinstance(value, np.timedelta64)
+            if isinstance(value, numbers.Real) and (is_span or not is_plain):
+                raise InvalidTypeError(f"{name} is {shown(value)}; pass a plain number.")
         try:
             super()._validate_params()  # type: ignore[misc] # of the base estimator
         except InvalidParameterError as error:
@@ -300,6 +356,8 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
     sampling: Any
     passes: Any
     timeout: float | None = None
+    # What `fit` was given in place of X, while it runs.
+    _given: Coreset | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # As scikit-learn does for `set_output`: no subclass can forget it.
@@ -308,12 +366,17 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
                 setattr(cls, name, _within_timeout(method))
         super().__init_subclass__(**kwargs)
 
+    # Of the xarray object with dimensions that the model was fitted on.
+    _cube: Cube | None = None
+
     def _validate_in_memory(
         self, X: Any, y: Any, sample_weight: Any, **checks: Any
     ) -> InMemoryData | None:
         """Check data in memory as scikit-learn does; None for everything else."""
         if not is_in_memory(X, y, sample_weight):
             return None
+        if checks.get("reset", True):
+            self._cube = None
         return validate_rows(self, X, y, sample_weight, **checks)
 
     def _open_rows(self, X: Any, sample_weight: Any, *, fitted: bool = False) -> Rows:
@@ -346,6 +409,8 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         Names of features out of core are those of `X`, from which the rows were opened. The
         coreset remembers `n_clusters` where the construction does not say for how many it is.
         """
+        if self._given is not None and isinstance(rows, InMemoryData):
+            return self._coreset_given(self._given, rows)
         if n_clusters is not None and not takes_parts(method, n_clusters):
             n_clusters = None
         blocks = rows
@@ -367,15 +432,27 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
                 normalize=True,
             )
         if not isinstance(rows, InMemoryData):
-            self._set_features(X, rows.schema.n_features, rows.columns)
+            self._set_features(X, rows.schema.n_features, rows.columns, rows.cube)
         elif hasattr(self, "feature_names_in_"):  # lost where scikit-learn made an array
             columns = [str(name) for name in self.feature_names_in_]
             coreset = replace(coreset, provenance={**coreset.provenance, "columns": columns})
         return coreset
 
-    def _set_features(self, X: Any, n_features: int, columns: Sequence[str] | None) -> None:
+    def _coreset_given(self, coreset: Coreset, rows: InMemoryData) -> Coreset:
+        """Return a coreset that is fitted on as it is, with labels and weights after checks."""
+        record = coreset.provenance
+        columns = record.get("columns")
+        self._set_features(None, coreset.n_features, columns)
+        labels = coreset.labels if rows.y is None else rows.y
+        known = {"m": len(coreset), "n": len(coreset), **record}
+        return replace(coreset, weights=rows.weights, labels=labels, provenance=known)
+
+    def _set_features(
+        self, X: Any, n_features: int, columns: Sequence[str] | None, cube: Cube | None = None
+    ) -> None:
         """Set the attributes of the features of data out of core."""
         self.n_features_in_ = n_features
+        self._cube = None if cube is None else cube.without_rows()
         # Like scikit-learn: numbers that stand above columns are no names.
         headers = getattr(X, "column_names", getattr(X, "columns", None))  # pyarrow, pandas
         named = headers is None or all(isinstance(name, str) for name in headers)
@@ -392,6 +469,8 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         columns: int | None = None,
         *,
         in_memory: Callable[[Points], Any] | None = None,
+        predicts: bool = False,
+        called: tuple[str, str] = ("prediction", "output"),
     ) -> Any:
         """Apply a fitted method to every row: at once in memory and in memory maps, else lazily.
 
@@ -407,17 +486,27 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
             Of the values; None for a vector.
         in_memory : callable, optional
             What is called in place of `function` for data in memory.
+        predicts : bool, default=False
+            Whether the answer for a data frame is a series with its index and partitions.
+        called : (str, str), default=("prediction", "output")
+            Names of the values, and of their second dimension, in answers that have labels.
         """
         if is_in_memory(X):
             data = self._validate_in_memory(X, None, None, reset=False)
             values = (in_memory or function)(data.X)  # type: ignore[union-attr] # it is in memory
             refuse(values if isinstance(values, InvalidRow) else None)
-            return values
+            series = predicts and is_frame(X)
+            return series_in_memory(X, values, called[0]) if series else values
         blocks = self._open(X)
         if dtype is None:
             example = function(self.coreset_.points[:1].astype(blocks.schema.dtype))
             dtype, columns = example.dtype, example.shape[1] if example.ndim == 2 else None
-        result = map_rows(blocks, partial(_apply_to_block, function), dtype=dtype, columns=columns)
+        work = partial(_apply_to_block, function)
+        if predicts and is_frame(X):
+            return lazy_series(X, blocks, work, dtype, called[0])
+        result = map_rows(blocks, work, dtype=dtype, columns=columns)
+        if blocks.cube is not None:
+            return blocks.cube.labelled(result, *called)
         if isinstance(X, np.memmap):  # an ndarray, for which an ndarray is expected
             return compute_all(result)[0]
         chunks = getattr(X, "chunks", None) if hasattr(X, "__dask_graph__") else None
@@ -429,7 +518,8 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
     def _delegate(self, X: Any, method: str) -> Any:
         """Apply a method of the inner estimator, which is fitted on the coreset, to every row."""
         check_is_fitted(self, "estimator_")
-        return self._apply(X, partial(apply_method, self.estimator_, method))
+        function = partial(apply_method, self.estimator_, method)
+        return self._apply(X, function, predicts=method == "predict")
 
     def _accuracy(self, fitted: Any, X: Any, y: Any, sample_weight: Any) -> float:
         """Weighted share of the rows whose label `fitted` predicts, in one read."""
@@ -444,7 +534,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
 
     def _open(self, X: Any, y: Any = None, sample_weight: Any = None) -> RowBlocks:
         """Open data out of core, and check its columns against those of the fit."""
-        blocks = row_blocks(X, y, sample_weight)
+        blocks = row_blocks(X if self._cube is None else self._cube.asked(X), y, sample_weight)
         n_features, expected = blocks.schema.n_features, self.n_features_in_
         name = type(self).__name__
         if n_features != expected:
@@ -499,13 +589,16 @@ class UnlabelledModel(CoresetModel):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), or path
-            Any input of `daskcoreset.build`.
+        X : array-like of shape (n, d), path, Coreset or Portfolio
+            Any input of `daskcoreset.build`; or a coreset, such as a member of a
+            `daskcoreset.Portfolio`, which is fitted on as it is, with its weights. What is said of
+            all rows, such as costs and labels, is of the rows of the coreset then. A portfolio
+            stands for its only member, or the only one of the estimator's `method`.
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows; a string where `daskcoreset.build` takes names.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

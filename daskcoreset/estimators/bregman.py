@@ -290,10 +290,11 @@ class CoresetBregman(ClusteringModel):
         return weighted_sum(blocks, costs, partial(domain_problem, self.divergence_))[1]
 
     def _apply_in_domain(
-        self, X: Any, function: Callable[[Points], AnyArray], dtype: Any = None
+        self, X: Any, function: Callable[[Points], AnyArray], dtype: Any = None, **answer: Any
     ) -> Any:
         checked = partial(_in_domain, divergence=self.divergence_, function=function)
-        return self._apply(X, checked, dtype, in_memory=partial(checked, named=True))
+        in_memory = partial(checked, named=True)
+        return self._apply(X, checked, dtype, in_memory=in_memory, **answer)
 
     @takes_reading
     def predict(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
@@ -302,7 +303,7 @@ class CoresetBregman(ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -316,7 +317,9 @@ class CoresetBregman(ClusteringModel):
             If a row lies outside the domain of the divergence.
         """
         check_is_fitted(self)
-        return self._apply_in_domain(X, partial(_labels, self._solution), np.int32)
+        labels = partial(_labels, self._solution)
+        called = ("cluster", "output")
+        return self._apply_in_domain(X, labels, np.int32, predicts=True, called=called)
 
     @available_if(_is_soft)  # type: ignore[untyped-decorator] # of scikit-learn
     @takes_reading
@@ -326,7 +329,7 @@ class CoresetBregman(ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -344,7 +347,7 @@ class CoresetBregman(ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

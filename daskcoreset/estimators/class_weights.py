@@ -71,7 +71,9 @@ def weigh_blocks(class_weight: Any, X: Any, y: Any, sample_weight: Any) -> RowBl
 
 
 def _labels_alone(blocks: RowBlocks, y: Any, sample_weight: Any) -> RowBlocks:
-    if blocks.n_rows is None or isinstance(y, str) or isinstance(sample_weight, str):
+    if blocks.n_rows is None or blocks.cube is not None or isinstance(y, str):
+        return blocks
+    if isinstance(sample_weight, str):
         return blocks
     import dask.array as da
 

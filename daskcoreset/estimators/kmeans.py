@@ -18,7 +18,7 @@ from daskcoreset.core.errors import InvalidInputError
 from daskcoreset.core.points import deduplicate, spread_out
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import AnyArray, FloatArray, Sampling
-from daskcoreset.core.validation import too_many
+from daskcoreset.core.validation import check_choice, too_many
 from daskcoreset.estimators.base import (
     AUTO_SIZE,
     BUILD_CONSTRAINTS,
@@ -30,7 +30,9 @@ from daskcoreset.estimators.base import (
     coreset_is_all,
     count_features,
 )
+from daskcoreset.estimators.labelled import is_frame, series_in_memory
 from daskcoreset.inputs.blocks import RowBlocks
+from daskcoreset.inputs.cubes import dataset_of
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.metrics.costs import kmeans_cost
 from daskcoreset.sensitivities import Sensitivity, resolve_method
@@ -126,7 +128,9 @@ class ClusteringModel(
     ) -> Any:
         """Fit, and return the cluster of every row; lazily where X is out of core."""
         self.fit(X, y, sample_weight)
-        return self.predict(X) if self._labels is None else self._labels
+        if self._labels is None:
+            return self.predict(X)
+        return series_in_memory(X, self._labels, "cluster") if is_frame(X) else self._labels
 
     @abstractmethod
     @takes_reading
@@ -146,7 +150,7 @@ class ClusteringModel(
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -159,6 +163,28 @@ class ClusteringModel(
         if isinstance(rows, InMemoryData):
             return -self._cost_in_memory(rows)
         return -self._cost(rows)
+
+    def centers_to_xarray(self) -> Any:
+        """Return the centers as a Dataset, with the names, units and coordinates of the features.
+
+        Returns
+        -------
+        xarray.Dataset
+            Variables as the Dataset, or the DataArray, that the model was fitted on has them, with
+            the dimension ``cluster`` in place of the sample dimensions.
+
+        Raises
+        ------
+        InvalidInputError
+            The model was fitted on rows without labels.
+        """
+        check_is_fitted(self)
+        if self._cube is None:
+            raise InvalidInputError(
+                "the model was fitted on rows, whose columns have no units; fit it on an xarray "
+                "object with sample_dims, or take cluster_centers_."
+            )
+        return dataset_of(self._cube.features, self.cluster_centers_, "cluster")
 
     @property
     def _n_features_out(self) -> int:
@@ -311,7 +337,9 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         check_size(size, k, "cluster")
         strong = isinstance(self.method, str) and self.method == "kmeans"
         method = StrongKMeans(k) if strong else resolve_method(self.method)
-        if not (isinstance(self.init, str) or callable(self.init)):
+        if isinstance(self.init, str):
+            check_choice("init", self.init, "k-means++", "random")
+        elif not callable(self.init):
             check_init(self.init, k, count_features(rows))
         if isinstance(rows, InMemoryData):
             self._check_work(min(size, rows.X.shape[0]), rows.X.shape[1])
@@ -362,17 +390,26 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
         -------
         ndarray or dask.array.Array of shape (n,), int32
-            Lazy where X is out of core.
+            Lazy where X is out of core. For a data frame a series with its index, in Dask with its
+            partitions; for an xarray object with `sample_dims` a lazy DataArray with its
+            dimensions, chunks and coordinates, float64 with NaN where a feature is missing.
         """
         check_is_fitted(self)
         labels = partial(nearest_labels, centers=self.cluster_centers_)
-        return self._apply(X, labels, np.int32, in_memory=partial(labels, threads=True))
+        return self._apply(
+            X,
+            labels,
+            np.int32,
+            in_memory=partial(labels, threads=True),
+            predicts=True,
+            called=("cluster", "output"),
+        )
 
     @takes_reading
     def transform(self, X: Any, **_reading: Unpack[ReadKeywords]) -> Any:
@@ -381,15 +418,21 @@ class CoresetKMeans(SparseInput, ClusteringModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
         -------
         ndarray or dask.array.Array of shape (n, k), of the dtype of X
-            Euclidean, not squared. Lazy where X is out of core.
+            Euclidean, not squared. Lazy where X is out of core; for an xarray object with
+            `sample_dims` a DataArray with the dimension ``cluster`` beside them.
         """
         check_is_fitted(self)
         self._refuse_frames(self, X)
         distances = partial(center_distances, centers=self.cluster_centers_)
-        return self._apply(X, distances, in_memory=partial(distances, threads=True))
+        return self._apply(
+            X,
+            distances,
+            in_memory=partial(distances, threads=True),
+            called=("distance", "cluster"),
+        )

@@ -30,6 +30,7 @@ from daskcoreset.estimators.base import (
     solver_seed,
     warn_lost_classes,
 )
+from daskcoreset.estimators.labelled import is_frame, series_in_memory
 from daskcoreset.estimators.scoring import accuracy, r_squared
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
@@ -174,7 +175,7 @@ class CoresetEstimator(CoresetModel):
             `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
             Weights of the rows.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -209,7 +210,7 @@ class CoresetEstimator(CoresetModel):
         labels = self.coreset_.labels
         if data is not None and data.y is not None:
             # As the user has them: a coreset stores objects as text.
-            labels = data.y[self.coreset_.indices]
+            labels = data.y if self._given is not None else data.y[self.coreset_.indices]
             if is_classifier(self):
                 warn_lost_classes(np.unique(data.y), labels)
         points, weights, labels = deduplicate(self.coreset_.points, self.coreset_.weights, labels)
@@ -250,7 +251,7 @@ class CoresetEstimator(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -268,7 +269,7 @@ class CoresetEstimator(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -286,7 +287,7 @@ class CoresetEstimator(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -304,7 +305,7 @@ class CoresetEstimator(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -322,7 +323,7 @@ class CoresetEstimator(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -340,7 +341,7 @@ class CoresetEstimator(CoresetModel):
         Parameters
         ----------
         X : array-like of shape (n, d), or path
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -372,7 +373,9 @@ class CoresetEstimator(CoresetModel):
     ) -> Any:
         """Fit, and predict for the same rows; lazily where X is out of core."""
         self.fit(X, y, sample_weight)
-        return self.predict(X) if self._labels is None else self._labels
+        if self._labels is None:
+            return self.predict(X)
+        return series_in_memory(X, self._labels, "prediction") if is_frame(X) else self._labels
 
     @_where_inner_has("score")
     @takes_reading
@@ -387,7 +390,7 @@ class CoresetEstimator(CoresetModel):
         y : array-like of shape (n,), or str, optional
             The truth, of a classifier or regressor.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns

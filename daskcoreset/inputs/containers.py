@@ -36,7 +36,7 @@ from daskcoreset.inputs.places import (
     shortened,
 )
 from daskcoreset.inputs.sources import Table, import_reader
-from daskcoreset.inputs.zarr_stores import is_store, open_store, open_zarr
+from daskcoreset.inputs.zarr_stores import is_store, open_store, open_zarr, store_name
 
 _CSR = ("data", "indices", "indptr", "shape")  # a sparse X in an .npz file, with y beside it
 _ZARR = ("zarr.json", ".zarray", ".zgroup")
@@ -85,7 +85,7 @@ def split_container(
     beside = {"y": y, "sample_weight": sample_weight}
     arguments = {name: part for name, part in beside.items() if part is not None}
     keys = {name: part for name, part in arguments.items() if isinstance(part, str)}
-    name = _name_of(X) if is_path(X) else None
+    name = shown_location(X) if is_path(X) else None
     paths = _Paths(stack, options)
     paths.check_needed(X, y, sample_weight)
     container = paths.opened(X, "X", tuple(keys.values()))
@@ -98,8 +98,10 @@ def split_container(
     return NamedArrays({**members.parts, **parts}, members.columns, name)
 
 
-def _name_of(path: Any) -> str:
-    """Return the name of a path, or of a list of them, for the provenance."""
+def shown_location(path: Any) -> str:
+    """Return the name of a path, of a list of them, or of a Zarr store, without secrets."""
+    if is_store(path):
+        return store_name(path)
     names = [os.fspath(one) for one in (path if isinstance(path, (list, tuple)) else [path])]
     return shortened([without_secrets(name, name) for name in names])
 

@@ -24,6 +24,8 @@ class ReadKeywords(TypedDict, total=False):
     storage_options: Mapping[str, Any] | None
     columns: Sequence[str] | None
     missing_chunks: MissingChunks
+    sample_dims: str | Sequence[str] | None
+    feature_dims: str | Sequence[str] | None
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,20 @@ class ReadOptions:
         Features to read, in this order; None reads all.
     missing_chunks : {"raise", "fill"}
         What a chunk of a Zarr array is that is not stored: an error, or the fill value.
+    sample_dims, feature_dims : tuple of str, or None
+        Dimensions of an xarray object whose cells are rows, and those whose cells are columns.
     """
 
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     columns: Sequence[str] | None = None
     missing_chunks: MissingChunks = "raise"
+    sample_dims: str | Sequence[str] | None = None
+    feature_dims: str | Sequence[str] | None = None
+
+    @property
+    def has_dims(self) -> bool:
+        """Whether X is asked for as an array of several dimensions."""
+        return self.sample_dims is not None or self.feature_dims is not None
 
     @classmethod
     def of(cls, X: Any) -> tuple[Any, ReadOptions]:
@@ -52,6 +63,8 @@ class ReadOptions:
     def __post_init__(self) -> None:
         check_choice("missing_chunks", self.missing_chunks, "raise", "fill")
         check_options(self.storage_options)
+        for name in ("sample_dims", "feature_dims"):
+            object.__setattr__(self, name, _checked_dims(name, getattr(self, name)))
         columns = self.columns
         if columns is None:
             return
@@ -69,6 +82,19 @@ class ReadOptions:
             raise InvalidInputError(
                 f"columns is {list(columns)}; name at least one column, and none of them twice."
             )
+
+
+def _checked_dims(name: str, dims: Any) -> tuple[str, ...] | None:
+    if dims is None:
+        return None
+    listed = (dims,) if isinstance(dims, str) else dims
+    if not isinstance(listed, Sequence) or not all(isinstance(dim, str) for dim in listed):
+        raise InvalidTypeError(
+            f'{name} is {dims!r}; pass names of dimensions, such as ("time", "lat", "lon").'
+        )
+    if len(set(listed)) != len(listed):
+        raise InvalidInputError(f"{name} is {dims!r}; name each dimension once.")
+    return tuple(listed)
 
 
 DEFAULTS = ReadOptions()
@@ -103,7 +129,7 @@ def reading(X: Any, options: ReadOptions, beside: Sequence[Any] = ()) -> Any:
     if isinstance(X, Iterator):
         return _batches(X, options)
     is_frame = hasattr(type(X), "columns") and type(X).__name__ != "LazyFrame"
-    if is_frame and options.storage_options is None:
+    if is_frame and options.storage_options is None and not options.has_dims:
         return select_columns(X, options.columns, beside)
     return Reading(X, options)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from daskcoreset.core.secrets import without_secrets
-from daskcoreset.inputs.places import Place, clear_errors
+from daskcoreset.inputs.places import Place, clear_errors, options_for
 
 # Chunks of a block that are tried one by one to find the damaged one.
 _MAX_TRIED = 4096
@@ -50,8 +50,11 @@ def open_zarr(place: Place, options: Mapping[str, Any] | None) -> Any:
     """Open the array or group at a place."""
     import zarr
 
-    storage_options = None if options is None else dict(options)
-    return zarr.open(place.url or place.path, mode="r", storage_options=storage_options)
+    url = place.url or place.path
+    storage_options = options_for(url, options)
+    return zarr.open(
+        url, mode="r", storage_options=None if storage_options is None else dict(storage_options)
+    )
 
 
 def store_name(store: Any, path: str = "") -> str:

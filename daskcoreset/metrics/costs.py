@@ -60,7 +60,7 @@ def svm_sensitivity(
         Whether the easy case counts as three alpha, as in the proof, or as two, as printed.
     random_state : int, Generator, RandomState or None, default=0
         For the clusters and the rough solution.
-    storage_options, columns, missing_chunks
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
 
     Returns
@@ -170,7 +170,7 @@ def svm_report(
         b, where `w` holds none; zero by default.
     classes : sequence of two labels, optional
         Which label is -1 and which +1, in this order; needed where X has rows of one only.
-    storage_options, columns, missing_chunks
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
 
     Returns
@@ -394,7 +394,7 @@ def kmeans_cost(
         One solution, or several to be evaluated in the same read.
     sample_weight : array-like of shape (n,), optional
         Input weights u; ones by default.
-    storage_options, columns, missing_chunks
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
 
     Returns
@@ -493,7 +493,7 @@ def distortion(
         where a coreset that misses something is wrong.
     sample_weight : array-like of shape (n,), optional
         Input weights u of the data.
-    storage_options, columns, missing_chunks
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
 
     Returns
@@ -555,7 +555,7 @@ def data_of(
 ) -> RowBlocks:
     """Open the data that a coreset is of; `on_invalid` is by default what it was built with."""
     if on_invalid is None:
-        on_invalid = "drop" if coreset.provenance.get("n_dropped") else "raise"
+        on_invalid = "drop" if coreset.provenance.get("n_dropped") else None
     blocks = row_blocks(X, y, sample_weight, chunks=chunks, on_invalid=on_invalid)
     if blocks.schema.n_features != coreset.n_features:
         raise InvalidInputError(

@@ -195,7 +195,7 @@ def auto_size(
     sampling: Sampling = "systematic",
     passes: Literal[1, 2] = 1,
     chunks: int | Literal["auto"] = "auto",
-    on_invalid: Literal["raise", "drop"] = "raise",
+    on_invalid: Literal["raise", "drop"] | None = None,
     progress: bool | None = None,
     **_reading: Unpack[ReadKeywords],
 ) -> SizeSearch:
@@ -232,7 +232,7 @@ def auto_size(
         :math:`\delta` of all k-means++ seedings would show a larger difference. This is
         said of the two coresets at hand, on one step, and is not the delta of the theorems,
         which hold for all solutions.
-    storage_options, columns, missing_chunks
+    storage_options, columns, missing_chunks, sample_dims, feature_dims
         As in `daskcoreset.build`.
 
     Returns

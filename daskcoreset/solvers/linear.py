@@ -159,7 +159,7 @@ def solve_svm(
         rows = np.ascontiguousarray(triangle.T)
         if start is not None:
             start = np.append(start[: len(mean)] @ basis, start[len(mean) :])
-    problem = _Problem(rows, signs, weights * lam, intercept=intercept)
+    problem = _Problem(rows, signs, weights * float(lam), intercept=intercept)
     fit = problem.solve(tol, start)
     coef = fit.coef if basis is None else basis @ fit.coef
     return replace(fit, coef=coef, intercept=fit.intercept - float(coef @ mean))

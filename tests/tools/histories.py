@@ -182,7 +182,9 @@ class TreeHistory(History):
 
     def open(self) -> CoresetTree:
         """Open the tree as it is now."""
-        return CoresetTree.open(self.place)
+        tree = CoresetTree.open(self.place)
+        self.seen["stores opened"] += 1
+        return tree
 
     def _create(self) -> None:
         CoresetTree.create(self.place, **self.options)
@@ -250,6 +252,8 @@ class TreeHistory(History):
             if by_rival:
                 self.refused_when_stale()
         self.matches()
+        if outcome != "done" and self.model:
+            self.same_window(self.tree, self.model, 0, len(self.model) - 1)
         if outcome == "done" and not by_rival and self.sweeps(fault):
             self.swept()
 
@@ -277,6 +281,7 @@ class TreeHistory(History):
         assert leaves == [(x.name, x.n, float(x.weights.sum())) for x in self.model]
         assert self.tree.leaves == self.peaceful.leaves
         assert self.tree.version == self.peaceful.version
+        self.seen["versions compared"] += 1
 
     def swept(self) -> None:
         """Nothing lies there but what this version and the one before need."""
@@ -315,6 +320,8 @@ class TreeHistory(History):
             names, numbers = tree.locate(coreset.indices[order])
             assert names == [held.name for held in chosen for _ in range(held.n)]
             assert numbers.tolist() == [row for held in chosen for row in range(held.n)]
+        if self.exact or tree is self.tree:
+            self.seen["rows compared"] += len(coreset)
 
     @rule(what=st.sampled_from(["reopen", "verify", "bad change", "keep reader", "read", "read"]))
     def look(self, what: str) -> None:
@@ -458,7 +465,9 @@ class StreamHistory(History):
 
     def open(self) -> CoresetStream:
         """Load the stream as it is now."""
-        return CoresetStream.load(self.place)
+        stream = CoresetStream.load(self.place)
+        self.seen["stores opened"] += 1
+        return stream
 
     def remove(self) -> None:
         """Remove all that is there."""
@@ -526,6 +535,8 @@ class StreamHistory(History):
             self.model = (*before, *batches)
             self.note_saves(len(before))
         self.matches()
+        if outcome != "done" and self.model:
+            self.same_coreset()
         saved = _version(self.stream) > version
         if outcome == "done" and saved and not by_rival and self.sweeps(fault):
             self.swept()
@@ -588,6 +599,7 @@ class StreamHistory(History):
         assert self.stream.total_weight == weight
         if self.exact:
             assert self.stream.n_held == n_rows
+        self.seen["versions compared"] += 1
 
     def swept(self) -> None:
         """At most two states, and nothing else."""
@@ -615,9 +627,10 @@ class StreamHistory(History):
             assert coreset.indices.tolist() == [*range(len(rows))]
             assert (coreset.points == rows).all()
             assert (coreset.weights == weights).all()
-            return
-        peaceful = CoresetStream(**self.options).partial_fit(rows, sample_weight=weights)
-        assert coreset.equals(peaceful.coreset())
+        else:
+            peaceful = CoresetStream(**self.options).partial_fit(rows, sample_weight=weights)
+            assert coreset.equals(peaceful.coreset())
+        self.seen["rows compared"] += len(coreset)
 
     @rule(
         fault=faults("killed", "data lost", "power cut", "full", "broken"), elsewhere=st.booleans()

@@ -350,7 +350,7 @@ class MaxMarginCoreset:
             Two labels of any kind, or more with `positive`.
         sample_weight : array-like of shape (n,), or str, optional
             Rows of weight zero are left out.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -389,6 +389,7 @@ class MaxMarginCoreset:
         -------
         MarginCoreset
         """
+        blocks.refuse_cube("a margin coreset")
         if not is_choice(self.kernel, ("linear",)) and not callable(self.kernel):
             blocks.refuse_zeros()
         return Run(self, blocks, survey).result()

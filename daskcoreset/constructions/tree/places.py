@@ -86,11 +86,16 @@ class Place(ABC):
         ----------
         settings : GroupContents
         first : callable, optional
-            Returns the members of the first version, which follows the head that it gets.
+            Returns the members of the first version, which follows the head that it gets; without
+            it there is no version yet.
         remedy : str
             What to do where something is there.
         overwrite : bool
             Whether to replace a place of this kind that is there.
+
+        Returns
+        -------
+        Head
 
         Raises
         ------
@@ -207,7 +212,7 @@ class LocalPlace(Place):
         *,
         overwrite: bool,
     ) -> Head:
-        """Make the folder under another name, and rename it."""
+        """Make the folder under another name, and rename it when all of it is there."""
 
         def fill(scratch: Path, head: Head) -> Head:
             place = LocalPlace(scratch, self.layout)

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import re
 import secrets
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -48,7 +47,8 @@ from daskcoreset.constructions.tree.places import (
 )
 from daskcoreset.core import storage
 from daskcoreset.core.contents import FindProblem, GroupContents, refuse_inconsistent
-from daskcoreset.core.errors import StoreError
+from daskcoreset.core.deadline import pause
+from daskcoreset.core.errors import OutOfTimeError, StoreError
 from daskcoreset.core.objects import ObjectFolder, RefusedError, Stored, find_folder
 from daskcoreset.core.packing import files_of, pack, store_of, unpack
 from daskcoreset.core.stored_arrays import MOST_METADATA
@@ -287,7 +287,7 @@ class RemotePlace(Place):
         *,
         overwrite: bool,
     ) -> Head:
-        """Write the first members, and then the root where there is none."""
+        """Write the first members, and then the root where none is, or in place of the old one."""
         self._refuse_read_only()
         check_flag("overwrite", overwrite)
         before = self._find_root()
@@ -363,13 +363,22 @@ class RemotePlace(Place):
         ------
         RefusedError
             It was not replaced.
-        StoreError
+        StoreError, OutOfTimeError
             Answers were lost, and it is not known whether it was replaced.
         """
+        try:
+            return self._swing_until_known(data, token, before)
+        except OutOfTimeError as error:
+            raise OutOfTimeError(
+                f"{error} The change was made as a whole or not at all; open {self.name} again "
+                f"and look."
+            ) from None
+
+    def _swing_until_known(self, data: bytes, token: str, before: Root | None) -> bool:
         problem: StoreError | None = None
         tag = None if before is None else before.tag
         for attempt in range(_N_SENT):
-            time.sleep(_PAUSE * (4**attempt - 1))
+            pause(_PAUSE * (4**attempt - 1))
             try:
                 if self.folder.put_if(_ROOT, data, tag) is not None:
                     return True
@@ -414,7 +423,7 @@ class RemotePlace(Place):
         return int(match["version"]), member
 
     def _delete(self, keys: list[str]) -> None:
-        with suppress(StoreError):  # a later sweep removes them
+        with suppress(StoreError, OutOfTimeError):  # a later sweep removes them
             self.folder.delete(keys)
 
     def sweep(self, keep: Callable[[int, str], bool]) -> None:
@@ -423,7 +432,7 @@ class RemotePlace(Place):
         # About one request of a list a change, however large the tree is.
         if newest % (1 + self._n_listed // _PAGE):
             return
-        with suppress(StoreError):  # the change is made
+        with suppress(StoreError, OutOfTimeError):  # the change is made
             keys = self.folder.keys(self.layout.part)
             self._n_listed = len(keys)
             found = ((key, self._parse(key)) for key in keys)

@@ -19,13 +19,13 @@ from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
 from daskcoreset.constructions.tree.shape import Part, cover, digest_of, respaced
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, stream
 from daskcoreset.core.typing import IndexArray, Sampling
 from daskcoreset.core.zarr_places import Location
-from daskcoreset.execution.deadline import time_limit
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 from daskcoreset.sensitivities import Sensitivity
@@ -248,7 +248,7 @@ class CoresetTree:
             Kept with it, as text.
         progress : bool or None, default=False
             As in `daskcoreset.build`.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
         timeout : float or None, default=None
             As in `daskcoreset.build`; the tree is as it was where it has passed.
@@ -293,7 +293,7 @@ class CoresetTree:
             As in `append`.
         time : str, date, datetime or number, optional
             The new time; None keeps the old one.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -314,6 +314,7 @@ class CoresetTree:
         manifest, settings = self._manifest, self._settings
         manifest.check_current()  # before the data are read
         blocks = row_blocks(*data, on_invalid=settings.on_invalid)
+        blocks.refuse_cube("a stored tree")
         schema = RowSchema.of(blocks, manifest.schema)
         # Another seed for every leaf, and every time it is replaced.
         rng = stream(settings.seed, Stage.TREE_LEAVES, leaf.uid, leaf.revision)

@@ -36,13 +36,13 @@ from daskcoreset.constructions.tree.places import MAIN, Layout, Members, Place
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
 from daskcoreset.core.typing import Sampling
 from daskcoreset.core.zarr_places import Location
-from daskcoreset.execution.deadline import time_limit
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
@@ -375,7 +375,7 @@ class CoresetStream:
             Labels: for all rows of the stream or for none.
         sample_weight : array-like of shape (n,), or str, optional
             Input weights; ones by default.
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
         timeout : float or None, default=None
             As in `daskcoreset.build`; blocks before were taken where it has passed, as below.
@@ -410,6 +410,7 @@ class CoresetStream:
             return
         settings, start = self._settings, 0
         blocks = row_blocks(X, y, sample_weight, on_invalid=settings.on_invalid)
+        blocks.refuse_cube("a stream")
         if blocks.are_views and blocks.n_blocks > 1:  # one block, which is checked as a whole
             rows = blocks.n_rows or 1
             blocks = row_blocks(X, y, sample_weight, chunks=rows, on_invalid=settings.on_invalid)

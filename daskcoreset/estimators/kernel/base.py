@@ -258,7 +258,7 @@ class CorePointModel(KernelModel):
             names = None
             if reset:
                 blocks = row_blocks(X, y, sample_weight)
-                self._set_features(X, blocks.schema.n_features, blocks.columns)
+                self._set_features(X, blocks.schema.n_features, blocks.columns, blocks.cube)
             else:
                 blocks = self._open(X, y, sample_weight)
         blocks.refuse_zeros()

@@ -250,7 +250,7 @@ class CSVRGClassifier(CorePointModel):
         y : array-like of shape (n,), or str
             Labels; a string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
@@ -292,7 +292,7 @@ class CSVRGClassifier(CorePointModel):
         classes : array-like of shape (n_classes,), optional
             All classes there will be; needed in the first call where its rows lack some.
         sample_weight : array-like of shape (n,), or str, optional
-        storage_options, columns, missing_chunks
+        storage_options, columns, missing_chunks, sample_dims, feature_dims
             As in `daskcoreset.build`.
 
         Returns
