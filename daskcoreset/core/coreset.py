@@ -489,7 +489,8 @@ class Coreset(WeightedPoints):
         Raises
         ------
         StoreError
-            It is missing, incomplete, damaged, of a newer version, or inconsistent.
+            It is missing, incomplete, damaged, of a newer version, or inconsistent; or it takes
+            far more memory than is stored of it, see `daskcoreset.trusted_stores`.
         """
         arrays, attributes = read_group(
             store, kind=_KIND, schema_version=SCHEMA_VERSION, storage_options=storage_options
