@@ -21,8 +21,11 @@ from daskcoreset.constructions.tree.store import CoresetTree
 from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.core import errors
 from daskcoreset.core.coreset import Coreset
+from daskcoreset.core.data_summary import DataSummary
 from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.points import WeightedPoints
+from daskcoreset.core.portfolio import Portfolio
+from daskcoreset.core.trust import trusted_stores
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.plan import BuildPlan
 from daskcoreset.metrics import plot as plotting
@@ -55,6 +58,7 @@ __all__ = [
     "CoresetStream",
     "CoresetTree",
     "Coverage",
+    "DataSummary",
     "Lazy",
     "LeastSquares",
     "Lightweight",
@@ -62,6 +66,7 @@ __all__ = [
     "MaxMarginCoreset",
     "MixtureCoreset",
     "OutlierMaxMargin",
+    "Portfolio",
     "Reducer",
     "Sensitivity",
     "SensitivityReducer",
@@ -78,6 +83,7 @@ __all__ = [
     "plotting",
     "sizing",
     "time_limit",
+    "trusted_stores",
 ]
 
 __version__ = "0.1.0"

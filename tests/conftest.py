@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from daskcoreset.testing import shared_cluster
 from tests.tools.object_stores import ObjectServer, object_server
-from tests.tools.servers import FileServer, S3Server, file_server, s3_server
+from tests.tools.servers import FileServer, file_server
 
 # No deadline: the first call of a kernel compiles it, which takes seconds once.
 settings.register_profile("default", deadline=None, max_examples=50)
@@ -64,13 +64,6 @@ def objects() -> Iterator[ObjectServer]:
     for module in ("moto.server", "flask", "obstore"):
         pytest.importorskip(module, reason=f"{module} is not installed")
     with object_server() as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def s3() -> Iterator[S3Server]:
-    """An S3 server in a process of its own, started once; each test makes a bucket of its own."""
-    with s3_server() as server:
         yield server
 
 

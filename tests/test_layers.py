@@ -40,7 +40,7 @@ MAY_IMPORT["cli"] = MAY_IMPORT["estimators"] | {"estimators", "datasets", ""}
 MAY_IMPORT["__main__"] = {"cli"}
 MAY_IMPORT[""] = set(MAY_IMPORT)  # daskcoreset/__init__.py, the public names
 
-BETWEEN_CONSTRUCTIONS = {("tree", "sampling"), ("coverage", "tree")}
+BETWEEN_CONSTRUCTIONS = {("tree", "sampling"), ("coverage", "tree"), ("portfolio", "sampling")}
 """Besides, all may import `class_summary`."""
 
 EXCEPTIONS = {("core.coreset", "metrics.audit"), ("core.coreset", "metrics.plot")}

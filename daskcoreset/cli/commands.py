@@ -18,10 +18,10 @@ from rich.text import Text
 
 import daskcoreset
 from daskcoreset.cli.convert import find_members, write_store
+from daskcoreset.core.contents import HEADER
 from daskcoreset.core.coreset import Coreset, thaw
 from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import StoreError
-from daskcoreset.core.inside import HEADER
 from daskcoreset.core.locations import locate
 from daskcoreset.core.plain_files import hold_folder
 from daskcoreset.core.secrets import without_secrets

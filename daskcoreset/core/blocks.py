@@ -135,6 +135,8 @@ class ReadBlock:
         Number of its first row in the data; None where that is not known before reading.
     box : Box or None
         Where it lies in an array of several dimensions.
+    missing : ndarray of shape (d,), int64, or None
+        Values that are NaN, by column, where rows were dropped.
     """
 
     read: int
@@ -143,6 +145,7 @@ class ReadBlock:
     index: int = 0
     start: int | None = None
     box: Box | None = None
+    missing: IndexArray | None = None
 
     def located(self, value: Any) -> Any:
         """Return a value of the block; an `InvalidRow` says where in the dimensions it is."""
@@ -249,7 +252,8 @@ def validate_block(
     if problem is None and block.labels is not None and block.labels.dtype.kind in "OT":
         # As text it would be a class of its own; a missing number stays NaN, which is none.
         problem = find_missing_label(block.labels, block.rows)
-    return ReadBlock(n_rows, None if problem else block, problem)
+    missing = None if len(block) == n_rows else _missing_values(points)
+    return ReadBlock(n_rows, None if problem else block, problem, missing=missing)
 
 
 def _misshapen(
@@ -453,6 +457,15 @@ def _bad_weight(weights: FloatArray) -> InvalidRow | None:
     value = f"sample_weight is {weights[bad[0]]}"
     remedy = "; weights must be finite and not negative."
     return InvalidRow(value + "{row}" + remedy, int(bad[0]))
+
+
+def _missing_values(points: Points) -> IndexArray:
+    """Values that are NaN, by column."""
+    if isinstance(points, np.ndarray):
+        counts: IndexArray = np.isnan(points).sum(axis=0, dtype=np.int64)
+        return counts
+    columns = points.indices[np.isnan(points.data)]
+    return np.bincount(columns, minlength=points.shape[1]).astype(np.int64, copy=False)
 
 
 def _finite_rows(block: Block, schema: BlockSchema) -> tuple[Block, InvalidRow | None]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from daskcoreset.core.contents import refuse_inconsistent
 from daskcoreset.core.coordinates import (
     check_coordinates,
     loaded_coordinates,
@@ -23,10 +24,11 @@ from daskcoreset.core.coordinates import (
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
-from daskcoreset.core.storage import Location, read_group, refuse_inconsistent, write_group
+from daskcoreset.core.storage import read_group, write_group
 from daskcoreset.core.tables import html_table
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import is_int, shown
+from daskcoreset.core.zarr_places import Location
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -456,16 +458,9 @@ class Coreset(WeightedPoints):
         >>> Coreset.from_zarr(store).equals(coreset)
         True
         """
-        arrays, dims, attributes = to_arrays(self)
-        attributes["provenance"] = thaw(self.provenance)
-        if self.coordinates:
-            stored, attributes["coordinates"] = stored_coordinates(self.coordinates)
-            arrays, dims = arrays | stored, dims | dict.fromkeys(stored, ("row",))
         write_group(
             store,
-            arrays,
-            dims,
-            attributes,
+            *stored_coreset(self),
             kind=_KIND,
             schema_version=SCHEMA_VERSION,
             overwrite=overwrite,
@@ -499,10 +494,7 @@ class Coreset(WeightedPoints):
             store, kind=_KIND, schema_version=SCHEMA_VERSION, storage_options=storage_options
         )
         with refuse_inconsistent(f"{store}: not a consistent coreset", "build it again"):
-            coordinates = loaded_coordinates(arrays, attributes.get("coordinates", {}))
-            part = from_arrays(arrays, attributes)
-            record = attributes["provenance"]
-            return cls(part.points, part.weights, part.indices, part.labels, record, coordinates)
+            return loaded_coreset(arrays, attributes)
 
     def to_xarray(self) -> xr.Dataset:
         """Return a Dataset with dimensions ``row`` and ``feature``, without copying.
@@ -578,3 +570,23 @@ class Coreset(WeightedPoints):
         for name, vector in added:
             frame[name] = vector
         return frame
+
+
+def stored_coreset(
+    coreset: Coreset,
+) -> tuple[dict[str, AnyArray], dict[str, tuple[str, ...]], dict[str, Any]]:
+    """Return the arrays of a coreset, their dimensions, and the attributes beside them."""
+    arrays, dims, attributes = to_arrays(coreset)
+    attributes["provenance"] = thaw(coreset.provenance)
+    if coreset.coordinates:
+        stored, attributes["coordinates"] = stored_coordinates(coreset.coordinates)
+        arrays, dims = arrays | stored, dims | dict.fromkeys(stored, ("row",))
+    return arrays, dims, attributes
+
+
+def loaded_coreset(arrays: dict[str, AnyArray], attributes: Mapping[str, Any]) -> Coreset:
+    """Return the coreset of what `stored_coreset` returned."""
+    coordinates = loaded_coordinates(arrays, attributes.get("coordinates", {}))
+    part = from_arrays(arrays, attributes)
+    record = attributes["provenance"]
+    return Coreset(part.points, part.weights, part.indices, part.labels, record, coordinates)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import platform
 import sys
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -137,8 +139,38 @@ def caller_level() -> int:
     return level
 
 
+# Of several coresets the one that is being made.
+_member: ContextVar[str | None] = ContextVar("_member", default=None)
+
+
+@contextmanager
+def about_member(name: str | None) -> Iterator[None]:
+    """Let errors and warnings of ours begin with the member of several that they are about.
+
+    Examples
+    --------
+    >>> with about_member("svm"):
+    ...     raise InvalidInputError("y is missing.")
+    Traceback (most recent call last):
+    ...
+    daskcoreset.errors.InvalidInputError: member 'svm': y is missing.
+    """
+    if name is None or _member.get() is not None:  # said by who called
+        yield
+        return
+    token = _member.set(name)
+    try:
+        yield
+    except CoresetError as error:
+        raise type(error)(f"member {name!r}: {error}") from error
+    finally:
+        _member.reset(token)
+
+
 def warn_user(message: str) -> None:
     """Give a `CoresetWarning` that points at the first caller outside this package."""
+    if (name := _member.get()) is not None:
+        message = f"member {name!r}: {message}"
     warnings.warn(without_secrets(message), CoresetWarning, stacklevel=caller_level())
 
 

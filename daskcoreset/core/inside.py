@@ -9,14 +9,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from daskcoreset.core.contents import HEADER
 from daskcoreset.core.errors import StoreError
 from daskcoreset.core.locations import locate
 from daskcoreset.core.objects import ObjectFolder, RefusedError, connect, is_remote
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.stored_arrays import MOST_METADATA
 
-# Name of the attribute that makes a Zarr group one of ours.
-HEADER = "daskcoreset"
+# Folders above a remote place that are looked at, by one request each: none of ours is deeper.
+_N_ABOVE = 3
 
 
 def refuse_inside(location: Any, storage_options: Mapping[str, Any] | None = None) -> None:
@@ -49,14 +50,16 @@ def _groups_above(
     """Yield the names of folders above a place that are Zarr groups, and their metadata."""
     if is_remote(location):
         scheme, _, rest = location.partition("://")
-        parts = [part for part in rest.split("/") if part]
-        for n in range(len(parts) - 1, 0, -1):
-            url = f"{scheme}://{'/'.join(parts[:n])}"
-            folder = ObjectFolder(connect(url, storage_options), without_secrets(url, url))
+        bucket, *parts = [part for part in rest.split("/") if part]
+        if scheme.lower().startswith("http"):  # where the bucket may be a part of the path
+            return
+        url = f"{scheme}://{bucket}"
+        root = ObjectFolder(connect(url, storage_options), without_secrets(url, url))
+        for n in range(len(parts) - 1, max(-1, len(parts) - 1 - _N_ABOVE), -1):
             # Whoever may write in a folder need not be allowed to read those above it.
             with suppress(RefusedError):
-                if stored := folder.get("zarr.json", MOST_METADATA):
-                    yield folder.name, stored.data
+                if stored := root.get("/".join([*parts[:n], "zarr.json"]), MOST_METADATA):
+                    yield "/".join([root.name, *parts[:n]]), stored.data
     elif isinstance(place := _local(location), Path):
         for above in place.parents:
             file = above / "zarr.json"

@@ -2,216 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from importlib.util import find_spec
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from daskcoreset.core.atomic import find_previous, is_leftover, new_store
-from daskcoreset.core.deadline import NO_ANSWER, in_time
-from daskcoreset.core.errors import (
-    CoresetError,
-    InvalidInputError,
-    InvalidTypeError,
-    MissingDependencyError,
-    OutOfTimeError,
-    StoreError,
+from daskcoreset.core.contents import (
+    HEADER,
+    JSON,
+    NAME,
+    FindProblem,
+    GroupContents,
+    find_header_problem,
+    refuse_inconsistent,
 )
-from daskcoreset.core.inside import HEADER, refuse_inside
-from daskcoreset.core.locations import locate, scheme_of
-from daskcoreset.core.objects import (
-    ObjectFolder,
-    RefusedError,
-    clear_errors,
-    connect,
-    is_remote,
-    name_of,
-)
+from daskcoreset.core.errors import InvalidInputError, OutOfTimeError, StoreError
+from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.plain_files import hold_folder
-from daskcoreset.core.secrets import without_secrets
-from daskcoreset.core.stored_arrays import (
-    find_padding_problem,
-    read_arrays,
-    spell_dtype,
-    write_arrays,
-)
+from daskcoreset.core.stored_arrays import check_stored, read_arrays, write_arrays
 from daskcoreset.core.typing import AnyArray
-from daskcoreset.core.validation import check_flag, check_options
+from daskcoreset.core.validation import check_flag
+from daskcoreset.core.zarr_places import (
+    Location,
+    check_bucket,
+    clear_place_errors,
+    place_name,
+    resolve,
+)
 
 if TYPE_CHECKING:
     import zarr
-    from zarr.abc.store import Store
     from zarr.storage import StorePath
-
-# What an attribute can be; tuples come back as lists.
-JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
-
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-
-
-@dataclass(frozen=True)
-class GroupContents:
-    """Arrays and attributes of a group.
-
-    Attributes
-    ----------
-    arrays : mapping of str to ndarray
-        The arrays.
-    dims : mapping of str to tuple of str
-        Dimension names of each array.
-    attributes : mapping of str to JSON
-        Attributes without the header.
-    kind : str
-        What the group is.
-    schema_version : int
-        Version of its layout.
-    """
-
-    arrays: Mapping[str, AnyArray]
-    dims: Mapping[str, tuple[str, ...]]
-    attributes: Mapping[str, JSON]
-    kind: str
-    schema_version: int
-
-    def checked(self) -> GroupContents:
-        """Return the contents with attributes in plain JSON; anything else is an error.
-
-        Raises
-        ------
-        InvalidInputError
-            A name, dimension, string or attribute has a value that cannot be stored.
-        InvalidTypeError
-            An array's dtype or an attribute's type cannot be stored.
-        """
-        lengths: dict[str, int] = {}
-        for name, array in self.arrays.items():
-            if not _NAME.fullmatch(name):
-                msg = f"array name {name!r}: use letters, digits, '_' and '-', a letter first"
-                raise InvalidInputError(msg)
-            axes = self.dims.get(name, ())
-            if len(axes) != array.ndim or len(set(axes)) != len(axes):
-                msg = f"array {name!r} of shape {array.shape} has dims {axes}; name each axis once"
-                raise InvalidInputError(msg)
-            for dim, length in zip(axes, array.shape, strict=True):
-                if lengths.setdefault(dim, length) != length:
-                    msg = f"dimension {dim!r} has lengths {lengths[dim]} and {length}"
-                    raise InvalidInputError(f"{msg}; use two names")
-            _check_dtype(name, array)
-        if HEADER in self.attributes:
-            raise InvalidInputError(f"attribute {HEADER!r} is reserved; use another name")
-        if self.schema_version < 1:
-            raise InvalidInputError(f"schema_version is {self.schema_version}; versions start at 1")
-        return replace(self, attributes=_plain(self.attributes))
-
-    def header(self, *, complete: bool) -> dict[str, JSON]:
-        """Describe the contents; only a complete header has the digest that lets a store open."""
-        header: dict[str, JSON] = {
-            "kind": self.kind,
-            "schema_version": self.schema_version,
-            "arrays": self.specs(),
-        }
-        return {**header, "digest": self.digest} if complete else header
-
-    @cached_property
-    def digest(self) -> str:
-        """What tells the contents from any others: kind, version, names, attributes and bits."""
-        header = self.header(complete=False)
-        names = sorted(self.arrays)
-        described = [header, self.attributes, {name: self.dims[name] for name in names}]
-        digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
-        for name in names:
-            digest.update(_bits(self.arrays[name]))
-        return f"sha256:{digest.hexdigest()}"
-
-    def specs(self) -> dict[str, JSON]:
-        """Describe the arrays: name to ``dtype`` and ``shape``."""
-        return {
-            name: {"dtype": spell_dtype(array), "shape": list(array.shape)}
-            for name, array in self.arrays.items()
-        }
-
-
-def find_header_problem(
-    header: Any, kind: str, schema_version: int, oldest: int | None = None
-) -> str | None:
-    """Return what is wrong with a header: the library, the kind, completeness; or None.
-
-    Parameters
-    ----------
-    header : object
-        What the group has under `HEADER`, or None.
-    kind : str
-    schema_version : int
-        Kind and version that it must have.
-    oldest : int, optional
-        The oldest version that will do; `schema_version` by default.
-    """
-    if not isinstance(header, dict):
-        return "a Zarr group, but not one of daskcoreset; check the path"
-    version = header.get("schema_version")
-    problem = None
-    if header.get("kind") != kind:
-        problem = f"holds a {header.get('kind')!r}, not a {kind!r}; check the path"
-    elif isinstance(version, int) and version > schema_version:
-        newer = f"schema version {version} is newer than {schema_version}, the newest known"
-        problem = f"{newer}; upgrade daskcoreset"
-    elif not isinstance(version, int) or version < (oldest or schema_version):
-        problem = f"schema version {version!r} instead of {schema_version}; build it again"
-    elif "digest" not in header:
-        problem = "incomplete, its writing was interrupted; write it with overwrite=True"
-    elif not isinstance(header.get("arrays"), dict):
-        problem = "its header names no arrays; restore it from a copy or build it again"
-    return problem
-
-
-def _bits(array: AnyArray) -> bytes:
-    if array.dtype.kind == "T":
-        # Lengths first, or ["a", "bc"] and ["ab", "c"] would be the same bytes.
-        texts = [text.encode() for text in array.ravel().tolist()]
-        return json.dumps([len(text) for text in texts]).encode() + b"".join(texts)
-    return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
-
-
-def _plain(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
-    try:
-        plain: dict[str, JSON] = json.loads(json.dumps(dict(attributes), allow_nan=False))
-    except TypeError as error:
-        msg = f"attributes must be plain JSON: {error}; convert them first"
-        raise InvalidTypeError(msg) from error
-    except (ValueError, RecursionError) as error:
-        msg = f"attributes must be plain JSON: {error}; drop or replace the value"
-        raise InvalidInputError(msg) from error
-    return plain
-
-
-def _check_dtype(name: str, array: AnyArray) -> None:
-    dtype = array.dtype
-    if dtype.kind == "U":
-        try:
-            "".join(array.ravel().tolist()).encode()
-        except ValueError as error:
-            msg = f"array {name!r} holds text that is not Unicode ({error}); clean it first"
-            raise InvalidInputError(msg) from error
-        n_characters = sum(map(len, array.ravel().tolist()))
-        if problem := find_padding_problem(array.size, dtype.itemsize // 4, n_characters):
-            raise InvalidInputError(f"array {name!r}: {problem}; shorten it with .astype(str)")
-    elif dtype.kind == "T":
-        if hasattr(dtype, "na_object"):
-            raise InvalidTypeError(f"array {name!r} may hold missing strings; fill them first")
-    elif dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
-        msg = f"array {name!r} has dtype {dtype}, which has no plain form in Zarr; convert it, "
-        raise InvalidTypeError(msg + "text with .astype(str) and numbers to 64 bits or fewer")
-
-
-# A path, a ``file://`` or other fsspec URL, or a Zarr store with or without a path in it.
-Location: TypeAlias = "str | os.PathLike[str] | Store | StorePath"
 
 # Times that a store is read anew while others go on replacing it.
 _N_READS = 100
@@ -274,12 +96,12 @@ def write_group(
     ({'age': array([31, 45])}, {})
     """
     contents = GroupContents(arrays, dims, attributes, kind, schema_version).checked()
-    target, path = _resolve(store, storage_options)
+    target, path = resolve(store, storage_options)
     if target.read_only or not target.store.supports_deletes:
         msg = f"store {target} is read-only or cannot delete; write to a directory and copy that"
         raise InvalidInputError(msg)
     refuse_inside(store if path is None else path, storage_options)
-    with _clear_errors(target, "written"):
+    with clear_place_errors(target, "written"):
         members = _replaceable(target, path, kind, overwrite=overwrite)
         if path is None:
             _fill(target, contents, members)
@@ -297,18 +119,6 @@ def fill_group(place: Path | StorePath, contents: GroupContents) -> None:
 
     target = StorePath(LocalStore(place)) if isinstance(place, Path) else place
     _fill(target, contents, None)
-
-
-@contextmanager
-def refuse_inconsistent(subject: str, remedy: str = "restore it from a copy") -> Iterator[None]:
-    """Raise a `StoreError` in place of the errors that contradictory contents cause."""
-    try:
-        yield
-    except StoreError:
-        raise
-    # The digest was right, so this is a writer that does not keep to the layout.
-    except (CoresetError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise StoreError(f"{subject} ({error!r}); {remedy}") from error
 
 
 def read_group(
@@ -354,16 +164,12 @@ def read_group(
     ...
     daskcoreset.errors.StoreError: ...: no Zarr version 3 group; check the path
     """
-    target, path = _resolve(store, storage_options)
+    target, path = resolve(store, storage_options)
     if path is not None:
         contents = read_folder(path, kind=kind, schema_version=schema_version)
     else:
-        contents = read_contents(target, _name(target), kind, schema_version, schema_version)
+        contents = read_contents(target, place_name(target), kind, schema_version, schema_version)
     return dict(contents.arrays), dict(contents.attributes)
-
-
-# What else is wrong with a header, before anything else is read; None for nothing.
-FindProblem: TypeAlias = "Callable[[Mapping[str, Any]], str | None]"
 
 
 def read_folder(
@@ -426,10 +232,11 @@ def read_contents(  # noqa: PLR0917 - all of them are always given
 ) -> GroupContents:
     """Read a group of a Zarr store as `read_folder` does one on a disk; `where` is its name."""
     try:
-        with _clear_errors(target, "read"):
+        with clear_place_errors(target, "read"):
+            check_stored(target / "zarr.json")
             group = _open(target, "r")
     except FileNotFoundError as error:
-        _check_bucket(target)
+        check_bucket(target)
         raise StoreError(f"{where}: no Zarr version 3 group; check the path") from error
     except (StoreError, OutOfTimeError):
         raise
@@ -445,7 +252,7 @@ def read_contents(  # noqa: PLR0917 - all of them are always given
     arrays: dict[str, AnyArray] = {}
     dims: dict[str, tuple[str, ...]] = {}
     try:
-        with _clear_errors(target, "read"):
+        with clear_place_errors(target, "read"):
             for name, array, axes in read_arrays(group, header["arrays"]):
                 arrays[name], dims[name] = array, axes
     except (StoreError, OutOfTimeError):
@@ -460,133 +267,13 @@ def read_contents(  # noqa: PLR0917 - all of them are always given
 
 
 def _check_header(header: Mapping[str, Any], where: str, find_problem: FindProblem | None) -> None:
-    if wrong := [name for name in header["arrays"] if not _NAME.fullmatch(name)]:
+    if wrong := [name for name in header["arrays"] if not NAME.fullmatch(name)]:
         raise StoreError(
             f"{where}: no array has a name such as {wrong[0]!r}; restore it from a copy"
         )
     with refuse_inconsistent(f"{where}: its header is damaged"):
         if find_problem is not None and (problem := find_problem(header)):
             raise StoreError(f"{where}: {problem}; restore it from a copy")
-
-
-def _name(target: StorePath) -> str:
-    """Return what errors call a place in a Zarr store."""
-    from zarr.storage import ObjectStore
-
-    store = _untimed(target)
-    if isinstance(store, ObjectStore):
-        return "/".join(filter(None, (name_of(store.store), target.path)))
-    return str(target)
-
-
-def _clear_errors(target: StorePath, done: str) -> AbstractContextManager[None]:
-    from zarr.storage import FsspecStore, ObjectStore
-
-    store = _untimed(target)
-    if isinstance(store, ObjectStore):
-        return clear_errors(_name(target), done)
-    if isinstance(store, FsspecStore):
-        return _clear_foreign(_name(target), done)
-    return nullcontext()
-
-
-def _untimed(target: StorePath) -> Any:
-    """Return the store of a place, without its deadline."""
-    return getattr(target.store, "timed", target.store)
-
-
-@contextmanager
-def _clear_foreign(name: str, done: str) -> Iterator[None]:
-    """Turn what file systems of fsspec raise, which is of many packages, into a `StoreError`."""
-    from zarr.errors import GroupNotFoundError
-
-    try:
-        yield
-    except (CoresetError, GroupNotFoundError):
-        raise
-    except Exception as error:  # noqa: BLE001 - of every file system
-        found = without_secrets(" ".join(str(error).split())[:200])
-        # Without the cause, whose text may hold a password.
-        raise StoreError(
-            f"{name} could not be {done} ({type(error).__name__}: {found}); check the URL, "
-            f"storage_options and the network"
-        ) from None
-
-
-def _check_bucket(target: StorePath) -> None:
-    """Raise an error where there is no bucket; Zarr takes it for one in which nothing is."""
-    from zarr.storage import ObjectStore
-
-    if isinstance(store := _untimed(target), ObjectStore) and not target.read_only:
-        try:
-            ObjectFolder(store.store, _name(target)).keys(most=1)
-        except RefusedError:
-            raise
-        except StoreError:  # it cannot be listed
-            return
-
-
-def _resolve(
-    store: object, storage_options: Mapping[str, Any] | None = None
-) -> tuple[StorePath, Path | None]:
-    """Return the place in a Zarr store and, if it is on a local disk, its path."""
-    from zarr.abc.store import Store
-    from zarr.storage import LocalStore, ObjectStore, StorePath
-
-    from daskcoreset.core.bounded_objects import BoundedObjects
-
-    check_options(storage_options)
-    if isinstance(store, str | os.PathLike):
-        place = locate("store", store)
-        store = LocalStore(place) if isinstance(place, Path) else place
-    if storage_options and not isinstance(store, str):
-        raise InvalidInputError(
-            "storage_options belong to a URL, and store is none; leave them out"
-        )
-    if isinstance(store, str):
-        store = _store_at(store, storage_options)
-    if isinstance(store, ObjectStore):
-        store = BoundedObjects(store.store, read_only=store.read_only)
-    if isinstance(store, Store):
-        store = StorePath(store)
-    if not isinstance(store, StorePath):
-        msg = f"store is a {type(store).__name__}; pass a path, a URL or a Zarr store"
-        raise InvalidTypeError(msg)
-    if not isinstance(store.store, LocalStore):
-        return _timed(store), None
-    # Followed through links, so that a rename replaces the directory and not the link to it.
-    path = (store.store.root / store.path).resolve()
-    return StorePath(LocalStore(path, read_only=store.read_only)), path
-
-
-def _store_at(url: str, storage_options: Mapping[str, Any] | None) -> Store:
-    """Return the Zarr store at a URL."""
-    from zarr.storage import FsspecStore, ObjectStore
-
-    if is_remote(url) and find_spec("obstore"):
-        folder = connect(url, storage_options)
-        return ObjectStore(folder, read_only=url.lower().startswith("http"))
-    scheme = scheme_of(url)
-    with _clear_foreign(without_secrets(url, url), "opened"):
-        try:
-            options = None if storage_options is None else dict(storage_options)
-            return in_time(  # some file systems connect at once
-                partial(FsspecStore.from_url, url, storage_options=options),
-                lambda: f"the server of store ({scheme}) has not answered",
-                NO_ANSWER,
-            )
-        except ImportError as error:
-            msg = f"store is a URL ({scheme}) that needs a package ({error}); install it"
-            raise MissingDependencyError(msg) from error
-        except ValueError as error:
-            msg = f"store is a URL of no known protocol ({scheme}); check it"
-            raise InvalidInputError(msg) from error
-
-
-def _timed(place: StorePath) -> StorePath:
-    from daskcoreset.core.timed_store import timed
-
-    return timed(place, _name(place))
 
 
 def _open(target: StorePath, mode: Literal["r", "r+"]) -> zarr.Group:

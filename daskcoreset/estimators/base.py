@@ -36,6 +36,7 @@ from daskcoreset.core.errors import (
     InvalidTypeError,
     warn_user,
 )
+from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import AnyArray, FloatArray, Points
 from daskcoreset.core.validation import shown
@@ -154,9 +155,60 @@ def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def limited(self: Any, *args: Any, **kwargs: Any) -> Any:
         with time_limit(self.timeout):
-            return method(self, *args, **kwargs)
+            X = args[0] if args else kwargs.get("X")
+            if not isinstance(X, (Coreset, Portfolio)):
+                return method(self, *args, **kwargs)
+            if isinstance(X, Portfolio):
+                X = member_for(self, X)
+            kwargs = _rows_of_coreset(method.__name__, X, args[1:], kwargs)
+            if method.__name__ != "fit":
+                return method(self, **kwargs)
+            self._given = X
+            try:
+                return method(self, **kwargs)
+            finally:
+                del self._given
 
     return limited
+
+
+def member_for(model: Any, portfolio: Portfolio) -> Coreset:
+    """Return the member that a model is made for: by the method that it would build, or the only.
+
+    Raises
+    ------
+    InvalidInputError
+        None, or several, are of this method.
+    """
+    method = getattr(model, "method", None)
+    if method is None and hasattr(model, "_method"):
+        method = model._method()  # noqa: SLF001 - the construction of a linear model
+    name = method if isinstance(method, str) else getattr(method, "name", None)
+    fitting = [
+        key for key, member in portfolio.items() if member.provenance.get("method") == name
+    ] or list(portfolio)
+    if len(fitting) > 1:
+        raise InvalidInputError(
+            f"X is a Portfolio, and which of {', '.join(map(repr, fitting))} is meant is not "
+            f"clear: {type(model).__name__} would build {name!r}; pass one of them, such as "
+            f"portfolio[{fitting[0]!r}]."
+        )
+    return portfolio[fitting[0]]
+
+
+def _rows_of_coreset(
+    method: str, X: Coreset, more: Sequence[Any], kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments that stand for a coreset in place of X."""
+    if method == "predict":
+        return {**kwargs, "X": X.points}
+    given = [*more, kwargs.get("y"), kwargs.get("sample_weight")]
+    if any(value is not None for value in given):
+        raise InvalidInputError(
+            "X is a coreset, which has labels and weights of its own; leave out y and "
+            "sample_weight."
+        )
+    return {**kwargs, "X": X.points, "y": X.labels, "sample_weight": X.weights}
 
 
 # Constraints of the parameters that `daskcoreset.build` is called with.
@@ -304,6 +356,8 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
     sampling: Any
     passes: Any
     timeout: float | None = None
+    # What `fit` was given in place of X, while it runs.
+    _given: Coreset | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # As scikit-learn does for `set_output`: no subclass can forget it.
@@ -355,6 +409,8 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         Names of features out of core are those of `X`, from which the rows were opened. The
         coreset remembers `n_clusters` where the construction does not say for how many it is.
         """
+        if self._given is not None and isinstance(rows, InMemoryData):
+            return self._coreset_given(self._given, rows)
         if n_clusters is not None and not takes_parts(method, n_clusters):
             n_clusters = None
         blocks = rows
@@ -381,6 +437,15 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
             columns = [str(name) for name in self.feature_names_in_]
             coreset = replace(coreset, provenance={**coreset.provenance, "columns": columns})
         return coreset
+
+    def _coreset_given(self, coreset: Coreset, rows: InMemoryData) -> Coreset:
+        """Return a coreset that is fitted on as it is, with labels and weights after checks."""
+        record = coreset.provenance
+        columns = record.get("columns")
+        self._set_features(None, coreset.n_features, columns)
+        labels = coreset.labels if rows.y is None else rows.y
+        known = {"m": len(coreset), "n": len(coreset), **record}
+        return replace(coreset, weights=rows.weights, labels=labels, provenance=known)
 
     def _set_features(
         self, X: Any, n_features: int, columns: Sequence[str] | None, cube: Cube | None = None
@@ -524,8 +589,11 @@ class UnlabelledModel(CoresetModel):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), or path
-            Any input of `daskcoreset.build`.
+        X : array-like of shape (n, d), path, Coreset or Portfolio
+            Any input of `daskcoreset.build`; or a coreset, such as a member of a
+            `daskcoreset.Portfolio`, which is fitted on as it is, with its weights. What is said of
+            all rows, such as costs and labels, is of the rows of the coreset then. A portfolio
+            stands for its only member, or the only one of the estimator's `method`.
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional

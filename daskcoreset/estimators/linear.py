@@ -88,14 +88,16 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
 
     @takes_reading
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
     ) -> Self:
         """Build the coreset, and solve on it.
 
         Parameters
         ----------
-        X : array-like of shape (n, d), or path
-            Any input of `daskcoreset.build`.
+        X : array-like of shape (n, d), path, Coreset or Portfolio
+            Any input of `daskcoreset.build`; or a coreset with labels, such as a member of a
+            `daskcoreset.Portfolio`, which is fitted on as it is: without y and weights. A
+            portfolio stands for its only member, or the only one of the method of the estimator.
         y : array-like of shape (n,), or str
             Labels. A string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional

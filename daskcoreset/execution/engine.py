@@ -28,12 +28,12 @@ from daskcoreset.core.blocks import (
     validate_block,
 )
 from daskcoreset.core.deadline import check_time
-from daskcoreset.core.errors import InvalidInputError
+from daskcoreset.core.errors import InvalidInputError, about_member
 from daskcoreset.core.linalg import one_thread
 from daskcoreset.execution.agreement import Environment, check_here, environment
 from daskcoreset.execution.clone import clone_after
 from daskcoreset.execution.lazy import LEAF, OURS, Lazy, active_client
-from daskcoreset.execution.local import compute_options
+from daskcoreset.execution.local import check_sent, compute_options
 from daskcoreset.execution.merging import Merger, levels_below_root
 from daskcoreset.execution.progress import count_reads, ignore_steps, show_progress
 from daskcoreset.execution.waves import Divisible, fits_one_graph, levels_of_a_task, merge_waves
@@ -81,7 +81,7 @@ def _chunks(
     reductions: tuple[Reduction[Any], ...], rows: ReadBlock, broadcast: tuple[Any, ...] | None
 ) -> tuple[Any, ...] | InvalidRow:
     values = []
-    broadcasts = broadcast or (None,) * len(reductions)
+    broadcasts = (None,) * len(reductions) if broadcast is None else broadcast
     for reduction, broadcast_value in zip(reductions, broadcasts, strict=True):
         value = reduction.chunk(rows, broadcast_value)
         if isinstance(value, InvalidRow):
@@ -196,12 +196,15 @@ class Engine:
         one graph would not hold all blocks.
     advance : callable
         Is told how many blocks are done, by reads in waves.
+    member : str, optional
+        Whose work is applied, where several share the reads: errors begin with it.
     """
 
     blocks: RowBlocks
     split_every: int = 16
     lazy: bool = False
     advance: Callable[[int], None] = ignore_steps
+    member: str | None = None
 
     @classmethod
     def immediate(cls, blocks: RowBlocks, split_every: int = 16) -> Engine:
@@ -247,6 +250,8 @@ class Engine:
 
     def apply(self, function: Callable[..., Any], *values: Any) -> Any:
         """Return ``function(*values)``, or define it as one task at the root."""
+        if self.member is not None:
+            function = partial(_for_member, self.member, function)
         return apply(function, *values) if self.lazy else _applied(function, *values)
 
     def compute(self, value: Any, progress: bool | None = False) -> Any:
@@ -255,6 +260,11 @@ class Engine:
             return value
         with show_progress(progress, value):
             return value.compute(**compute_options(self.blocks))
+
+
+def _for_member(member: str, function: Callable[..., T], *values: Any) -> T:
+    with about_member(member):
+        return function(*values)
 
 
 def map_reduce(
@@ -633,6 +643,7 @@ def _map_blocks(
     from dask.layers import ArrayValuesDep
 
     _check_workers_see(blocks)
+    check_sent(blocks)
     # Workers compare themselves, for some may join later.
     expected = None if active_client() is None else environment()
     n_tasks = -(-blocks.n_blocks // group)

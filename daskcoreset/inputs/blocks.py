@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -24,6 +25,7 @@ from daskcoreset.inputs.declared import with_declared_shapes
 from daskcoreset.inputs.opening import OpenedData, open_all
 from daskcoreset.inputs.options import ReadOptions
 from daskcoreset.inputs.sources import Loader, Source, even_cut
+from daskcoreset.inputs.travel import bytes_to_send
 
 # Block size aimed at: small enough for memory, large enough to hide a task's overhead.
 TARGET_BYTES = 32 * 2**20
@@ -142,6 +144,8 @@ class RowBlocks:
         Bytes of the parts that are in the memory of this process: tasks carry them to workers.
     cube : Cube or None
         The labels of rows and columns, where X is an xarray object of several dimensions.
+    held : dict of str to int
+        The same of those parts that are not Dask arrays, by their names.
     """
 
     schema: BlockSchema
@@ -158,6 +162,7 @@ class RowBlocks:
     decoder: str | None = None
     memory_bytes: int = 0
     cube: Cube | None = None
+    held: dict[str, int] = field(default_factory=dict)
 
     @property
     def n_blocks(self) -> int:
@@ -179,6 +184,11 @@ class RowBlocks:
         """Rows of the largest block; as many as fit into 32 MiB where they are unknown."""
         fit = TARGET_BYTES // (self.schema.n_features * self.schema.dtype.itemsize)
         return max(1, fit) if self.sizes is None else max(self.sizes)
+
+    @cached_property
+    def sent_bytes(self) -> int:
+        """About the bytes of the parts that `held` names, as tasks carry them."""
+        return sum(bytes_to_send([spec.loaders[name] for spec in self.specs]) for name in self.held)
 
     def refuse(self, method: str, reason: str | None) -> None:
         """Raise an error if a method cannot work on blocks of this size."""
@@ -270,6 +280,7 @@ def row_blocks(
     )
     sizes = _block_sizes(opened, schema, None if chunks == "auto" else int(chunks))
     arrays = _rechunked(opened.arrays, sizes)
+    held = {name: part.stored_bytes for name, part in opened.sources.items() if part.in_memory}
     n_blocks = arrays["X"].numblocks[0] if sizes is None else len(sizes)
     return RowBlocks(
         schema=schema,
@@ -284,7 +295,8 @@ def row_blocks(
         are_views=not arrays and all(source.in_memory for source in opened.sources.values()),
         in_process=any(source.in_process for source in opened.sources.values()),
         decoder=getattr(opened.X, "decoder", None),
-        memory_bytes=_memory_bytes(opened),
+        memory_bytes=_graph_bytes(opened.arrays) + sum(held.values()),
+        held=held,
     )
 
 
@@ -441,11 +453,6 @@ def _specs(
     specs = StoredSpecs(sources, range(n_blocks), bounds)
     # Rows in memory travel with the task that needs them, never all with each graph.
     return tuple(specs) if any(source.in_memory for source in sources.values()) else specs
-
-
-def _memory_bytes(opened: OpenedData) -> int:
-    held = sum(source.stored_bytes for source in opened.sources.values() if source.in_memory)
-    return held + _graph_bytes(opened.arrays)
 
 
 def _graph_bytes(arrays: dict[str, Any]) -> int:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskcoreset.core.contents import HEADER
 from daskcoreset.core.errors import InvalidInputError
-from daskcoreset.core.inside import HEADER
 from daskcoreset.core.secrets import without_secrets
 from daskcoreset.core.validation import shown as briefly
 from daskcoreset.inputs.dataframes import arrays_of_dask, split_columns

@@ -16,6 +16,7 @@ from daskcoreset.core.typing import AnyArray
 from daskcoreset.inputs.containers import Rows, shown_location, split_container
 from daskcoreset.inputs.dataframes import arrays_of_dask, frame_source
 from daskcoreset.inputs.expressions import as_tasks
+from daskcoreset.inputs.graphs import with_stored, with_stored_in_graph
 from daskcoreset.inputs.hdf5 import Hdf5Array, hdf5_source
 from daskcoreset.inputs.options import MissingChunks, ReadOptions, is_path
 from daskcoreset.inputs.sources import (
@@ -26,7 +27,7 @@ from daskcoreset.inputs.sources import (
     memmap_source,
     sparse_source,
 )
-from daskcoreset.inputs.stored import StoredArray, with_stored, with_stored_in_graph
+from daskcoreset.inputs.stored import StoredArray
 from daskcoreset.inputs.zarr_stores import (
     decoder_of,
     is_in_process,

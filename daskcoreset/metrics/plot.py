@@ -13,6 +13,7 @@ import numpy as np
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import axes_for, need_matplotlib
+from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.typing import FloatArray
 from daskcoreset.core.validation import as_float, as_numbers, check_flag, is_int, shown
 from daskcoreset.inputs.options import takes_reading
@@ -25,7 +26,9 @@ from daskcoreset.metrics.plot_density import (
     draw_line,
     draw_rows,
     explain,
+    frame_of,
     histogram,
+    histogram_of_rows,
     rows_frame,
 )
 
@@ -66,10 +69,12 @@ def plot_coreset(
     Parameters
     ----------
     coreset : Coreset
-    X : array-like of shape (n, d), or path, or None, default=None
+    X : array-like of shape (n, d), or path, or Portfolio, or None, default=None
         The data, any input of `daskcoreset.build`: read once for a histogram, and for three
         to 1024 columns once before, for the axes. Without it, and with more columns, the
-        axes are those of the coreset, which estimate those of the data.
+        axes are those of the coreset, which estimate those of the data. A `Portfolio` built with
+        ``summaries=["sample"]`` stands for its data, which are not read: its moments give the same
+        axes, and its sample a coarser histogram.
     ax : matplotlib.axes.Axes or None, default=None
         Where to draw; None draws into a new figure of pyplot.
     sample_weight : array-like of shape (n,), optional
@@ -115,7 +120,16 @@ def plot_coreset(
     need_matplotlib()
     frame = rows_frame(coreset.points, coreset.weights)
     counts = edges = None
-    if X is not None:
+    if isinstance(X, Portfolio):
+        sample, frame = X.sample_of_all, frame_of(X.all_rows.rows)
+        if sample.n_features != coreset.n_features:
+            raise InvalidInputError(
+                f"X is a Portfolio of {sample.n_features} columns and the coreset has "
+                f"{coreset.n_features}; pass that of the same data."
+            )
+        edges = _edges(frame.of(coreset.points), coreset.weights, bins or _auto_bins(len(sample)))
+        counts = histogram_of_rows(sample, frame, edges)
+    elif X is not None:
         blocks = data_of(coreset, X, None, sample_weight, on_invalid=on_invalid)
         if 2 < coreset.n_features <= MAX_COLUMNS:
             frame = data_frame(blocks)

@@ -22,14 +22,16 @@ from zarr.core.attributes import Attributes
 from zarr.errors import ZarrUserWarning
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, StorePath, WrapperStore, ZipStore
 
-from daskcoreset.core import storage, stored_arrays
+from daskcoreset.core import stored_arrays
+from daskcoreset.core.contents import JSON, GroupContents
 from daskcoreset.core.errors import (
     InvalidInputError,
     InvalidTypeError,
     MissingDependencyError,
     StoreError,
 )
-from daskcoreset.core.storage import GroupContents, Location, read_group, write_group
+from daskcoreset.core.storage import read_group, write_group
+from daskcoreset.core.zarr_places import Location
 from tests.tools.groups import a_home, names, snapshot
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ ARRAYS: Arrays = {
 DIMS = {"x": ("row", "feature"), "who": ("row",), "zeros": ("row",)}
 
 
-ATTRIBUTES: dict[str, storage.JSON] = {
+ATTRIBUTES: dict[str, JSON] = {
     "name": "first",
     "nested": {"seed": 2**127, "q": [0.1, None]},
 }

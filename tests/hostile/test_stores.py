@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +17,13 @@ import numpy as np
 import pytest
 import zarr
 from numcodecs.zstd import compress
+from zarr.storage import FsspecStore
 
-from daskcoreset import Coreset, CoresetStream, CoresetTree, WeightedPoints
+import daskcoreset
+from daskcoreset import Coreset, CoresetStream, CoresetTree, Reducer, WeightedPoints
 from daskcoreset.cli.convert import write_store
 from daskcoreset.constructions.tree import persistence, versions
+from daskcoreset.constructions.tree.job import Settings
 from daskcoreset.core import storage, stored_arrays
 from daskcoreset.core.errors import CoresetError, StoreError
 from tests.tools.groups import a_home, names, snapshot
@@ -407,6 +410,93 @@ def test_to_zarr__rows_that_pack_too_well_are_read_again(
     assert Coreset.from_zarr(tmp_path / "s").equals(coreset)
     stored = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
     assert (stored < 16 * n) == packed
+
+
+def equal_rows(n: int) -> Coreset:
+    """A coreset of rows that pack far more than a thousandfold, as those of a bomb do."""
+    return Coreset(np.zeros((n, 20)), np.ones(n), np.zeros(n, dtype=np.int64))
+
+
+@pytest.mark.parametrize("kind", ["coreset", "stream", "holes", "labels", "node"])
+def test_trusted_stores__what_versions_before_wrote(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that was saved becomes unreadable: it is refused, and read where it is asked for."""
+    store, n = tmp_path / "s", 70_000
+    with monkeypatch.context() as before:
+        before.setattr(stored_arrays, "_FREE", 2**40)  # so that all is packed
+        if kind == "stream":
+            CoresetStream(size=1000, leaf_size=2 * n, random_state=0, store=store).partial_fit(
+                np.zeros((n, 20))
+            )
+        elif kind == "node":
+            before.setattr(Settings, "most_rows", 2 * n)
+            CoresetTree.create(store, KeepAll(), size=10).append(np.zeros((n, 2)))
+        else:
+            coreset = equal_rows(n)
+            if kind == "labels":
+                before.setattr("daskcoreset.core.contents.find_padding_problem", lambda *_: None)
+                labels = np.full(50_000, "a").astype("<U400")
+                coreset = replace(a_coreset(50_000), labels=labels)
+            coreset.to_zarr(store)
+    if kind == "holes":
+        before_holes(store, monkeypatch)
+    elif kind not in {"labels", "node"}:
+        monkeypatch.setattr(stored_arrays, "_FREE", 2**20)
+        monkeypatch.setattr(stored_arrays, "_SMALL", 2**16)
+        monkeypatch.setattr(stored_arrays, "_EXPANSION", 1000 if kind == "coreset" else 50)
+
+    def read() -> Any:
+        if kind == "stream":
+            return CoresetStream.load(store).rows()
+        if kind == "node":
+            return CoresetTree.open(store, KeepAll()).coreset()
+        return Coreset.from_zarr(store)
+
+    with pytest.raises(StoreError, match=r"within daskcoreset\.trusted_stores\(\)"):
+        read()
+    with daskcoreset.trusted_stores():
+        trusted = read()
+    assert len(trusted) == (50_000 if kind == "labels" else n)
+    with pytest.raises(StoreError, match=r"within daskcoreset\.trusted_stores\(\)"):
+        read()
+    if kind == "coreset":
+        trusted.to_zarr(store, overwrite=True)
+        assert read().equals(trusted)
+
+
+@dataclass(frozen=True)
+class KeepAll(Reducer):
+    """A method of a user that returns all rows."""
+
+    def reduce(self, points: WeightedPoints, size: int, rng: Any) -> WeightedPoints:
+        del size, rng
+        return points
+
+
+def before_holes(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write zeros without zstd, and copy the store as a program does that leaves zeros out."""
+    monkeypatch.setattr(stored_arrays, "_FREE", 2**20)
+    monkeypatch.setattr(stored_arrays, "_SMALL", 2**16)
+    equal_rows(70_000).to_zarr(store, overwrite=True)
+    chunk = store / "points" / "c" / "0" / "0"
+    size = chunk.stat().st_size
+    chunk.unlink()
+    chunk.touch()
+    os.truncate(chunk, size)
+
+
+def test_from_zarr__files_of_fsspec_that_are_far_too_long(tmp_path: Path) -> None:
+    a_coreset().to_zarr(tmp_path / "s")
+    store = FsspecStore.from_url(f"file://{tmp_path / 's'}")
+    Coreset.from_zarr(store)
+    for part in ("zarr.json", "weights/zarr.json", "weights/c/0"):
+        file = tmp_path / "s" / part
+        content = file.read_bytes()
+        os.truncate(file, 2**42)  # more than any memory
+        assert peak_of(lambda: Coreset.from_zarr(store), "and can have") < 2**25
+        file.write_bytes(content)
+    Coreset.from_zarr(store)
 
 
 @POSIX

@@ -18,7 +18,8 @@ from daskcoreset.inputs import zarr_stores
 from daskcoreset.inputs.blocks import row_blocks
 from daskcoreset.inputs.opening import open_all
 from daskcoreset.inputs.zarr_stores import damaged_chunk, decoder_of, with_fast_pipeline
-from tests.tools.servers import FileServer, S3Server
+from tests.tools.object_stores import ObjectServer
+from tests.tools.servers import FileServer
 
 N, D, CHUNK = 200, 3, 50
 X = np.random.default_rng(2).normal(size=(N, D))
@@ -61,19 +62,20 @@ def test_stores__zip(tmp_path: Path) -> None:
     assert str(found.provenance["source"]).endswith("a.zip/X")
 
 
-def test_stores__fsspec_and_obstore(s3: S3Server) -> None:
+def test_stores__fsspec_and_obstore(objects: ObjectServer) -> None:
     obstore = pytest.importorskip("obstore.store", reason="obstore is not installed")
-    base = s3.bucket()
-    store = FsspecStore.from_url(f"{base}/d.zarr", storage_options=s3.storage_options)
+    pytest.importorskip("s3fs", reason="s3fs is not installed")
+    base = objects.bucket()
+    store = FsspecStore.from_url(f"{base}/d.zarr", storage_options=objects.options)
     fill(store)
     found = assert_reads(store, **OPTIONS)
     assert found.provenance["source"] == f"{base}/d.zarr/X"
-    options = s3.storage_options
+    options = objects.options
     other = ObjectStore(
         obstore.S3Store(
             base.removeprefix("s3://"),
             prefix="d.zarr",
-            endpoint=s3.endpoint,
+            endpoint=objects.endpoint,
             region="eu-west-1",
             access_key_id=options["key"],
             secret_access_key=options["secret"],

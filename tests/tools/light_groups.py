@@ -16,8 +16,8 @@ from unittest import mock
 
 from daskcoreset.core import storage
 from daskcoreset.core.atomic import is_leftover
+from daskcoreset.core.contents import GroupContents
 from daskcoreset.core.errors import StoreError
-from daskcoreset.core.storage import GroupContents
 
 if TYPE_CHECKING:
     from zarr.storage import StorePath

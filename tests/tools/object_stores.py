@@ -50,7 +50,8 @@ class ObjectServer:
     def options(self) -> dict[str, Any]:
         """What it takes to reach it, by fsspec's names."""
         client = {"endpoint_url": self.endpoint, "region_name": "eu-west-1"}
-        return {"key": KEY, "secret": SECRET, "client_kwargs": client}
+        # Files of one name come and go while tests run, so that no listing may be kept.
+        return {"key": KEY, "secret": SECRET, "client_kwargs": client, "use_listings_cache": False}
 
     def _ask(self, path: str, method: str = "GET", data: bytes | None = None) -> bytes:
         request = urllib.request.Request(self.endpoint + path, data, method=method)  # noqa: S310 - http
@@ -58,11 +59,18 @@ class ObjectServer:
             body: bytes = answer.read()
         return body
 
-    def bucket(self) -> str:
+    def bucket(self, name: str | None = None) -> str:
         """Make a bucket, and return its URL."""
-        name = f"bucket-{uuid.uuid4().hex[:12]}"
+        name = name or f"bucket-{uuid.uuid4().hex[:12]}"
         self._ask(f"/{name}", "PUT", b"")
         return f"s3://{name}"
+
+    def filesystem(self) -> Any:
+        """Return a file system of s3fs of its own; skip the test where that is not installed."""
+        import pytest
+
+        s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed")
+        return s3fs.S3FileSystem(**self.options, skip_instance_cache=True)
 
     def folder(self, url: str) -> Any:
         """Return the ObjectFolder of a URL."""

@@ -96,6 +96,8 @@ def _estimators() -> list[PublicCall]:
     calls = []
     for name in estimators.__all__:
         make = getattr(estimators, name)
+        if not hasattr(make, "fit"):
+            continue
         good = options.get(name, {})
         if "random_state" in inspect.signature(make).parameters:
             good = {**small, **good}
@@ -249,6 +251,21 @@ def public_calls() -> list[PublicCall]:
         PublicCall("build, coverage", dc.build, {**built, "size": 9, "method": "coverage"}),
         PublicCall("build, dry", dc.build, {**built, "size": 20, "dry_run": True}),
         PublicCall("build, two passes", dc.build, {**built, "size": 20, "passes": 2}),
+        PublicCall(
+            "build, portfolio",
+            dc.build,
+            {**built, "size": 9, "method": ["uniform"], "summaries": "all"},
+        ),
+        PublicCall(
+            "coreset_search",
+            estimators.coreset_search,
+            {
+                "estimator": estimators.CoresetKMeans(n_init=1, random_state=0),
+                "X": held,
+                "parameters": {"n_clusters": [2, 3]},
+                "random_state": 0,
+            },
+        ),
         PublicCall("audit", dc.audit, {"coreset": held, **built, "n_clusters": 2}),
         PublicCall("WeightedPoints", dc.WeightedPoints, points),
         PublicCall("Coreset", dc.Coreset, points),

@@ -1,12 +1,9 @@
-"""Servers on free ports of the loopback interface: object stores and files by HTTP."""
+"""Servers on free ports of the loopback interface: files by HTTP, and ones that answer nothing."""
 
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 import threading
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,75 +11,6 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-
-import pytest
-
-# Stops when its standard input is closed: by the test, or because the process of the test died.
-_S3 = """
-import logging, sys
-from moto.server import ThreadedMotoServer
-logging.getLogger("werkzeug").setLevel(logging.ERROR)
-server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-server.start()
-print(*server.get_host_and_port(), flush=True)
-sys.stdin.read()
-server.stop()
-"""
-
-KEY, SECRET = "some-key", "a-secret-of-the-tests"
-
-
-@dataclass(frozen=True)
-class S3Server:
-    """An S3 server.
-
-    Attributes
-    ----------
-    endpoint : str
-        Its URL.
-    """
-
-    endpoint: str
-
-    @property
-    def storage_options(self) -> dict[str, Any]:
-        """What fsspec needs to reach it."""
-        client = {"endpoint_url": self.endpoint, "region_name": "eu-west-1"}
-        # Files of one name come and go while tests run, so that no listing may be kept.
-        return {"key": KEY, "secret": SECRET, "client_kwargs": client, "use_listings_cache": False}
-
-    def filesystem(self) -> Any:
-        """An fsspec file system of its own."""
-        import s3fs
-
-        return s3fs.S3FileSystem(**self.storage_options, skip_instance_cache=True)
-
-    def bucket(self) -> str:
-        """Make a new bucket and return its URL, such as ``s3://bucket-1a2b``."""
-        name = f"bucket-{uuid.uuid4().hex[:12]}"
-        self.filesystem().mkdir(name)
-        return f"s3://{name}"
-
-
-@contextmanager
-def s3_server() -> Iterator[S3Server]:
-    """Run an S3 server in a process of its own; skip the test where moto is not installed."""
-    for module in ("moto.server", "flask", "s3fs"):
-        pytest.importorskip(module, reason=f"{module} is not installed")
-    with subprocess.Popen(
-        [sys.executable, "-c", _S3], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            host, port = process.stdout.readline().split()
-            yield S3Server(f"http://{host}:{port}")
-        finally:
-            process.stdin.close()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
 
 
 @dataclass

@@ -21,7 +21,6 @@ from daskcoreset.constructions.margin.pool import Pool, open_pool
 from daskcoreset.constructions.margin.query_strategy import add_labels
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.storage import Location
 from daskcoreset.core.validation import (
     check_choice,
     check_count,
@@ -30,6 +29,7 @@ from daskcoreset.core.validation import (
     check_share,
     shown,
 )
+from daskcoreset.core.zarr_places import Location
 from daskcoreset.inputs.options import ReadKeywords, takes_reading
 
 

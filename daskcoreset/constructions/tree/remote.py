@@ -46,11 +46,11 @@ from daskcoreset.constructions.tree.places import (
     T,
 )
 from daskcoreset.core import storage
+from daskcoreset.core.contents import FindProblem, GroupContents, refuse_inconsistent
 from daskcoreset.core.deadline import pause
 from daskcoreset.core.errors import OutOfTimeError, StoreError
 from daskcoreset.core.objects import ObjectFolder, RefusedError, Stored, find_folder
 from daskcoreset.core.packing import files_of, pack, store_of, unpack
-from daskcoreset.core.storage import FindProblem, GroupContents
 from daskcoreset.core.stored_arrays import MOST_METADATA
 from daskcoreset.core.validation import check_flag
 
@@ -65,6 +65,9 @@ _N_TOKENS = 64
 # Times that a change is sent whose answers are lost, and seconds before the second one.
 _N_SENT = 4
 _PAUSE = 0.2
+
+# One request writes no more to S3, and a member is written by one.
+_MOST_BYTES = 5 * 2**30
 
 # Objects that one request lists.
 _PAGE = 1000
@@ -99,7 +102,7 @@ class Root:
     def read(cls, stored: Stored, name: str, kind: str) -> Root:
         """Return the root of what was stored."""
         contents = _read(store_of({_ROOT: stored.data}), name, kind)
-        with storage.refuse_inconsistent(f"{name}: its root is not consistent"):
+        with refuse_inconsistent(f"{name}: its root is not consistent"):
             attributes: dict[str, Any] = dict(contents.attributes)
             values = attributes.pop("head")
             settings = replace(contents, attributes=attributes)
@@ -224,12 +227,17 @@ class RemotePlace(Place):
         return f"{self.name}/{self._key(version, member)}"
 
     def read(
-        self, version: int, member: str, kind: str, find_problem: FindProblem | None = None
+        self,
+        version: int,
+        member: str,
+        kind: str,
+        find_problem: FindProblem | None = None,
+        most: int | None = None,
     ) -> GroupContents:
         """Read one object."""
         key = self._key(version, member)
         where = f"{self.name}/{key}"
-        stored = self.folder.get(key)
+        stored = self.folder.get(key, min(most or _MOST_BYTES, _MOST_BYTES))
         if stored is None:
             raise StoreError(f"{where} is missing; restore it from a copy")
         return _read(unpack(stored.data, where), where, kind, find_problem)
@@ -279,7 +287,7 @@ class RemotePlace(Place):
         *,
         overwrite: bool,
     ) -> Head:
-        """Write the first members, and then the root where there is none."""
+        """Write the first members, and then the root where none is, or in place of the old one."""
         self._refuse_read_only()
         check_flag("overwrite", overwrite)
         before = self._find_root()

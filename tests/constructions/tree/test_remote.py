@@ -22,7 +22,7 @@ from daskcoreset import Coreset, CoresetStream, CoresetTree, WeightedPoints
 from daskcoreset.constructions.tree import remote
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from tests.tools import killing
-from tests.tools.object_stores import SECRET, ObjectServer
+from tests.tools.object_stores import SECRET, ObjectServer, object_server
 from tests.tools.servers import FileServer
 from tests.tools.trees import day, made
 
@@ -303,6 +303,73 @@ def test_changes__while_requests_fail(
     assert WeightedPoints.equals(tree.coreset(), local.coreset())
 
 
+@pytest.mark.parametrize("kind", ["503 done", "cut"])
+def test_stream__while_requests_fail(kind: str, objects: ObjectServer, url: str) -> None:
+    """A history of batches, reloads, copies and a rival, against the same rows in peace."""
+    given: dict[str, Any] = {"size": 10, "leaf_size": 250, "random_state": 1}
+    options = objects.options
+    CoresetStream(**given, store=url, storage_options=options)
+    with objects.faults(kind, rate=0.15, seed=5):
+        for number in range(4):
+            for attempt in range(20):
+                try:
+                    stream = CoresetStream.load(url, storage_options=options)
+                    rival = CoresetStream.load(url, storage_options=options)
+                    if stream.n_rows == 300 * number:
+                        stream.partial_fit(rows(number))
+                        with pytest.raises(StoreError):
+                            rival.partial_fit(rows(99))
+                    if number == 2:
+                        copy = f"{url}-copy-{attempt}"
+                        stream.save(copy, storage_options=options)
+                    break
+                except StoreError:
+                    continue
+    peace = CoresetStream(**given)
+    for number in range(4):
+        peace.partial_fit(rows(number))
+        if number == 2:
+            copied = CoresetStream.load(copy, storage_options=options)
+            assert WeightedPoints.equals(copied.rows(), peace.rows())
+    stream = CoresetStream.load(url, storage_options=options)
+    assert stream.n_rows == 1200
+    assert WeightedPoints.equals(stream.rows(), peace.rows())
+    stream.partial_fit(rows(4))
+    assert len(objects.folder(url).keys()) == 3
+
+
+def test_save__to_the_url_of_another_server(objects: ObjectServer, url: str) -> None:
+    """The folder there is another one; it is not the one that the stream came from."""
+    stream = CoresetStream(size=10, random_state=1, store=url, storage_options=objects.options)
+    stream.partial_fit(rows(0))
+    before = {key: objects.folder(url).get(key).data for key in objects.folder(url).keys()}  # noqa: SIM118 - no dict
+    with object_server() as elsewhere:
+        elsewhere.bucket(url.removeprefix("s3://").partition("/")[0])
+        stream.save(url, storage_options=elsewhere.options)
+        copied = CoresetStream.load(url, storage_options=elsewhere.options)
+        assert copied.n_rows == 300
+        copied.partial_fit(rows(1))
+        with pytest.raises(StoreError, match=r"exists; CoresetStream\.load goes on"):
+            stream.save(url, storage_options=elsewhere.options)
+    now = {key: objects.folder(url).get(key).data for key in objects.folder(url).keys()}  # noqa: SIM118 - no dict
+    assert now == before
+    stream.partial_fit(rows(1))  # goes on where it was
+    assert CoresetStream.load(url, storage_options=objects.options).n_rows == 600
+
+
+def test_create__asks_for_few_folders(objects: ObjectServer, url: str) -> None:
+    counted = []
+    for folder in ("", "/a/b", "/a/b/c/d/e/f/g"):
+        objects.counts()
+        made(f"{url}-{folder}/tree", storage_options=objects.options)
+        counted.append(sum(objects.counts().values()))
+    assert counted[1:] == [counted[0]] * 2
+    made(f"{url}/s", storage_options=objects.options)
+    for inner in ("x", "x/y", "versions/x/y"):
+        with pytest.raises(StoreError, match=r"would lie in .*/s, which is a coreset-tree"):
+            made(f"{url}/s/{inner}", storage_options=objects.options)
+
+
 @pytest.mark.parametrize("kind", ["503 done", "cut done", "half"])
 def test_append__whose_answer_is_lost_is_made_once(
     kind: str, tree: CoresetTree, reopened: Callable[[], CoresetTree], objects: ObjectServer
@@ -538,7 +605,12 @@ def test_append__where_all_was_deleted(tree: CoresetTree, url: str, objects: Obj
 
 
 @pytest.mark.usefixtures("tree")
-def test_open__damage(url: str, objects: ObjectServer, reopened: Callable[[], CoresetTree]) -> None:
+def test_open__damage(
+    url: str,
+    objects: ObjectServer,
+    reopened: Callable[[], CoresetTree],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     folder = objects.folder(url)
     needed = [key for key in folder.keys() if f"{2:012d}/manifest" not in key]  # noqa: SIM118
     assert len(needed) == 7
@@ -555,6 +627,15 @@ def test_open__damage(url: str, objects: ObjectServer, reopened: Callable[[], Co
                 reopened().verify()
         folder.put(key, content)
     reopened().verify()
+    # One that is longer than it can be.
+    for key, length in {"zarr.json": 2**21, needed[0]: 10**7}.items():
+        content = folder.get(key).data
+        folder.put(key, bytes(length))
+        with monkeypatch.context() as patch:
+            patch.setattr(remote, "MOST_METADATA", 2**20)
+            with pytest.raises(StoreError, match=f"has {length:,} bytes, and can have"):
+                reopened().verify()
+        folder.put(key, content)
     # A small object that says that it is large.
     bomb = io.BytesIO()
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
