@@ -99,9 +99,9 @@ def report(data: dict[str, Any]) -> str:
         "between workers, MiB", "commit",
     ]  # fmt: skip
     text = (
-        f"Rows of {COLUMNS} float32 columns, on two workers. What does not grow with the rows (what "
-        f"the processes tell one another, the coreset, drawn rows, Hessians of kernel classifiers) "
-        f"is the greater part where there are few. {common.stamped(data)}"
+        f"Rows of {COLUMNS} float32 columns, on two workers. What does not grow with the rows "
+        "(what processes tell one another, the coreset, drawn rows, Hessians of kernel "
+        f"classifiers) is the greater part where there are few. {common.stamped(data)}"
     )
     return "\n".join([text, "", *common.table(heads, rows), ""])
 
