@@ -111,6 +111,8 @@ def main(out: str, seed: str, count: str) -> None:
     for call in calls:  # in peace, so that loops are compiled
         try:
             call.function(**call.good)
+        except (DataUnavailableError, MissingDependencyError):
+            pass
         except CoresetError as error:
             if not is_expected(call, str(error)):
                 failures.append(f"{call.name}: {error}")
