@@ -115,8 +115,7 @@ REASONS: tuple[tuple[str, str], ...] = (
         "no such parameter: rows of a coreset are few, so that Lloyd's steps do, and are copied",
     ),
     (
-        r"(?:argument|Invalid parameter) "
-        r"'(penalty|loss|dual|multi_class|intercept_scaling|solver)'",
+        r"(?:argument|Invalid parameter) '(penalty|loss|dual|multi_class|solver)'",
         "no such parameter: a coreset is for one loss; pass the solver as `estimator`",
     ),
     (r"(?:argument|Invalid parameter) '", "no such parameter"),

@@ -33,7 +33,7 @@ from daskcoreset.core.errors import (
     StoreError,
 )
 from daskcoreset.core.points import WeightedPoints, to_arrays
-from daskcoreset.core.storage import name_of_location, read_group, write_group
+from daskcoreset.core.zarr_places import location_name, read_group, write_group
 from tests.tools.coresets import RECORD, make_coreset, rows
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ def test_from_zarr__refuses_an_inconsistent_store(
     read_group(store, kind="coreset", schema_version=SCHEMA_VERSION)
     with pytest.raises(StoreError, match="not a consistent coreset"):
         Coreset.from_zarr(store)
-    assert name_of_location("https://me:S3CRET@host/c.zarr?t=S3CRET") == "https://host/c.zarr"
+    assert location_name("https://me:S3CRET@host/c.zarr?t=S3CRET") == "https://host/c.zarr"
 
 
 def test_from_zarr__refuses_broken_sparse_points() -> None:
