@@ -54,7 +54,19 @@ class Hdf5File:
         self._place = place
 
     def __getitem__(self, name: str) -> Hdf5Array:
+        if name in (links := self._links()):
+            raise InvalidInputError(
+                f"the array {name!r} of {self._place.name!r} is a link to {links[name]!r}; links to "
+                f"other files are not followed: pass that file."
+            )
         return Hdf5Array(self._file[name], self._place)
+
+    def _links(self) -> dict[str, str]:
+        """Return the links to other files, and these."""
+        import h5py
+
+        found = {name: self._file.get(name, getlink=True) for name in self._file}
+        return {name: x.filename for name, x in found.items() if isinstance(x, h5py.ExternalLink)}
 
     def array_keys(self) -> list[str]:
         """Return the names of all arrays, in folders as well."""
@@ -64,7 +76,9 @@ class Hdf5File:
             self._file.visititems(
                 lambda name, item: names.append(name) if hasattr(item, "dtype") else None
             )
-        return names
+            # So that asking for one of them says what it is; others are no candidates.
+            links = self._links()
+        return names + [name for name in links if not names or name == "X"]
 
 
 def open_hdf5_file(place: Place, name: str, stack: ExitStack, _keys: Sequence[str]) -> Any:

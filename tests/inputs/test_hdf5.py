@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from daskcoreset.build import build
-from daskcoreset.core.errors import StoreError
+from daskcoreset.core.errors import InvalidInputError, StoreError
 
 
 @pytest.mark.parametrize("chunks", [(100, 2), None])
@@ -154,3 +154,18 @@ def test_hdf5__rows_that_come_from_no_source(where: Any, tmp_path: Path) -> None
     with h5py.File(tmp_path / "part.h5", "w") as file:
         file["X"] = np.ones(shape)
     refused_unless_filled(tmp_path / "X.h5", r"whose row \d+ comes from no source")
+
+
+@pytest.mark.parametrize("name", ["X", "rows"])
+def test_hdf5__links_to_other_files(name: str, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "part.h5", "w") as file:
+        file["X"] = np.ones((400, 2))
+    with h5py.File(tmp_path / "X.h5", "w") as file:
+        file[name] = h5py.ExternalLink("part.h5", "X")
+    said = rf"'{name}' of '.*X.h5' is a link to 'part.h5'; links to other files are not followed"
+    with pytest.raises(InvalidInputError, match=said):
+        build(tmp_path / "X.h5", size=10)
+    with h5py.File(tmp_path / "X.h5", "r+") as file:
+        file["data"] = np.ones((100, 2))
+    if name != "X":  # the only array
+        assert len(build(tmp_path / "X.h5", size=10, random_state=0)) == 10
