@@ -36,7 +36,7 @@ from daskcoreset.core.errors import (
 from daskcoreset.core.portfolio import Portfolio, check_member_name
 from daskcoreset.core.random import RandomState, resolve_seed
 from daskcoreset.core.typing import Sampling
-from daskcoreset.core.validation import check_choice, check_flag, is_choice, is_int
+from daskcoreset.core.validation import check_choice, check_flag, is_choice, is_int, is_number
 from daskcoreset.execution.lazy import Lazy
 from daskcoreset.execution.local import compute_options
 from daskcoreset.execution.plan import BuildPlan, plan_build
@@ -398,6 +398,7 @@ def build(
     flags = {"normalize": normalize, "compute": compute, "dry_run": dry_run}
     _check_flags(epsilon, delta, progress, **flags)
     _check_strategy(strategy, inner_size)
+    _check_place(y, size)
     options = ReadOptions(storage_options, columns, missing_chunks, sample_dims, feature_dims)
     _check_waiting(timeout, waits=compute and not dry_run)
     # All arguments are checked before the data are opened, which may take long for remote stores.
@@ -600,6 +601,20 @@ def _placed(built: Coreset | Portfolio, cube: Cube | None) -> Coreset | Portfoli
     sample = None if built.sample is None else placed(built.sample, cube)
     members = {name: placed(member, cube) for name, member in built.items()}
     return replace(built, members=members, sample=sample)
+
+
+def _check_place(y: Any, size: Any) -> None:
+    """Check that what stands in the place of the labels is none of the keywords."""
+    if is_number(y) and size is None:
+        raise InvalidTypeError(
+            f"y is {y!r}, and the second argument is the labels; size is a keyword: pass "
+            f"size={y!r}."
+        )
+    if isinstance(y, Sensitivity):
+        raise InvalidTypeError(
+            f"y is {y!r}, and the second argument is the labels; method is a keyword: pass "
+            f"method={y!r}."
+        )
 
 
 def _check_flags(epsilon: Any, delta: Any, progress: Any, **flags: Any) -> None:

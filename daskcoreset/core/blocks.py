@@ -472,7 +472,7 @@ def _finite_rows(block: Block, schema: BlockSchema) -> tuple[Block, InvalidRow |
     invalid = find_unusable_row(block.points, block.weights)
     if invalid is None or schema.on_invalid == "raise":
         return block, invalid
-    kept = np.flatnonzero(_rows_with(block.points, np.isfinite))
+    kept = finite_rows(block.points)
     if len(kept) == len(block):
         return block, invalid
     block = block.take(kept)
@@ -515,7 +515,7 @@ def find_unusable_row(points: Points, weights: FloatArray) -> InvalidRow | None:
     column = int((~(abs(row) <= limit)).argmax())
     value = f"X is {row[column]} in column {column}"
     if not np.isfinite(row[column]):
-        remedy = '; clean the data, or build with on_invalid="drop", which leaves such rows out.'
+        remedy = '; clean the data, or pass on_invalid="drop", which leaves such rows out.'
     elif abs(row[column]) > _LARGEST_VALUE:
         remedy = (
             ", and of values so large squared distances overflow; scale the columns, for example "
@@ -541,6 +541,17 @@ MAX_CLASSES = 256
 
 # The same where a class costs no more than a problem of its own.
 MAX_LABELS = 10_000
+
+
+def finite_rows(points: Any) -> IndexArray:
+    """Return the numbers of the rows without NaN or infinity.
+
+    Examples
+    --------
+    >>> finite_rows(np.array([[1.0], [np.nan], [2.0]]))
+    array([0, 2])
+    """
+    return np.flatnonzero(_rows_with(points, np.isfinite))
 
 
 def labels_of(block: Block) -> AnyArray:

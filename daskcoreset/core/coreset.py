@@ -25,10 +25,10 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints, concatenate, from_arrays, to_arrays
 from daskcoreset.core.storage import read_group, write_group
-from daskcoreset.core.tables import html_table
+from daskcoreset.core.tables import html_table, short_seed
 from daskcoreset.core.typing import AnyArray
 from daskcoreset.core.validation import is_int, shown
-from daskcoreset.core.zarr_places import Location
+from daskcoreset.core.zarr_places import Location, location_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -258,7 +258,7 @@ class Coreset(WeightedPoints):
         whole = ", nothing reduced" if record.get("complete") else ""
         method = f"{record['method']}{whole}: " if "method" in record else ""
         of = f" of {record['n']:,}" if "n" in record else ""
-        seed = f", seed {record['seed']}" if record.get("seed") is not None else ""
+        seed = f", seed {short_seed(record['seed'])}" if record.get("seed") is not None else ""
         return (
             f"{type(self).__name__}({method}{len(self):,}{of} rows, {self.n_features:,} features, "
             f"{self.points.dtype}, total weight {self.total_weight:.6g}{seed})"
@@ -277,6 +277,7 @@ class Coreset(WeightedPoints):
             if key in ("m", "d"):
                 continue
             text = value if isinstance(value, str) else json.dumps(thaw(value))
+            text = short_seed(text) if key == "seed" else text
             shown[key] = text if len(text) <= 200 else f"{text[:200]} …"
         return html_table(shown.items(), caption=type(self).__name__)
 
@@ -488,12 +489,15 @@ class Coreset(WeightedPoints):
         Raises
         ------
         StoreError
-            It is missing, incomplete, damaged, of a newer version, or inconsistent.
+            It is missing, incomplete, damaged, of a newer version, or inconsistent; or it takes
+            far more memory than is stored of it, see `daskcoreset.trusted_stores`.
         """
         arrays, attributes = read_group(
             store, kind=_KIND, schema_version=SCHEMA_VERSION, storage_options=storage_options
         )
-        with refuse_inconsistent(f"{store}: not a consistent coreset", "build it again"):
+        with refuse_inconsistent(
+            f"{location_name(store)}: not a consistent coreset", "build it again"
+        ):
             return loaded_coreset(arrays, attributes)
 
     def to_xarray(self) -> xr.Dataset:

@@ -48,6 +48,15 @@ def place_name(target: StorePath) -> str:
     return str(target)
 
 
+def location_name(store: Location) -> str:
+    """Return what errors call a location, without secrets."""
+    if isinstance(store, str | os.PathLike):
+        return without_secrets(os.fspath(store), os.fspath(store))
+    from zarr.storage import StorePath
+
+    return place_name(store if isinstance(store, StorePath) else StorePath(store))
+
+
 def clear_place_errors(target: StorePath, done: str) -> AbstractContextManager[None]:
     """Turn what a place raises that is not on a local disk into a `StoreError`."""
     from zarr.storage import FsspecStore, ObjectStore
@@ -104,7 +113,6 @@ def resolve(
     from zarr.storage import LocalStore, ObjectStore, StorePath
 
     from daskcoreset.core.bounded_objects import BoundedObjects
-    from daskcoreset.core.timed_store import timed
 
     check_options(storage_options)
     if isinstance(store, str | os.PathLike):
@@ -124,7 +132,7 @@ def resolve(
         msg = f"store is a {type(store).__name__}; pass a path, a URL or a Zarr store"
         raise InvalidTypeError(msg)
     if not isinstance(store.store, LocalStore):
-        return timed(store, place_name(store)), None
+        return _timed(store), None
     # Followed through links, so that a rename replaces the directory and not the link to it.
     path = (store.store.root / store.path).resolve()
     return StorePath(LocalStore(path, read_only=store.read_only)), path
@@ -152,3 +160,9 @@ def _store_at(url: str, storage_options: Mapping[str, Any] | None) -> Store:
         except ValueError as error:
             msg = f"store is a URL of no known protocol ({scheme}); check it"
             raise InvalidInputError(msg) from error
+
+
+def _timed(place: StorePath) -> StorePath:
+    from daskcoreset.core.timed_store import timed
+
+    return timed(place, place_name(place))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial, wraps
 from inspect import isfunction
 from numbers import Integral
-from typing import Any, Self, TypeAlias, Unpack
+from typing import Any, Literal, Self, TypeAlias, Unpack
 
 import numpy as np
 from sklearn import get_config
@@ -20,13 +20,20 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from sklearn.utils.validation import (
     _check_sample_weight,
+    assert_all_finite,
     check_is_fitted,
     has_fit_parameter,
     validate_data,
 )
 
 from daskcoreset.build import build
-from daskcoreset.core.blocks import Block, InvalidRow, find_missing_label, find_unusable_row
+from daskcoreset.core.blocks import (
+    Block,
+    InvalidRow,
+    find_missing_label,
+    find_unusable_row,
+    finite_rows,
+)
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.deadline import time_limit
 from daskcoreset.core.errors import (
@@ -38,7 +45,7 @@ from daskcoreset.core.errors import (
 )
 from daskcoreset.core.portfolio import Portfolio
 from daskcoreset.core.random import RandomState, resolve_seed
-from daskcoreset.core.typing import AnyArray, FloatArray, Points
+from daskcoreset.core.typing import AnyArray, FloatArray, IndexArray, Points
 from daskcoreset.core.validation import shown
 from daskcoreset.estimators.labelled import is_frame, lazy_series, series_in_memory
 from daskcoreset.estimators.scoring import accuracy
@@ -47,7 +54,7 @@ from daskcoreset.execution.waiting import compute_all
 from daskcoreset.inputs.blocks import RowBlocks, row_blocks
 from daskcoreset.inputs.cubes import Cube, is_xarray
 from daskcoreset.inputs.options import ReadKeywords, is_path, takes_reading
-from daskcoreset.sensitivities import Sensitivity, takes_parts
+from daskcoreset.sensitivities import Sensitivity, resolve_method, takes_parts
 
 FLOATS = [np.float64, np.float32]
 
@@ -110,6 +117,22 @@ def check_size(size: int, n_parts: int, part: str) -> None:
             f"size={size} is below n_{part}s={n_parts}; raise size, a hundred rows a {part} are a "
             f"good start."
         )
+
+
+def resolve_for(method: str | Sensitivity[Any], n_clusters: int | None) -> Sensitivity[Any]:
+    """Resolve the method of an estimator, for so many clusters where it is one for clusters."""
+    if not isinstance(method, str):
+        return resolve_method(method)
+    if n_clusters is None:
+        try:
+            return resolve_method(method)
+        except InvalidInputError as error:  # of an estimator that has no such parameter
+            text = str(error).replace("pass n_clusters, or an object", "pass an object")
+            raise InvalidInputError(text) from None
+    try:
+        return resolve_method(method, n_clusters)
+    except InvalidInputError:  # it has no such parameter, or is unknown
+        return resolve_method(method)
 
 
 def require_weighted_fit(estimator: Any, remedy: str) -> None:
@@ -217,6 +240,7 @@ BUILD_CONSTRAINTS: dict[str, list[Any]] = {
     "method": [str, Sensitivity],
     "sampling": [StrOptions({"systematic", "multinomial"})],
     "passes": [Interval(Integral, 1, 2, closed="both")],
+    "on_invalid": [StrOptions({"raise", "drop"})],
 }
 
 # Constraints of a size, or a number of starts, that may be "auto".
@@ -232,16 +256,30 @@ class InMemoryData:
     X : ndarray of shape (n, d) or scipy sparse, float32 or float64
     y : ndarray of shape (n,) or None
     sample_weight : ndarray of shape (n,), float64, or None
+    numbers : ndarray of shape (n,), int64, or None
+        Numbers of the rows in what was given, where rows with NaN or infinity were dropped.
+    n_given : int
+        Rows that were given, then.
     """
 
     X: Any
     y: Any
     sample_weight: FloatArray | None
+    numbers: IndexArray | None = None
+    n_given: int = 0
 
     @property
     def weights(self) -> FloatArray:
         """Weights of the rows, ones where none were passed."""
         return np.ones(self.X.shape[0]) if self.sample_weight is None else self.sample_weight
+
+    def as_given(self, labels: AnyArray) -> AnyArray:
+        """Return labels of all rows that were given, -1 for those that were dropped."""
+        if self.numbers is None:
+            return labels
+        spread = np.full(self.n_given, -1, dtype=labels.dtype)
+        spread[self.numbers] = labels
+        return spread
 
 
 # What a model is fitted to: rows in memory, or blocks of rows out of core.
@@ -299,6 +337,9 @@ def validate_rows(
     fits = checks.get("reset", True)
     target = {} if y is None and not (fits and tags.target_tags.required) else {"y": y}
     sparse = "csr" if tags.input_tags.sparse else False
+    drops = fits and getattr(estimator, "on_invalid", "raise") == "drop"
+    if drops:
+        checks = {**checks, "ensure_all_finite": False}
     with refuse_as("y"):
         labels = np.asarray(y)
     if labels.dtype.kind == "O" and labels.ndim == 1:
@@ -320,8 +361,26 @@ def validate_rows(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
             )
     data = InMemoryData(X, y, sample_weight)
-    refuse(find_unusable_row(X, data.weights))
+    if drops:
+        data = _without_invalid(data)
+    refuse(find_unusable_row(data.X, data.weights))
     return data
+
+
+def _without_invalid(data: InMemoryData) -> InMemoryData:
+    """Leave out rows with NaN or infinity."""
+    numbers = finite_rows(data.X)
+    if data.y is not None:
+        with refuse_as("y"):  # scikit-learn did not look, since it was not to look at X
+            assert_all_finite(data.y, input_name="y")
+    if len(numbers) == data.X.shape[0]:
+        return data
+    if not len(numbers):
+        raise InvalidInputError("X has no row without NaN or infinity; clean the data.")
+    labels, weights = (
+        None if part is None else part[numbers] for part in (data.y, data.sample_weight)
+    )
+    return InMemoryData(data.X[numbers], labels, weights, numbers, data.X.shape[0])
 
 
 class SparseInput:
@@ -355,6 +414,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
     feature_names_in_: AnyArray
     sampling: Any
     passes: Any
+    on_invalid: Any = "raise"
     timeout: float | None = None
     # What `fit` was given in place of X, while it runs.
     _given: Coreset | None = None
@@ -384,7 +444,9 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         data = self._validate_in_memory(X, None, sample_weight, reset=not fitted)
         if data is not None:
             return data
-        return (self._open if fitted else row_blocks)(X, None, sample_weight)
+        if fitted:
+            return self._open(X, None, sample_weight)
+        return row_blocks(X, None, sample_weight, on_invalid=self.on_invalid)
 
     def _require_labels(self, y: Any) -> None:
         """Check that data out of core have labels, as scikit-learn does in memory."""
@@ -399,7 +461,7 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         rows: Rows,
         X: Any,
         *,
-        size: int,
+        size: int | Literal["auto"],
         method: Sensitivity[Any],
         seed: int,
         n_clusters: int | None = None,
@@ -411,6 +473,12 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         """
         if self._given is not None and isinstance(rows, InMemoryData):
             return self._coreset_given(self._given, rows)
+        labelled = rows.y is not None if isinstance(rows, InMemoryData) else rows.has_labels
+        if method.needs_labels and not labelled:
+            raise InvalidInputError(
+                f"method {method.name!r} needs labels, which {type(self).__name__} does not use; "
+                f'pass another one, for example "lightweight".'
+            )
         if n_clusters is not None and not takes_parts(method, n_clusters):
             n_clusters = None
         blocks = rows
@@ -436,6 +504,10 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         elif hasattr(self, "feature_names_in_"):  # lost where scikit-learn made an array
             columns = [str(name) for name in self.feature_names_in_]
             coreset = replace(coreset, provenance={**coreset.provenance, "columns": columns})
+        if isinstance(rows, InMemoryData) and rows.numbers is not None:
+            record = {**coreset.provenance, "n_dropped": rows.n_given - len(rows.numbers)}
+            indices = rows.numbers[coreset.indices]
+            coreset = replace(coreset, indices=indices, provenance=record)
         return coreset
 
     def _coreset_given(self, coreset: Coreset, rows: InMemoryData) -> Coreset:
@@ -446,6 +518,36 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         labels = coreset.labels if rows.y is None else rows.y
         known = {"m": len(coreset), "n": len(coreset), **record}
         return replace(coreset, weights=rows.weights, labels=labels, provenance=known)
+
+    def audit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
+        """Compare costs on `coreset_` with those on all rows, in one read.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or path
+            What the estimator was fitted on.
+        y : array-like of shape (n,), or str, optional
+            Its labels, where there are any.
+        sample_weight : array-like of shape (n,), or str, optional
+        **options
+            As in `daskcoreset.audit`, which does the work.
+
+        Returns
+        -------
+        Audit
+            Costs, the largest relative difference, and intervals for any other solution.
+
+        Examples
+        --------
+        >>> from daskcoreset.estimators import CoresetKMeans
+        >>> X = np.random.default_rng(0).normal(size=(20_000, 3))
+        >>> model = CoresetKMeans(5, size=1000, random_state=0).fit(X)
+        >>> model.audit(X, random_state=0).distortion < 0.2
+        True
+        """
+        check_is_fitted(self, "coreset_")
+        known = {"on_invalid": self.on_invalid, "timeout": self.timeout}
+        return self.coreset_.audit(X, y, **{"sample_weight": sample_weight, **known, **options})
 
     def _set_features(
         self, X: Any, n_features: int, columns: Sequence[str] | None, cube: Cube | None = None
@@ -569,6 +671,8 @@ class UnlabelledModel(CoresetModel):
     """Base of the estimators without labels: they differ in how they solve on the coreset."""
 
     random_state: RandomState
+    # X and weights of the last fit, out of core, for attributes that read it when asked.
+    _source: tuple[Any, Any] | None = None
 
     @abstractmethod
     def _construction(self, rows: Rows) -> tuple[Sensitivity[Any], int, int]:
@@ -609,8 +713,8 @@ class UnlabelledModel(CoresetModel):
         Raises
         ------
         InvalidInputError, ValueError, TypeError
-            If an argument cannot be used, or fewer rows are distinct than there shall be clusters
-            or components.
+            If an argument cannot be used, or there are fewer rows than clusters, or fewer distinct
+            rows than components.
         """
         del y
         self._validate_params()
@@ -622,5 +726,6 @@ class UnlabelledModel(CoresetModel):
         )
         self._solve(coreset, solver_seed(seed))
         self.coreset_ = coreset
+        self._source = None if isinstance(rows, InMemoryData) else (X, sample_weight)
         self._evaluate(rows)
         return self

@@ -154,10 +154,11 @@ def coreset_search(
 
     Notes
     -----
-    A uniform sample of few rows is no substitute: a parameter that depends on n, found on 3,000
-    rows as if they were all, was wrong by a regret of 137 % in a trial. ``benchmarks/search.py``
-    measures it beside coresets. Folds of a coreset are not independent of the draw that made it:
-    scores compare candidates, and are no estimate of what a model will do on new rows.
+    A uniform sample of few rows is no safe substitute: a parameter that depends on n, found on
+    3,000 rows as if they were all, was wrong by a regret of 137 % in a trial.
+    ``benchmarks/search.py`` measures it beside coresets. Folds of a coreset are not independent of
+    the draw that made it: scores compare candidates, and are no estimate of what a model will do on
+    new rows.
 
     Examples
     --------

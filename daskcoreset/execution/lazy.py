@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from daskcoreset.core.deadline import time_limit
+from daskcoreset.core.tables import html_table
 from daskcoreset.execution.agreement import in_worker
 from daskcoreset.execution.waiting import compute_all
 
@@ -122,6 +123,19 @@ class Lazy(Generic[T]):
         from dask.array.core import Array
 
         return Array(self._graph, layer_of(self._key), (), meta=np.empty((), dtype=object))
+
+    def __repr__(self) -> str:
+        n_blocks = sum(leaf_layers(self).values())
+        return f"{type(self).__name__}({n_blocks:,} blocks to read; compute() gives the value)"
+
+    def _repr_html_(self) -> str:
+        n_blocks = sum(leaf_layers(self).values())
+        facts = [
+            ("tasks", f"{self.n_tasks:,}"),
+            ("blocks to read", f"{n_blocks:,}"),
+            ("value", "not computed; call compute(), or dask.compute with others"),
+        ]
+        return html_table(facts, caption=type(self).__name__)
 
     @property
     def n_tasks(self) -> int:

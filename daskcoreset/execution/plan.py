@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from daskcoreset.core.tables import html_table
 from daskcoreset.execution.lazy import Lazy, active_client, leaf_layers
 from daskcoreset.execution.local import runs_here
 from daskcoreset.execution.waiting import ask
@@ -91,6 +92,20 @@ class BuildPlan:
             f"peak {_size(self.peak_bytes)} per worker of {_count(self.threads, 'thread')}"
             f"{', here, for the data are in memory' if self.here else ''}"
         )
+
+    def _repr_html_(self) -> str:
+        counts = {"reads": self.reads, "blocks": self.n_blocks, "rows": self.n_rows}
+        sizes = {"largest block": self.block_bytes, "read in all": self.bytes_read}
+        shown = {key: "unknown" if n is None else f"{n:,}" for key, n in counts.items()}
+        shown |= {key: "unknown" if n is None else _size(n) for key, n in sizes.items()}
+        shown["decoder"] = self.decoder or "none"
+        shown["tasks"] = f"{self.tasks:,}" if self.tasks else "none, no scheduler is needed"
+        if self.waves > 1:
+            shown["waves"] = f"{self.waves:,} a read"
+        shown["peak of a worker"] = _size(self.peak_bytes)
+        shown["threads of a worker"] = f"{self.threads:,}"
+        shown["runs"] = "here, for the data are in memory" if self.here else "on the scheduler"
+        return html_table(shown.items(), caption=type(self).__name__)
 
 
 def plan_build(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
 
@@ -138,6 +138,14 @@ def _batches(batches: Iterator[Any], options: ReadOptions) -> Iterator[Any]:
     for batch in batches:
         X, *beside = batch if isinstance(batch, tuple) else (batch,)
         yield (reading(X, options, beside), *beside)
+
+
+def with_columns(X: Any, columns: Iterable[str] | None) -> Any:
+    """Return X with these columns alone, where it has names and none were asked for."""
+    data, options = (X.data, X.options) if isinstance(X, Reading) else (X, DEFAULTS)
+    if columns is None or options.columns is not None:
+        return X
+    return reading(data, replace(options, columns=tuple(columns)))
 
 
 def select_columns(frame: Any, columns: Sequence[str] | None, beside: Sequence[Any]) -> Any:

@@ -429,15 +429,24 @@ def _absolute(fragment: Any) -> str:
 
 def _dataset_of(files: Sequence[Place], root: Place | None) -> Any:
     """Return the data set of some Parquet files, in this order; nothing is read."""
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
     filesystem = files[0].filesystem if files else None
-    return ds.dataset(
-        [file.path for file in files],
-        format="parquet",
-        filesystem=filesystem,
-        partitioning="hive",
-        partition_base_dir=None if root is None else root.path,
+    try:
+        return ds.dataset(
+            [file.path for file in files],
+            format="parquet",
+            filesystem=filesystem,
+            partitioning="hive",
+            partition_base_dir=None if root is None else root.path,
+        )
+    except pa.ArrowInvalid as error:
+        if "duplicate field names" not in str(error):
+            raise
+    raise InvalidInputError(
+        f"{files[0].name!r} has more than one column of the same name; rename them, and write the "
+        f"file anew."
     )
 
 

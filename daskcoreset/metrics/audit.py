@@ -383,7 +383,8 @@ def audit(
     if sample_size is None:
         sample_size = max(_MIN_SAMPLE, len(coreset))
     size = as_int("sample_size", sample_size)
-    if coreset.labels is not None and y is None and isinstance(objective, LinearCost):
+    labelled = y is not None or getattr(X, "has_labels", False)  # blocks that were opened before
+    if coreset.labels is not None and not labelled and isinstance(objective, LinearCost):
         raise InvalidInputError(
             f"y is missing, and the {objective.name} is about labels; pass those of X."
         )

@@ -291,6 +291,7 @@ def solve(
     max_iter: int,
     tol: float,
     seed: int,
+    verbose: int = 0,
 ) -> Centers:
     """Run k-means on weighted rows.
 
@@ -311,6 +312,8 @@ def solve(
         As in `CoresetKMeans`; `n_init` a number.
     seed : int
         Below 2**32.
+    verbose : int, default=0
+        Whether every step prints a line.
 
     Returns
     -------
@@ -343,6 +346,7 @@ def solve(
         n_init=n_init,
         max_iter=max_iter,
         tol=tol,
+        verbose=verbose,
         random_state=seed,
         copy_x=False,
     ).fit(points, sample_weight=weights)

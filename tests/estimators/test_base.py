@@ -71,18 +71,19 @@ def test_auto__grows_with_the_clusters() -> None:
     assert [auto_starts(k) for k in (1, 50, 51, 100, 10_000)] == [10, 10, 9, 5, 3]
 
 
+# With the defaults that a user gets; those that are not here are in the tests of their own files.
 ESTIMATORS = [
-    CoresetKMeans(n_clusters=3),
-    CoresetEstimator(KMeans(3)),
+    CoresetKMeans(),
+    CoresetEstimator(KMeans()),
     CoresetEstimator(LogisticRegression()),
     CoresetEstimator(Ridge()),
     CoresetEstimator(StandardScaler()),
     CoresetLogisticRegression(),
     CoresetSVC(),
     LinearSVM(),
-    CSVRGClassifier(max_points=40),
+    CSVRGClassifier(),
     CSVRGClassifier(max_points=40, solver="csvrg", max_iter=30, n_inner=3000, tol=1e-2),
-    AVMClassifier(max_points=40),
+    AVMClassifier(),
     ODMClassifier(),
 ]
 
@@ -90,11 +91,25 @@ ESTIMATORS = [
 @pytest.mark.filterwarnings(
     "ignore:CSVRGClassifier stopped after:sklearn.exceptions.ConvergenceWarning"
 )
+@pytest.mark.filterwarnings(
+    "ignore:Number of distinct clusters:sklearn.exceptions.ConvergenceWarning"
+)
 @parametrize_with_checks(ESTIMATORS)  # type: ignore[untyped-decorator] # of scikit-learn
 def test_estimator__passes_the_checks_of_scikit_learn(
     estimator: Any, check: Callable[[Any], None]
 ) -> None:
     check(estimator)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_fit__methods_that_an_estimator_cannot_use(lazy: bool) -> None:
+    rows: Any = np.random.default_rng(0).normal(size=(100, 2))
+    data = da.from_array(rows, chunks=(50, 2)) if lazy else rows
+    for model in (CoresetKMeans(3, method="svm"), CoresetEstimator(KMeans(3), method="logistic")):
+        with pytest.raises(InvalidInputError, match=rf"labels, which {type(model).__name__} does"):
+            model.fit(data)
+    with pytest.raises(InvalidInputError, match="needs n_clusters; pass an object, for example"):
+        CoresetLogisticRegression(method="kmeans").fit(rows, rows[:, 0] > 0)
 
 
 # --- a coreset, or a member of a portfolio, in place of X ---

@@ -24,6 +24,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState, Stage, stream
+from daskcoreset.core.tables import short_seed
 from daskcoreset.core.typing import IndexArray, Sampling
 from daskcoreset.core.zarr_places import Location
 from daskcoreset.inputs.blocks import row_blocks
@@ -189,7 +190,7 @@ class CoresetTree:
         settings = self._settings
         return (
             f"{type(self).__name__}({settings.reducer.name}: {len(self.leaves):,} leaves, size "
-            f"{settings.size:,}, seed {settings.seed}, version {self.version})"
+            f"{settings.size:,}, seed {short_seed(settings.seed)}, version {self.version})"
         )
 
     def __len__(self) -> int:

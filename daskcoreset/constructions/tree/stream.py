@@ -41,6 +41,7 @@ from daskcoreset.core.errors import InvalidInputError, StoreError
 from daskcoreset.core.inside import refuse_inside
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.random import RandomState
+from daskcoreset.core.tables import short_seed
 from daskcoreset.core.typing import Sampling
 from daskcoreset.core.zarr_places import Location
 from daskcoreset.execution.engine import BlockResults, Engine, Reduction
@@ -318,7 +319,7 @@ class CoresetStream:
         settings = self._settings
         return (
             f"{type(self).__name__}({settings.reducer.name}: {self.n_rows:,} rows seen, "
-            f"{self.n_held:,} held, size {settings.size:,}, seed {settings.seed})"
+            f"{self.n_held:,} held, size {settings.size:,}, seed {short_seed(settings.seed)})"
         )
 
     def __len__(self) -> int:

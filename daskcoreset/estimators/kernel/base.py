@@ -222,7 +222,11 @@ class CorePointModel(KernelModel):
             else:
                 core_points = self._covered(data, seed)
         self._train(data, core_points, seed)
+        self._calibrate(data, seed)
         return self
+
+    def _calibrate(self, data: LabelledBlocks, seed: int) -> None:
+        """Fit what turns decision values into probabilities, where the model has such."""
 
     def _check_parameters(self) -> None:
         """Check arguments before the data are read."""
