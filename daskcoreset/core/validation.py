@@ -130,8 +130,7 @@ def is_int(value: Any) -> TypeGuard[int]:
 
 def is_number(value: Any) -> bool:
     """Whether a value is a real number; booleans are not."""
-    numeric = isinstance(value, (int, float, np.integer, np.floating))  # and no fractions
-    return numeric and not isinstance(value, (bool, np.timedelta64))
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.timedelta64))
 
 
 def check_options(storage_options: Any) -> None:
