@@ -96,10 +96,12 @@ def test_hdf5__sources_never_written(tmp_path: Path) -> None:
     refused_unless_filled(path, r"the chunk at \([23]00, 0\) of .*part.h5:/X was never written")
     virtual(tmp_path / "again.h5", (whole, "X.h5", (400, 2)))
     refused_unless_filled(tmp_path / "again.h5", r"part.h5:/X was never written")
-    # Zeros that were written.
-    with h5py.File(tmp_path / "part.h5", "r+") as file:
-        file["X"][200:] = 0.0
-    assert len(build(tmp_path / "again.h5", size=10, chunks=50)) == 10
+    # Zeros that were written, in files of their own: threads may still read the others.
+    with h5py.File(tmp_path / "zeros.h5", "w") as file:
+        file.create_dataset("X", data=np.zeros((400, 2)), chunks=(100, 2))
+    virtual(tmp_path / "first.h5", (whole, "zeros.h5", (400, 2)))
+    virtual(tmp_path / "second.h5", (whole, "first.h5", (400, 2)))
+    assert len(build(tmp_path / "second.h5", size=10, chunks=50)) == 10
 
 
 def test_hdf5__part_of_a_source_that_was_written(tmp_path: Path) -> None:
