@@ -208,7 +208,7 @@ class LinearCoresetModel(SparseInput, SparseCoefMixin, ClassifierMixin, CoresetM
                 self._method(),
                 int(self.size),
                 random_state=self.random_state,
-                on_invalid=self.on_invalid,
+                on_invalid=self.on_invalid or "raise",
             )
             if not fresh:
                 old = self.coreset_
