@@ -273,9 +273,10 @@ def map_reduce(
     merge: Callable[[T, T], T],
     *,
     broadcast: Any = None,
+    then: Callable[[T], Any] | None = None,
     split_every: int = 16,
     progress: bool | None = False,
-) -> BlockResults[T]:
+) -> BlockResults[Any]:
     """Read all blocks once, now: in memory where the data are one block there.
 
     Parameters
@@ -290,6 +291,9 @@ def map_reduce(
     broadcast : object, optional
         What every block needs to know, such as coefficients. It travels once to every worker,
         where a field of `work` would travel with every task.
+    then : callable, optional
+        ``then(value)`` of what was merged is what comes back: made on the worker that has it, where
+        the value itself would pass through the scheduler. Picklable.
     split_every : int, default=16
         As in `daskcoreset.build`.
     progress : bool or None, default=False
@@ -319,9 +323,17 @@ def map_reduce(
         broadcast = apply(partial(_same, broadcast))
     reduction: Reduction[T] = Reduction(partial(_work_on, work), partial(reduce, merge))
     with engine.shown(progress) as shown:
-        results: BlockResults[T] = shown.compute(shown.read(reduction, broadcast), progress)
+        read = shown.read(reduction, broadcast)
+        if then is not None:
+            read = shown.apply(partial(_worked_on, then), read)
+        results: BlockResults[Any] = shown.compute(read, progress)
     results.check()
     return results
+
+
+def _worked_on(then: Callable[[T], Any], results: BlockResults[T]) -> BlockResults[Any]:
+    usable = results.invalid is None and results.n_kept
+    return replace(results, value=then(results.value) if usable else None)
 
 
 def _work_on(work: Callable[[Block, int, Any], Any], rows: ReadBlock, broadcast: Any) -> Any:
