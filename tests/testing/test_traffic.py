@@ -109,14 +109,14 @@ def test_kernel__sends_half_of_a_hessian(cluster: Any, rows: str) -> None:
 
 
 def test_avm__takes_steps_where_the_rows_are(cluster: Any, rows: str) -> None:
-    model = AVMClassifier(max_points=800, gamma=0.1, random_state=0)
+    model = AVMClassifier(max_points=400, gamma=0.1, random_state=0)
     fitted, traffic = traffic_of(cluster, lambda: model.fit(rows, "y"))
     reads = len(fitted.trace_)
-    assert reads == 6  # of 10,485 rows each, 0.9 MB, which once passed twice
-    here = AVMClassifier(max_points=800, gamma=0.1, random_state=0).fit(rows, "y")
+    assert reads == 3  # of 20,971 rows each at most, 1.8 MB, which once passed twice
+    here = AVMClassifier(max_points=400, gamma=0.1, random_state=0).fit(rows, "y")
     np.testing.assert_array_equal(fitted.dual_coef_, here.dual_coef_)
     # Core points and coefficients with every read, and candidates of the core points.
-    sent = reads * 800 * (8 + 4) * 8 + 4 * 800 * 2 * 8 * 8
+    sent = reads * 400 * (8 + 4) * 8 + 4 * 400 * 2 * 8 * 8
     assert traffic.scheduler < 2 * sent + 2 * CONTROL
 
 
