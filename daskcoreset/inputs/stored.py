@@ -23,6 +23,7 @@ import threading
 import uuid
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -250,10 +251,8 @@ def _origin_of(array: Any, metadata: str | None) -> str:
         for reference, earlier, known in _origins:
             if what == earlier and same(reference()):
                 return known
-        try:
+        with suppress(TypeError):  # of a class that allows no references
             _origins.append((weakref.ref(store), what, name))
-        except TypeError:  # of a class that allows no references
-            pass
     return name
 
 
