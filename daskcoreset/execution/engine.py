@@ -276,7 +276,7 @@ def map_reduce(
     then: Callable[[T], Any] | None = None,
     split_every: int = 16,
     progress: bool | None = False,
-) -> BlockResults[Any]:
+) -> BlockResults[T]:
     """Read all blocks once, now: in memory where the data are one block there.
 
     Parameters
@@ -326,12 +326,12 @@ def map_reduce(
         read = shown.read(reduction, broadcast)
         if then is not None:
             read = shown.apply(partial(_worked_on, then), read)
-        results: BlockResults[Any] = shown.compute(read, progress)
+        results: BlockResults[T] = shown.compute(read, progress)
     results.check()
     return results
 
 
-def _worked_on(then: Callable[[T], Any], results: BlockResults[T]) -> BlockResults[Any]:
+def _worked_on(then: Callable[[Any], Any], results: BlockResults[Any]) -> BlockResults[Any]:
     usable = results.invalid is None and results.n_kept
     return replace(results, value=then(results.value) if usable else None)
 

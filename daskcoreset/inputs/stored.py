@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import operator
 import threading
 import uuid
 import weakref
@@ -244,7 +245,7 @@ def _origin_of(array: Any, metadata: str | None) -> str:
     """Return the name of an array: that of an earlier opening of an equal store, or a new one."""
     store, name = array.store_path.store, uuid.uuid4().hex
     # A store in memory is compared by its values, of which there may be many.
-    same = (lambda other: other is store) if is_in_process(array) else partial(_is_equal, store)
+    same = partial(operator.is_ if is_in_process(array) else _is_equal, store)
     what = (name_of_array(array), array.store_path.path, array.shape[1:], metadata)
     with _lock:
         _origins[:] = [known for known in _origins if known[0]() is not None]

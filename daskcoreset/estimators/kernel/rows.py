@@ -162,14 +162,15 @@ class TrainingRows:
         """Return ``work(rows)`` of rows as of `draw`, made where they are: only it travels."""
         draw = self.quotas(seed, fold, count)
         past = None if self.past is None else draw_rows(self.past, PAST, draw)
-        value: T = map_reduce(
+        made: Any = map_reduce(
             self.blocks,
             draw_rows,
             _concatenate_two,
             broadcast=draw,
             then=partial(_work_with, work, past),
-        ).value
+        )
         self.reads += 1
+        value: T = made.value
         return value
 
     def quotas(self, seed: int, fold: int, count: int | None) -> Draw:
