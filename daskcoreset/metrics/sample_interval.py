@@ -54,6 +54,8 @@ class SampleIntervals:
         estimate = float(x.sum())
         if len(self.rows) >= self.n_rows:
             return Interval(fixed + estimate, fixed + estimate, fixed + estimate)
+        if (x < 0.0).any():  # of an objective of one's own
+            return Interval(fixed + estimate, -math.inf, math.inf)
         level = math.log(2.0 / (1.0 - confidence))
         scale = float(self.rows.weights.max(initial=0.0))
         limit = scale * self._largest(objective, solution)

@@ -23,7 +23,7 @@ def portfolio_of(X: Any, y: Any = None, *, methods: Any = ("lightweight",), seed
 
 @pytest.mark.parametrize("kind", ["normal", "rare", "tails"])
 def test_interval__holds_as_often_as_it_says(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each misses with probability below 0.1; more than eight of twelve do so by chance below 1e-6."""
+    """Each misses with probability 0.1 at most; more than eight of twelve do so below 1e-6."""
     monkeypatch.setattr("daskcoreset.constructions.portfolio.summaries.SAMPLE_ROWS", 400)
     rng = np.random.default_rng(3)
     X = rng.normal(size=(N, 2))
