@@ -19,7 +19,7 @@ from daskcoreset.core.errors import InvalidInputError, InvalidTypeError
 from daskcoreset.core.typing import IndexArray
 from daskcoreset.core.validation import check_choice, is_choice, is_int, too_many_zeros
 from daskcoreset.inputs.opening import OpenedData, open_all
-from daskcoreset.inputs.sources import Loader, Source, even_cut
+from daskcoreset.inputs.sources import Loader, Source, array_source, even_cut
 
 # Block size aimed at: small enough for memory, large enough to hide a task's overhead.
 TARGET_BYTES = 32 * 2**20
@@ -204,6 +204,7 @@ def row_blocks(
     *,
     chunks: int | Literal["auto"] = "auto",
     on_invalid: Literal["raise", "drop"] = "raise",
+    allow_empty: bool = False,
 ) -> RowBlocks:
     """Bring any input to row blocks.
 
@@ -218,6 +219,8 @@ def row_blocks(
         reasonable (8 to 256 MiB) and aims at 32 MiB otherwise.
     on_invalid : {"raise", "drop"}, default="raise"
         What becomes of rows with NaN or infinity.
+    allow_empty : bool, default=False
+        Whether there may be no rows; they are one block then.
 
     Returns
     -------
@@ -239,7 +242,9 @@ def row_blocks(
     _check_options(chunks, on_invalid)
     if isinstance(X, RowBlocks):  # opened before, for a reason of the library's own
         return X
-    opened = open_all(X, y, sample_weight)
+    opened = open_all(X, y, sample_weight, allow_empty=allow_empty)
+    if allow_empty and opened.X.shape[0] == 0:
+        opened = _without_reads(opened)
     schema = BlockSchema(
         int(opened.X.shape[1]), opened.X.dtype, on_invalid, text_labels=opened.text_labels
     )
@@ -263,6 +268,16 @@ def row_blocks(
     )
 
 
+def _without_reads(opened: OpenedData) -> OpenedData:
+    """Return what has no rows with all parts in memory: there is nothing to be read."""
+    parts = {**opened.arrays, **opened.sources}
+    empty = {
+        name: array_source(np.empty((0, *part.shape[1:]), part.dtype))
+        for name, part in parts.items()
+    }
+    return opened._replace(arrays={}, sources=empty)
+
+
 def _check_options(chunks: Any, on_invalid: Any) -> None:
     check_choice("on_invalid", on_invalid, "raise", "drop")
     if is_choice(chunks, ("auto",)):
@@ -284,6 +299,8 @@ def _block_sizes(
     if np.isnan(X.shape[0]):
         _check_unknown(opened, chunk_rows)
         return None
+    if not X.shape[0]:
+        return (0,)
     if chunk_rows is not None:
         return even_cut(int(X.shape[0]), chunk_rows)
     if isinstance(X, Source):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate
@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 
-from daskcoreset.constructions.tree import persistence
+from daskcoreset.constructions.tree import persistence, windows
 from daskcoreset.constructions.tree.chain import Head
 from daskcoreset.constructions.tree.persistence import Origin, RowSchema
 from daskcoreset.constructions.tree.places import MAIN, Place
-from daskcoreset.constructions.tree.shape import Part, shape_of
+from daskcoreset.constructions.tree.shape import Part, shape_by_keys, shape_of
+from daskcoreset.constructions.tree.source_record import SourceRecord
 from daskcoreset.core.errors import InvalidInputError, InvalidTypeError, StoreError
 from daskcoreset.core.optional import import_optional
 from daskcoreset.core.points import WeightedPoints
 from daskcoreset.core.storage import GroupContents
 from daskcoreset.core.tables import html_table, text_table
 from daskcoreset.core.typing import IndexArray
-from daskcoreset.core.validation import shown
+from daskcoreset.core.validation import is_int, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,6 +55,8 @@ class Leaf:
         Its position in the shape of the tree.
     revision : int
         How often it was replaced.
+    content : str
+        What its coreset is, where the tree follows a source; empty elsewhere.
     """
 
     name: str
@@ -64,11 +67,17 @@ class Leaf:
     uid: int = field(default=0, repr=False, compare=False)
     slot: int = field(default=0, repr=False, compare=False)
     revision: int = field(default=0, repr=False, compare=False)
+    content: str = field(default="", repr=False, compare=False)
 
     @property
     def node(self) -> str:
         """Name of its node."""
-        return f"leaf-{self.uid}-{self.revision}"
+        return f"leaf-{self.content or f'{self.uid}-{self.revision}'}"
+
+    @property
+    def entry(self) -> list[Any]:
+        """What is written of it; earlier versions know no content."""
+        return list(astuple(self) if self.content else astuple(self)[:-1])
 
     def revised(self, time: Any) -> Leaf:
         """Return the leaf for other rows, with another time if there is one."""
@@ -159,8 +168,9 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
 
         Parameters
         ----------
-        leaves : str, sequence of str, slice of str, or None
-            Names; a slice from one name to another, both included; None for all.
+        leaves : str, sequence of str, slice, int, date, or None
+            Names; a slice from one name or date to another, both included; positions, and slices
+            of them, as Python has them; None for all.
 
         Examples
         --------
@@ -171,19 +181,11 @@ class LeafTable(tuple[Leaf, ...]):  # noqa: SLOT001 - positions of names are kep
         if leaves is None:
             return [True] * len(self)
         if isinstance(leaves, slice):
-            if leaves.step is not None:
-                raise InvalidInputError(
-                    f"leaves is a slice with step {leaves.step!r}; pass a list of names."
-                )
-            if not self:
-                raise InvalidInputError("leaves is a slice, and there are none; append some first.")
-            start = 0 if leaves.start is None else self.position(leaves.start)
-            stop = len(self) - 1 if leaves.stop is None else self.position(leaves.stop)
-            if start > stop:
-                raise InvalidInputError(
-                    f"leaves goes from {leaves.start!r} back to {leaves.stop!r}; swap them."
-                )
-            return [start <= position <= stop for position in range(len(self))]
+            return windows.select(self, leaves, self.position)
+        if is_int(leaves):
+            return windows.by_position(len(self), leaves)
+        if windows.is_date(leaves):
+            return windows.by_date(self, leaves, leaves)
         if not hasattr(leaves, "__iter__"):
             raise InvalidTypeError(f"leaves is {shown(leaves)}; pass names, which are text.")
         names = [leaves] if isinstance(leaves, str) else list(leaves)
@@ -274,6 +276,8 @@ class Manifest:
         The next leaf's own number.
     schema : RowSchema or None
         None before the first leaf.
+    source : SourceRecord or None
+        The source that the tree follows, where it follows one.
     """
 
     place: Place
@@ -284,13 +288,17 @@ class Manifest:
     digests: Mapping[str, str] = field(default_factory=dict)
     next_uid: int = 0
     schema: RowSchema | None = None
+    source: SourceRecord | None = None
 
     @cached_property
     def top(self) -> Part | None:
         """The shape; None without leaves."""
         if not self.leaves:
             return None
-        return shape_of([leaf.slot for leaf in self.leaves], [leaf.node for leaf in self.leaves])
+        nodes = [leaf.node for leaf in self.leaves]
+        if self.source is not None:
+            return shape_by_keys(self.leaves.names, nodes)
+        return shape_of([leaf.slot for leaf in self.leaves], nodes)
 
     @cached_property
     def needed(self) -> frozenset[tuple[int, str]]:
@@ -321,8 +329,10 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
+        source = {} if self.source is None else {"source": self.source.to_json()}
         return {
-            "entries": [list(astuple(leaf)) for leaf in self.leaves],
+            **source,
+            "entries": [leaf.entry for leaf in self.leaves],
             "nodes": {name: list(location) for name, location in self.nodes.items()},
             "digests": dict(self.digests),
             "next_uid": self.next_uid,
@@ -347,9 +357,12 @@ class Manifest:
             dict(values.get("digests", {})),  # which earlier versions did not write
             int(values["next_uid"]),
             RowSchema.from_json(values["form"]),
+            SourceRecord.from_json(values.get("source")),
         )
         leaves = manifest.leaves
-        for numbers in ([leaf.slot for leaf in leaves], [leaf.uid for leaf in leaves]):
+        slots, uids = [leaf.slot for leaf in leaves], [leaf.uid for leaf in leaves]
+        # Leaves of a source come anywhere, and are numbered as they come.
+        for numbers in (slots, uids if manifest.source is None else sorted(uids)):
             if sorted(set(numbers)) != numbers:
                 raise ValueError("leaves are not in their order")
         if len(set(leaves.names)) < len(leaves):
@@ -403,18 +416,71 @@ class Manifest:
         """
 
         def read(version: int) -> tuple[Manifest, Mapping[str, str] | None, str]:
-            contents = place.read(version, MAIN, _MANIFEST)
-            head = Head(origin.digest, version, contents.digest)
-            manifest = persistence.state_from(
-                contents,
-                place.where(version, MAIN),
-                lambda values, _: cls.from_json(place, head, values),
-            )
+            manifest, link = cls._read_version(place, origin.digest, version)
             manifest.check_nodes()
-            return manifest, persistence.link_of(contents), contents.digest
+            return manifest, link, manifest.head.digest
 
         manifest, head = place.read_newest(origin, read)
         return manifest or cls(place, head, head.version)
+
+    @classmethod
+    def _read_version(
+        cls, place: Place, settings: str, version: int
+    ) -> tuple[Manifest, Mapping[str, str] | None]:
+        contents = place.read(version, MAIN, _MANIFEST)
+        head = Head(settings, version, contents.digest)
+        manifest = persistence.state_from(
+            contents,
+            place.where(version, MAIN),
+            lambda values, _: cls.from_json(place, head, values),
+        )
+        return manifest, persistence.link_of(contents)
+
+    def as_of(self, version: int) -> Manifest:
+        """Return an earlier version that is kept, after a check of the chain up to this one.
+
+        Raises
+        ------
+        InvalidInputError
+            There is no such version, or it is not kept.
+        StoreError
+            It is damaged, or another one stands in its place.
+        """
+        if not 0 < version <= self.version:
+            raise InvalidInputError(
+                f"version is {version}, and the tree has those from 1 to {self.version}; pass one "
+                f"of them."
+            )
+        found = self
+        for number in range(self.version - 1, version - 1, -1):
+            link = self._link_of(found.version)
+            if not self._keeps(number):
+                raise InvalidInputError(
+                    f"version {version} is not kept: the oldest one there is {number + 1}; pass a "
+                    f"later one, and keep more with CoresetTree.follow(..., keep=...)."
+                )
+            found, _ = self._read_version(self.place, self.head.settings, number)
+            if link is not None and link.get("previous") != found.head.digest:
+                where = self.place.where(number, MAIN)
+                raise StoreError(f"{where}: is not the one that was there; restore it from a copy")
+        found.check_nodes()
+        return found
+
+    def _keeps(self, version: int) -> bool:
+        try:
+            return self.place.find_missing([(version, MAIN)]) is None
+        except StoreError:  # of an object store, whose root does not name it any more
+            return False
+
+    def _link_of(self, version: int) -> Mapping[str, str] | None:
+        return persistence.link_of(self.place.read(version, MAIN, _MANIFEST))
+
+    def needed_by(self, version: int) -> frozenset[tuple[int, str]]:
+        """Return the members that an earlier version needs; none where it is gone."""
+        try:
+            return self._read_version(self.place, self.head.settings, version)[0].needed
+        except StoreError:
+            return frozenset()
 
     def check_nodes(self) -> None:
         """Check that the nodes are there."""
