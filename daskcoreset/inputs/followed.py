@@ -253,9 +253,7 @@ def _file_name(place: Place, base: Place | None) -> str:
     return place.path.removeprefix(base.path.rstrip("/") + "/")
 
 
-def _opened_file(
-    place: Place, base: Place | None, options: FollowOptions
-) -> tuple[Any, Any, Any]:
+def _opened_file(place: Place, base: Place | None, options: FollowOptions) -> tuple[Any, Any, Any]:
     if place.suffix in SUFFIXES:
         import_reader("pyarrow", "dataframe", "source")
         return options.opened(ParquetFiles([place], options.keys, base))
@@ -338,9 +336,7 @@ def _array_state(
     if len(X.shape) == 2 and X.shape[0] == 0:
         return SourceState("array", name, (), None if commit is None else commit.snapshot)
     missing = ReadOptions(missing_chunks=options.reading.missing_chunks)
-    opened = open_all(
-        Reading(X, missing), arrays.get("y"), arrays.get("sample_weight")
-    )
+    opened = open_all(Reading(X, missing), arrays.get("y"), arrays.get("sample_weight"))
     rows = _block_rows(opened.X, options.chunks)
     n_rows = int(X.shape[0])
     blocks = [(start, min(start + rows, n_rows)) for start in range(0, n_rows, rows)]
@@ -364,6 +360,8 @@ def _array_name(array: Any) -> str:
     store, path = array.store_path.store, array.store_path.path
     while isinstance(store, WrapperStore):
         store = store._store  # noqa: SLF001 - there is no other way to it
+    if hasattr(getattr(store, "session", None), "snapshot_id"):  # of Icechunk, another one each time
+        return f"{type(store).__name__}/{path}"
     if type(store) is LocalStore:
         store = LocalStore(store.root.absolute(), read_only=True)
     return store_name(store, path)
@@ -455,9 +453,10 @@ def _stamps_by_commit(
     for i, (start, stop) in enumerate(blocks):
         form = digest_of(_form(arrays, start, stop))
         last, new = before.get(block_name(i), ""), f"snapshot:{form}:{commit.snapshot}"
-        same = last.startswith(f"snapshot:{form}:") and not any(
-            changed[name] is None or not changed[name].isdisjoint(_chunk_rows(array, start, stop))
-            for name, array in arrays.items()
+        touched = any(
+            rows is None or not rows.isdisjoint(_chunk_rows(arrays[name], start, stop))
+            for name, rows in changed.items()
         )
+        same = last.startswith(f"snapshot:{form}:") and not touched
         stamps.append(last if same else new)
     return stamps

@@ -301,9 +301,7 @@ class ParquetFiles(ArrowTable):
         The folder below which names of folders are columns; by default `source` itself.
     """
 
-    def __init__(
-        self, source: Any, keys: Sequence[str] = (), base: Place | None = None
-    ) -> None:
+    def __init__(self, source: Any, keys: Sequence[str] = (), base: Place | None = None) -> None:
         import pyarrow.dataset as ds
 
         roots = [Place(source)] if isinstance(source, str) else source

@@ -88,8 +88,8 @@ def _changes(repository: Any, since: str, snapshot: str) -> Any:
         repository.lookup_snapshot(since)
     except Exception:  # noqa: BLE001 - likewise
         raise StoreError(
-            f"source does not know snapshot {since}, which the view was made from ({reason}): it is "
-            f"another repository, or the snapshot has expired; follow the source from another path."
+            f"source does not know snapshot {since}, which the view was made from ({reason}): it "
+            f"is another repository, or the snapshot has expired; follow the source from another path."
         ) from None
     return None
 
@@ -141,7 +141,9 @@ def delta_files(
 
     if isinstance(source, Place):
         url = source.url or source.path
-        options = None if storage_options is None else {k: str(v) for k, v in storage_options.items()}
+        options = (
+            None if storage_options is None else {k: str(v) for k, v in storage_options.items()}
+        )
         with clear_errors("source", url, "a Delta table"):
             table = deltalake.DeltaTable(url, storage_options=options)
         base = source

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate

@@ -325,7 +325,7 @@ class CoresetTree:
         >>> view = CoresetTree.follow(f"{folder}/*.npy", folder / "view", size=100, random_state=0)
         >>> np.save(folder / "2026-03-03.npy", rng.normal(size=(1000, 3)))
         >>> view.refresh()
-        Refresh(version 2: 1 of 3 leaves read, 1,000 rows, 24,000 bytes; 1 added, 0 changed, 0 removed)
+        Refresh(version 2: 1 of 3 leaves read, 1,000 rows, 24,000 bytes; 1 added, ...)
         >>> view[-2:]
         TreeWindow(2 of 3 leaves: '2026-03-02.npy' to '2026-03-03.npy')
         """
@@ -679,9 +679,7 @@ class CoresetTree:
 
     # --- questions -----------------------------------------------------------------------
 
-    def coreset(
-        self, leaves: Window = None, *, normalize: bool = False
-    ) -> Coreset:
+    def coreset(self, leaves: Window = None, *, normalize: bool = False) -> Coreset:
         """Return a coreset of all leaves or of some.
 
         Parameters

@@ -89,7 +89,9 @@ def _instant(what: str, value: Any, *, end: bool) -> dt.datetime:
     if isinstance(value, str):
         try:
             text = value if len(value) != len("2026-03") else f"{value}-01"
-            value = dt.date.fromisoformat(text) if len(text) == 10 else dt.datetime.fromisoformat(text)
+            value = (
+                dt.date.fromisoformat(text) if len(text) == 10 else dt.datetime.fromisoformat(text)
+            )
         except ValueError as error:
             raise InvalidInputError(
                 f"{what} is {value!r}, which is no date; pass one, or name leaves."
@@ -101,9 +103,7 @@ def _instant(what: str, value: Any, *, end: bool) -> dt.datetime:
     return value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
 
 
-def select(
-    leaves: Sequence[_Leaf], window: slice, position: Callable[[str], int]
-) -> list[bool]:
+def select(leaves: Sequence[_Leaf], window: slice, position: Callable[[str], int]) -> list[bool]:
     """Return a mask of the leaves in a slice of names, positions or dates.
 
     Parameters
@@ -115,7 +115,9 @@ def select(
     """
     bounds = [one for one in (window.start, window.stop) if one is not None]
     if bounds and all(map(is_int, bounds)) and (window.step is None or is_int(window.step)):
-        return by_position(len(leaves), slice(*map(_index, (window.start, window.stop, window.step))))
+        return by_position(
+            len(leaves), slice(*map(_index, (window.start, window.stop, window.step)))
+        )
     if window.step is not None:
         raise InvalidInputError(
             f"leaves is a slice with step {window.step!r}; pass a list of names."
