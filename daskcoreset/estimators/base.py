@@ -27,6 +27,8 @@ from sklearn.utils.validation import (
 
 from daskcoreset.build import build
 from daskcoreset.core.blocks import Block, InvalidRow, find_missing_label, find_unusable_row
+from daskcoreset.constructions.tree.store import CoresetTree
+from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import (
     CoresetError,
@@ -151,9 +153,36 @@ def _within_timeout(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def limited(self: Any, *args: Any, **kwargs: Any) -> Any:
         with time_limit(self.timeout):
-            return method(self, *args, **kwargs)
+            X = args[0] if args else kwargs.get("X")
+            if isinstance(X, (CoresetTree, TreeWindow)):
+                X = X.coreset()
+            if not isinstance(X, Coreset):
+                return method(self, *args, **kwargs)
+            kwargs = _rows_of_coreset(method.__name__, X, args[1:], kwargs)
+            if method.__name__ != "fit":
+                return method(self, **kwargs)
+            self._given = X
+            try:
+                return method(self, **kwargs)
+            finally:
+                del self._given
 
     return limited
+
+
+def _rows_of_coreset(
+    method: str, X: Coreset, more: Sequence[Any], kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments that stand for a coreset in place of X."""
+    if method == "predict":
+        return {**kwargs, "X": X.points}
+    given = [*more, kwargs.get("y"), kwargs.get("sample_weight")]
+    if any(value is not None for value in given):
+        raise InvalidInputError(
+            "X is a coreset, which has labels and weights of its own; leave out y and "
+            "sample_weight."
+        )
+    return {**kwargs, "X": X.points, "y": X.labels, "sample_weight": X.weights}
 
 
 # Constraints of the parameters that `daskcoreset.build` is called with.
@@ -293,6 +322,8 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
     sampling: Any
     passes: Any
     timeout: float | None = None
+    # What `fit` was given in place of X, while it runs.
+    _given: Coreset | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # As scikit-learn does for `set_output`: no subclass can forget it.
@@ -339,6 +370,8 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
         Names of features out of core are those of `X`, from which the rows were opened. The
         coreset remembers `n_clusters` where the construction does not say for how many it is.
         """
+        if self._given is not None and isinstance(rows, InMemoryData):
+            return self._coreset_given(self._given, rows)
         if n_clusters is not None and not takes_parts(method, n_clusters):
             n_clusters = None
         blocks = rows
@@ -365,6 +398,15 @@ class CoresetModel(CheckedParameters, BaseEstimator):  # type: ignore[misc] # sc
             columns = [str(name) for name in self.feature_names_in_]
             coreset = replace(coreset, provenance={**coreset.provenance, "columns": columns})
         return coreset
+
+    def _coreset_given(self, coreset: Coreset, rows: InMemoryData) -> Coreset:
+        """Return a coreset that is fitted on as it is, with labels and weights after checks."""
+        record = coreset.provenance
+        columns = record.get("columns")
+        self._set_features(None, coreset.n_features, columns)
+        labels = coreset.labels if rows.y is None else rows.y
+        known = {"m": len(coreset), "n": len(coreset), **record}
+        return replace(coreset, weights=rows.weights, labels=labels, provenance=known)
 
     def _set_features(self, X: Any, n_features: int, columns: Sequence[str] | None) -> None:
         """Set the attributes of the features of data out of core."""
@@ -492,8 +534,11 @@ class UnlabelledModel(CoresetModel):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), or path
-            Any input of `daskcoreset.build`.
+        X : array-like of shape (n, d), path, Coreset, CoresetTree or TreeWindow
+            Any input of `daskcoreset.build`; or a coreset, which is fitted on as it is, with its
+            weights. What is said of all rows, such as costs and labels, is of the rows of the
+            coreset then. A `CoresetTree`, or a window of one such as ``tree[-7:]``, stands for its
+            coreset.
         y : object
             Ignored.
         sample_weight : array-like of shape (n,), or str, optional

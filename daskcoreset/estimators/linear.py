@@ -88,14 +88,15 @@ class LinearCoresetModel(SparseInput, ClassifierMixin, CoresetModel):  # type: i
 
     @takes_reading
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
+        self, X: Any, y: Any = None, sample_weight: Any = None, **_reading: Unpack[ReadKeywords]
     ) -> Self:
         """Build the coreset, and solve on it.
 
         Parameters
         ----------
-        X : array-like of shape (n, d), or path
-            Any input of `daskcoreset.build`.
+        X : array-like of shape (n, d), path, Coreset, CoresetTree or TreeWindow
+            Any input of `daskcoreset.build`; or a coreset with labels, which is fitted on as it
+            is: without y and weights. A `CoresetTree`, or a window of one, stands for its coreset.
         y : array-like of shape (n,), or str
             Labels. A string where `daskcoreset.build` takes names.
         sample_weight : array-like of shape (n,), or str, optional

@@ -209,7 +209,7 @@ class CoresetEstimator(CoresetModel):
         labels = self.coreset_.labels
         if data is not None and data.y is not None:
             # As the user has them: a coreset stores objects as text.
-            labels = data.y[self.coreset_.indices]
+            labels = data.y if self._given is not None else data.y[self.coreset_.indices]
             if is_classifier(self):
                 warn_lost_classes(np.unique(data.y), labels)
         points, weights, labels = deduplicate(self.coreset_.points, self.coreset_.weights, labels)

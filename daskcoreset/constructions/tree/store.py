@@ -542,6 +542,36 @@ class CoresetTree:
             return self._put(leaf, (X, y, sample_weight), progress)
 
     @takes_reading
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        timeout: float | None = None,
+        **_reading: Unpack[ReadKeywords],
+    ) -> CoresetTree:
+        """Add a batch as a leaf with a name of its own, as a `CoresetStream` takes it.
+
+        Parameters
+        ----------
+        X, y, sample_weight, timeout, storage_options, columns, missing_chunks
+            As in `append`.
+
+        Returns
+        -------
+        CoresetTree
+            Itself.
+
+        Raises
+        ------
+        InvalidInputError, InvalidTypeError, StoreError
+            As in `append`.
+        """
+        self.append(X, y, sample_weight, timeout=timeout)
+        return self
+
+    @takes_reading
     def replace(
         self,
         leaf: str,
