@@ -123,7 +123,7 @@ class Plan:
 
 
 def _refuse_shrunk(state: SourceState, manifest: Manifest, removed: Sequence[str]) -> None:
-    remedy = "the view is as it was. If that is meant, call refresh(allow_shrink=True)"
+    remedy = "the view is as it was. If that is meant, pass allow_shrink=True"
     if state.kind == "array":
         leaf = manifest.leaves[removed[0]]
         start = manifest.leaves.offsets[manifest.leaves.position(leaf.name)]

@@ -256,6 +256,7 @@ class CoresetTree:
         detect: Literal["stat", "content"] = "stat",
         branch: str = "main",
         keep: int | None = 10,
+        allow_shrink: bool = False,
         columns: Sequence[str] | None = None,
         missing_chunks: Literal["raise", "fill"] = "raise",
         source_options: Mapping[str, Any] | None = None,
@@ -295,6 +296,8 @@ class CoresetTree:
             Of an Icechunk repository.
         keep : int or None, default=10
             Versions of the view that `as_of` can go back to; None keeps all.
+        allow_shrink : bool, default=False
+            As in `refresh`.
         columns, missing_chunks
             As in `daskcoreset.build`.
         source_options : mapping, optional
@@ -348,7 +351,7 @@ class CoresetTree:
                 settings, origin = persistence.settings_from(place.settings(), place.name, method)
                 view.check_settings(place, settings, wanted, random_state)
                 tree = cls(settings, Manifest.newest(place, origin), view)
-            tree.refresh(progress=progress)
+            tree.refresh(allow_shrink=allow_shrink, progress=progress)
         return tree
 
     def refresh(
