@@ -17,8 +17,11 @@ from daskcoreset.constructions import coverage, margin
 from daskcoreset.constructions.coverage.cover import Coverage
 from daskcoreset.constructions.margin import ActiveMaxMargin, MaxMarginCoreset, OutlierMaxMargin
 from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer
+from daskcoreset.constructions.tree.drift import Drift
+from daskcoreset.constructions.tree.following import Refresh
 from daskcoreset.constructions.tree.store import CoresetTree
 from daskcoreset.constructions.tree.stream import CoresetStream
+from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core import errors
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.points import WeightedPoints
@@ -55,6 +58,7 @@ __all__ = [
     "CoresetStream",
     "CoresetTree",
     "Coverage",
+    "Drift",
     "Lazy",
     "LeastSquares",
     "Lightweight",
@@ -63,10 +67,12 @@ __all__ = [
     "MixtureCoreset",
     "OutlierMaxMargin",
     "Reducer",
+    "Refresh",
     "Sensitivity",
     "SensitivityReducer",
     "StrongBregman",
     "StrongKMeans",
+    "TreeWindow",
     "Uniform",
     "WeightedPoints",
     "audit",

@@ -220,7 +220,10 @@ def _path_state(source: Any, options: FollowOptions) -> SourceState:
 
 def _place(location: Any, storage_options: Mapping[str, Any] | None) -> Place:
     with clear_errors("source", os.fspath(location), "a file or folder"):
-        return Place.of(location, storage_options)
+        place = Place.of(location, storage_options)
+        if place.filesystem is not None:  # which remembers lists from before the change
+            place.filesystem.invalidate_cache()
+        return place
 
 
 # --- files -------------------------------------------------------------------------------

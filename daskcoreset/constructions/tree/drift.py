@@ -20,7 +20,7 @@ import numpy as np
 
 from daskcoreset.constructions.tree.job import Settings, concatenate_parts
 from daskcoreset.constructions.tree.reducer import as_block
-from daskcoreset.constructions.tree.shape import Part
+from daskcoreset.constructions.tree.shape import Part, finer
 from daskcoreset.core.blocks import Block
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import InvalidInputError, ignore_overflow
@@ -36,9 +36,6 @@ _N_FOLDS = 5
 # Solutions that are tried for each; the one of the lowest cost on the rows that it was fitted to
 # counts, so that an unlucky start is no drift.
 _N_STARTS = 3
-
-# Nodes that are read at most.
-_MAX_NODES = 16
 
 # Standard errors of 95 %.
 _Z = 1.96
@@ -85,7 +82,7 @@ def drift_of(
     InvalidInputError
         The construction has no cost, or there are too few rows.
     """
-    nodes = [read_node(part.name) for part in _finer(parts)]
+    nodes = [read_node(part.name) for part in finer(parts)]
     points = concatenate_parts(nodes)
     points = points.take(points.weights > 0.0)
     if len(points) < 2 * _N_FOLDS:
@@ -120,16 +117,6 @@ def _objective(settings: Settings) -> Objective[Any]:
             f"objective."
         )
     return objective
-
-
-def _finer(parts: Sequence[Part]) -> list[Part]:
-    """Return parts below those given, level by level, as long as they are few."""
-    found = list(parts)
-    while True:
-        finer = [below for part in found for below in (part.below or (part,))]
-        if len(finer) > _MAX_NODES or len(finer) == len(found):
-            return found
-        found = finer
 
 
 def _prepared(

@@ -179,6 +179,29 @@ def cover(top: Part, chosen: Sequence[bool]) -> list[Part]:
     return covering
 
 
+# Nodes that are read at most for one answer, beyond those that it cannot do without.
+_MAX_NODES = 16
+
+
+def finer(parts: Sequence[Part]) -> list[Part]:
+    """Return parts below those given, level by level, as long as they are few.
+
+    Rows of many nodes are drawn from once where those near the root have been drawn from at every
+    level below: so an answer has less error, at the price of some more reads.
+
+    Examples
+    --------
+    >>> len(finer([shape_of(range(8), list("abcdefgh"))]))
+    8
+    """
+    found = list(parts)
+    while True:
+        below = [one for part in found for one in (part.below or (part,))]
+        if len(below) > _MAX_NODES or len(below) == len(found):
+            return found
+        found = below
+
+
 def respaced(slots: Sequence[int]) -> list[int]:
     """Return the slots, or new ones where those in use lie too far apart.
 

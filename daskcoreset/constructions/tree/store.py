@@ -20,7 +20,7 @@ from daskcoreset.constructions.tree.manifest import ROW_BITS, Leaf, LeafTable, M
 from daskcoreset.constructions.tree.places import Layout
 from daskcoreset.constructions.tree.reducer import Reducer
 from daskcoreset.constructions.tree.remote import place_at
-from daskcoreset.constructions.tree.shape import Part, cover, digest_of, respaced
+from daskcoreset.constructions.tree.shape import Part, cover, digest_of, finer, respaced
 from daskcoreset.constructions.tree.view import SourceView
 from daskcoreset.constructions.tree.windows import TreeWindow
 from daskcoreset.core.coreset import Coreset
@@ -747,6 +747,8 @@ class CoresetTree:
         if not any(leaf.rows for leaf, flag in zip(self.leaves, flags, strict=True) if flag):
             raise InvalidInputError("leaves has no rows; pass a window with some.")
         parts = cover(manifest.top, flags)
+        if manifest.source is not None:  # the bits of other trees stay as they are
+            parts = finer(parts)
         # By the names of the parts, which stand for the leaves below them.
         points, described = settings.last_reduction(
             [manifest.read_node(part.name) for part in parts], int(digest_of(parts), 16)
