@@ -65,7 +65,7 @@ def opened_files() -> Iterator[list[str]]:
     from daskcoreset.inputs.parquet import _RowGroup
 
     found: list[str] = []
-    read = _RowGroup._read
+    read = _RowGroup._read  # noqa: SLF001 - what opens a file
 
     def noted(self: Any, *args: Any) -> Any:
         found.append(self.path)
@@ -167,7 +167,9 @@ def bytes_table(home: Path) -> str:
         folder.mkdir()
         read, stored = measure(folder, home / f"{folder.name}-view")
         assert read <= 0.011 * stored, f"{name}: {read} of {stored} bytes"
-        rows.append(common.printed([name, f"{read:,}", f"{stored:,}", f"{100 * read / stored:.2f}"]))
+        rows.append(
+            common.printed([name, f"{read:,}", f"{stored:,}", f"{100 * read / stored:.2f}"])
+        )
     heads = ["source of 100 parts, and one more", "bytes read", "bytes there", "%"]
     return "\n".join(["## Bytes", "", *common.table(heads, rows)])
 
@@ -244,7 +246,13 @@ def error_table(sets: Sequence[str], size: int, k: int, seeds: int) -> str:
         view, direct = (float(np.sqrt(np.mean(squares[form]))) for form in ("view", "direct"))
         rows.append(
             common.printed(
-                [name, f"{len(X):,}", common.cell(direct), common.cell(view), f"{view / direct:.2f}"]
+                [
+                    name,
+                    f"{len(X):,}",
+                    common.cell(direct),
+                    common.cell(view),
+                    f"{view / direct:.2f}",
+                ]
             )
         )
     text = f"Size {size}, k = {k}, {seeds} seeds, {N_LEAVES} leaves that came in five steps."

@@ -16,9 +16,9 @@ from daskcoreset.build import build
 from daskcoreset.constructions import coverage, margin
 from daskcoreset.constructions.coverage.cover import Coverage
 from daskcoreset.constructions.margin import ActiveMaxMargin, MaxMarginCoreset, OutlierMaxMargin
-from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer
 from daskcoreset.constructions.tree.drift import Drift
 from daskcoreset.constructions.tree.following import Refresh
+from daskcoreset.constructions.tree.reducer import Reducer, SensitivityReducer
 from daskcoreset.constructions.tree.store import CoresetTree
 from daskcoreset.constructions.tree.stream import CoresetStream
 from daskcoreset.constructions.tree.windows import TreeWindow

@@ -26,9 +26,9 @@ from sklearn.utils.validation import (
 )
 
 from daskcoreset.build import build
-from daskcoreset.core.blocks import Block, InvalidRow, find_missing_label, find_unusable_row
 from daskcoreset.constructions.tree.store import CoresetTree
 from daskcoreset.constructions.tree.windows import TreeWindow
+from daskcoreset.core.blocks import Block, InvalidRow, find_missing_label, find_unusable_row
 from daskcoreset.core.coreset import Coreset
 from daskcoreset.core.errors import (
     CoresetError,

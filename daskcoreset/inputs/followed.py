@@ -363,7 +363,9 @@ def _array_name(array: Any) -> str:
     store, path = array.store_path.store, array.store_path.path
     while isinstance(store, WrapperStore):
         store = store._store  # noqa: SLF001 - there is no other way to it
-    if hasattr(getattr(store, "session", None), "snapshot_id"):  # of Icechunk, another one each time
+    if hasattr(
+        getattr(store, "session", None), "snapshot_id"
+    ):  # of Icechunk, another one each time
         return f"{type(store).__name__}/{path}"
     if type(store) is LocalStore:
         store = LocalStore(store.root.absolute(), read_only=True)

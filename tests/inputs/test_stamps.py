@@ -22,11 +22,11 @@ def test_stamps__of_a_file_whose_time_was_set_back(tmp_path: Path) -> None:
     file.write_bytes(b"first")
     place, known = [Place(str(file))], file.stat()
     for detect in ("stat", "content"):
-        before = stamps_of_files(place, detect)  # type: ignore[arg-type] # one of these
-        assert stamps_of_files(place, detect) == before  # type: ignore[arg-type] # likewise
+        before = stamps_of_files(place, detect)
+        assert stamps_of_files(place, detect) == before
         file.write_bytes(b"other")
         os.utime(file, ns=(known.st_atime_ns, known.st_mtime_ns))
-        assert stamps_of_files(place, detect) != before  # type: ignore[arg-type] # likewise
+        assert stamps_of_files(place, detect) != before
         file.write_bytes(b"first")
 
 

@@ -1,7 +1,8 @@
 r"""How much better a new solution would be than one that is kept, with an interval.
 
 The saving is :math:`1 - \mathrm{cost}(Q') / \mathrm{cost}(Q)`, of the rows as they are now, with Q
-the solution that is kept and Q' a new one. On rows that Q' was fitted to, its cost is too low. So rows are dealt into parts, and each is judged by a solution that was fitted to the
+the solution that is kept and Q' a new one. On rows that Q' was fitted to, its cost is too low. So
+rows are dealt into parts, and each is judged by a solution that was fitted to the
 others, which is a little worse than one that is fitted to all: the saving lies between the two.
 The interval reaches from the one less two standard errors to the other plus two. The standard
 error is that of a ratio of sums over rows that are drawn independently; rows that are drawn

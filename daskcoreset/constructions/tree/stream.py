@@ -407,9 +407,7 @@ class CoresetStream:
                 self.partial_fit(*(batch if isinstance(batch, tuple) else (batch,)))
             return
         settings, start = self._settings, 0
-        blocks = row_blocks(
-            X, y, sample_weight, on_invalid=settings.on_invalid, allow_empty=True
-        )
+        blocks = row_blocks(X, y, sample_weight, on_invalid=settings.on_invalid, allow_empty=True)
         if blocks.are_views and blocks.n_blocks > 1:  # one block, which is checked as a whole
             rows = blocks.n_rows or 1
             blocks = row_blocks(X, y, sample_weight, chunks=rows, on_invalid=settings.on_invalid)

@@ -143,7 +143,7 @@ def test_follow__with_larger_leaves_and_labels(tmp_path: Path) -> None:
     assert view.coreset().labels is not None
     with pytest.raises(InvalidInputError, match="pass a multiple of 10"):
         CoresetTree.follow(group, tmp_path / "other", chunks=15, **OPTIONS)
-    with pytest.raises(InvalidInputError, match="chunks is 50, and .* follows .* with 20"):
+    with pytest.raises(InvalidInputError, match=r"chunks is 50, and .* follows .* with 20"):
         CoresetTree.follow(group, tmp_path / "view", **{**options, "chunks": 50})
 
 
@@ -171,7 +171,7 @@ def test_refresh__of_many_leaves_is_written_in_parts_that_a_failure_leaves(
     monkeypatch.setattr(following, "BATCH_BYTES", 1)
     source = make_days(tmp_path / "days", range(1, 9))
     (tmp_path / "days" / "2026-03-05.npy").write_bytes(b"no array")
-    with pytest.raises(InvalidInputError, match="2026-03-05.npy: "):
+    with pytest.raises(InvalidInputError, match=r"2026-03-05.npy: "):
         CoresetTree.follow(source, tmp_path / "view", **OPTIONS)
     assert len(CoresetTree.open(tmp_path / "view")) == 4
     np.save(tmp_path / "days" / "2026-03-05.npy", rows(60, 5))
@@ -208,7 +208,7 @@ def test_as_of__gives_the_versions_that_are_kept(tmp_path: Path) -> None:
             assert len(old) == 4 + version
             assert old.coreset().equals(coresets[version])
             old.verify()
-        with pytest.raises(InvalidInputError, match="version 2 is not kept: the oldest .* is 3"):
+        with pytest.raises(InvalidInputError, match=r"version 2 is not kept: the oldest .* is 3"):
             opened.as_of(2)
         with pytest.raises(InvalidInputError, match="those from 1 to 5"):
             opened.as_of(6)
@@ -431,5 +431,5 @@ def test_refresh__of_a_list_that_grows(tmp_path: Path) -> None:
     assert (done.added, done.removed) == ((files[4],), (files[1],))
     again = [files[2], files[4], files[0]]
     assert_alike(view, CoresetTree.follow(lambda: again, tmp_path / "fresh", **OPTIONS))
-    with pytest.raises(InvalidInputError, match="and no file that .* follows"):
+    with pytest.raises(InvalidInputError, match=r"and no file that .* follows"):
         view.refresh([files[3]])
