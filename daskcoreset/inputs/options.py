@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import wraps
 from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
@@ -59,7 +59,8 @@ class ReadOptions:
             )
         if columns is None:
             return
-        if isinstance(columns, str) or not isinstance(columns, Sequence):
+        is_list = isinstance(columns, Sequence) and not isinstance(columns, str)
+        if not is_list or any(not isinstance(one, Hashable) for one in columns):
             raise InvalidTypeError(
                 f"columns is {columns!r}; pass a list of names of columns, such as [{'a'!r}]."
             )

@@ -88,7 +88,7 @@ def _changes(repository: Any, since: str, snapshot: str) -> Any:
         repository.lookup_snapshot(since)
     except Exception:  # noqa: BLE001 - likewise
         raise StoreError(
-            f"source does not know snapshot {since}, which the view was made from ({reason}): it is "
+            f"source does not know snapshot {since}, of which the view was made ({reason}): it is "
             f"another repository, or that has expired; follow the source from another path."
         ) from None
     return None
