@@ -59,8 +59,8 @@ class ReadOptions:
             )
         if columns is None:
             return
-        is_list = isinstance(columns, Sequence) and not isinstance(columns, str)
-        if not is_list or any(not isinstance(one, Hashable) for one in columns):
+        names: Any = columns
+        if isinstance(names, str) or not isinstance(names, Sequence) or _any_unhashable(names):
             raise InvalidTypeError(
                 f"columns is {columns!r}; pass a list of names of columns, such as [{'a'!r}]."
             )
@@ -69,6 +69,10 @@ class ReadOptions:
             raise InvalidInputError(
                 f"columns is {list(columns)}; name at least one column, and none of them twice."
             )
+
+
+def _any_unhashable(values: Sequence[Any]) -> bool:
+    return any(not isinstance(value, Hashable) for value in values)
 
 
 DEFAULTS = ReadOptions()

@@ -223,7 +223,7 @@ def test_changes__bad_input_changes_nothing(tmp_path: Path) -> None:
         (lambda: tree.append(np.ones((9, 3))), InvalidInputError, "X has 3 features"),
         (lambda: tree.append(day(1), np.ones(60)), InvalidInputError, "y is given"),
         (lambda: tree.append(bad), InvalidInputError, "X is nan"),
-        (lambda: tree.append(np.empty((0, 2))), InvalidInputError, "no rows"),
+        (lambda: tree.append(np.empty((0, 3))), InvalidInputError, "X has 3 features"),
         (lambda: tree.replace("day 9", day(1)), InvalidInputError, "there is no leaf 'day 9'"),
         (lambda: tree.delete("day 9"), InvalidInputError, "there is no leaf 'day 9'"),
         (lambda: tree.delete([]), InvalidInputError, "leaves is empty"),
